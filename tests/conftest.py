@@ -221,15 +221,17 @@ def _tool(request: pytest.FixtureRequest, *requirements: str) -> Path:
         venv = ["-m", "venv", "--clear", "--without-pip", str(place)]
         subprocess.run([sys.executable, *venv], check=True)
         pip = ["-m", "pip", "--python", str(place), "install", "--quiet"]
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, *pip, PIP, *requirements],
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
+        if completed.returncode:
             # Nothing but the registry can be missing here; a typing error would fail everywhere.
-            pytest.skip(f"{requirement} cannot be had from the package registry: {done.stderr}")
+            pytest.skip(
+                f"{requirement} cannot be had from the package registry: {completed.stderr}"
+            )
         (place / "complete").touch()
     return place
 
@@ -249,8 +251,8 @@ def read_only() -> Iterator[Callable[[Path], None]]:
             (["chattr", "+i", folder], ["chattr", "-i", folder]),
             (["mount", "--bind", "-o", "ro", folder, folder], ["umount", folder]),
         ):
-            done = subprocess.run(list(map(str, command)), capture_output=True, check=False)
-            if done.returncode == 0:
+            completed = subprocess.run(list(map(str, command)), capture_output=True, check=False)
+            if completed.returncode == 0:
                 undo.append(list(map(str, back)))
                 if not os.access(folder, os.W_OK):
                     return
@@ -268,8 +270,8 @@ def managed(tmp_path: Path) -> Path:
     ask = "import sysconfig, sys; print(sys.prefix, sysconfig.get_path('stdlib'), sep='\\n')"
 
     def answer(python: Path) -> list[str]:
-        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
-        return done.stdout.splitlines()
+        completed = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+        return completed.stdout.splitlines()
 
     prefix, stdlib = map(Path, answer(base))
     home = tmp_path / "managed"

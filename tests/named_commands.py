@@ -134,7 +134,7 @@ def fault(line: str, commands: Mapping[str, Command]) -> str:
         name = word.partition("=")[0]
         is_letters = re.fullmatch(r"-[a-zA-Z]{2,}", name) is not None
         names = [f"-{letter}" for letter in name[1:]] if is_letters else [name]
-        if name.startswith("-") and (missing := [one for one in names if one not in known]):
+        if name.startswith("-") and (missing := [name for name in names if name not in known]):
             return f"unknown option {missing[0]}"
     return ""
 

@@ -35,10 +35,10 @@ def test_documented(name: str) -> None:
 def test_page_is_as_it_would_be_written() -> None:
     """``docs/reference/api.md`` follows from the docstrings; a script writes it."""
     script = REPOSITORY / "docs/reference/write_api.py"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 def test_an_import_brings_nothing() -> None:
@@ -49,10 +49,10 @@ def test_an_import_brings_nothing() -> None:
         "import wheelfit.operations.lock; import wheelfit.installation.environment; "
         "print(callable(wheelfit.install))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["['wheelfit']", "True"]
+    assert completed.stdout.splitlines() == ["['wheelfit']", "True"]
 
 
 def test_no_name_is_a_package() -> None:

@@ -131,9 +131,9 @@ def test_wheelfit_build_asks_the_own_backend(project: Path, tmp_path: Path) -> N
     out = tmp_path / "dist"
     words = ["--no-isolation", "--no-index", "--python", sys.executable, "-o", str(out)]
     command = [sys.executable, "-m", "wheelfit", "build", str(project), "--all", "--json", *words]
-    said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert said["backend"] == "own_backend"
-    assert [wheel["label"] for wheel in said["wheels"]] == [None, "v3"]
+    report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert report["backend"] == "own_backend"
+    assert [wheel["label"] for wheel in report["wheels"]] == [None, "v3"]
     assert told(out / "demo-1.0-py3-none-any-v3.whl") == [None, None]
 
 
@@ -146,5 +146,5 @@ def test_hooks_that_the_own_backend_lacks(project: Path, monkeypatch: pytest.Mon
         path = project / "pyproject.toml"
         path.write_text(path.read_text() + more)
         command = [sys.executable, "-c", f"NAMES = {names}; {code}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == str(expected or [True, False, False, False])
+        completed = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert completed.stdout.strip() == str(expected or [True, False, False, False])

@@ -48,22 +48,22 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_generated_pages_are_as_they_would_be_written(name: str) -> None:
     """Messages, and tables of options, follow from the code; scripts write them."""
     script = REPOSITORY / "docs/reference" / name
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("script", ["draw_demo.py", "draw_figures.py"])
 def test_pictures_are_as_they_would_be_drawn(script: str) -> None:
     """The demo prints what the README shows, and figures follow from scripts and contracts."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, REPOSITORY / "docs" / script, "--check"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 def test_readme_is_short_and_its_test_command_is_the_one_of_ci() -> None:
@@ -130,10 +130,10 @@ def test_nothing_installs_by_the_bare_name() -> None:
 def test_site(tmp_path: Path) -> None:
     """The site is built without a warning, and its search knows the words of the pages."""
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--quiet"]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, REPOSITORY / "docs", tmp_path], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
     assert "variant-shorthands" in (tmp_path / "searchindex.js").read_text()
 
 

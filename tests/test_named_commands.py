@@ -42,7 +42,7 @@ OF_OTHERS = {
 
 def test_messages_name_commands_that_exist() -> None:
     """Every command line in the source has a command and options that exist."""
-    named = [one for path in SOURCES for one in named_in_messages(path)]
+    named = [message for path in SOURCES for message in named_in_messages(path)]
     assert len(named) > 80
     faults = [(one, wrong) for one in named if (wrong := fault(one.line, COMMANDS))]
     assert faults == []

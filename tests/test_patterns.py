@@ -60,7 +60,7 @@ import wheelfit.resolution.resolver, wheelfit.installation.apply
 import wheelfit.sources.simple_api, wheelfit.core.variant_json_layouts, wheelfit.locking.selection
 print(*compiled, sep="\\n", end="")
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.splitlines() == []
+    assert completed.stdout.splitlines() == []

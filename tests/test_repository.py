@@ -147,10 +147,10 @@ def test_packages_that_tests_need(tmp_path: Path) -> None:
     def run(path: str) -> str:
         words = [sys.executable, "-S", script]
         environ = {"PATH": path}
-        done = subprocess.run(
+        completed = subprocess.run(
             words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
         )
-        return done.stdout
+        return completed.stdout
 
     assert "no apt-get" in run(str(tmp_path))
     for name, text in programs.items():

@@ -40,10 +40,10 @@ def test_quick_run(tmp_path: Path) -> None:
     command += ["--scratch", str(tmp_path), "--on", "disk", "--tool", "pip"]
     command += [f"--wheelfit={programs / 'wheelfit'}", f"--pip={programs / 'pip'}"]
     command += ["cold-cublas", "exchange-cublas"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "| cold-cublas | pip |" in done.stdout
-    assert "at most, MB/s" in done.stdout
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    assert "| cold-cublas | pip |" in completed.stdout
+    assert "at most, MB/s" in completed.stdout
     runs = json.loads(answer.read_text())["runs"]
     cold, exchange = runs["cold-cublas"], runs["exchange-cublas"]
     assert {tool: len(each) for tool, each in cold.items()} == {"wheelfit": 1, "pip": 1}
@@ -52,7 +52,7 @@ def test_quick_run(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("wheelfit-bench-*"))
     again = [sys.executable, str(BENCHMARKS / "install.py"), "--from", str(answer)]
     repeated = subprocess.run(again, capture_output=True, text=True, check=True)
-    assert repeated.stdout == done.stdout
+    assert repeated.stdout == completed.stdout
 
 
 def ask(server: Any, path: str, **headers: str) -> tuple[int, bytes, str]:

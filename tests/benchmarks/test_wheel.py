@@ -15,8 +15,8 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "wheel.py"
 def test_quick_run(tmp_path: Path) -> None:
     """With a small wheel it measures every tool but variantlib, and prints a row."""
     command = [sys.executable, str(BENCHMARK), "--quick", "--on", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    head, _, row = done.stdout.splitlines()
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    head, _, row = completed.stdout.splitlines()
     assert head.count("|") == row.count("|")
     assert row.startswith("| small, on disk | 0.")
     assert list(tmp_path.iterdir()) == []

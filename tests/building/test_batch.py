@@ -26,7 +26,7 @@ from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, 
 
 def numbers(outcomes: list[Outcome[BatchItem, Mapping[str, object]]]) -> list[object]:
     """Return the number that came of each, None where nothing did."""
-    return [None if one.value is None else one.value["number"] for one in outcomes]
+    return [None if outcome.value is None else outcome.value["number"] for outcome in outcomes]
 
 
 def here(
@@ -64,9 +64,9 @@ def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
     errands = [BatchItem(n, tmp_path, seconds=0.05 if n % 3 == 0 else 0) for n in range(12)]
     with ThreadPoolExecutor(4) as executor:
         outcomes = Batch(carry_out, errands, executor=executor, workers=4).run()
-    assert [one.item for one in outcomes] == errands
+    assert [outcome.item for outcome in outcomes] == errands
     assert numbers(outcomes) == list(range(12))
-    assert {one.attempts for one in outcomes} == {1}
+    assert {outcome.attempts for outcome in outcomes} == {1}
     assert outcomes[0].seconds >= 0.05
 
 
@@ -83,7 +83,7 @@ def test_few_are_under_way_at_once(tmp_path: Path, batch: int) -> None:
 def test_what_may_pass_is_tried_again(tmp_path: Path) -> None:
     """A disk that fails twice costs two attempts."""
     outcomes = here([BatchItem(0, tmp_path), BatchItem(1, tmp_path, "disk", times=2)])
-    assert [(one.attempts, one.error) for one in outcomes] == [(1, None), (3, None)]
+    assert [(outcome.attempts, outcome.error) for outcome in outcomes] == [(1, None), (3, None)]
 
 
 def test_what_does_not_pass_is_given_up(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_wrong_input_is_tried_once(tmp_path: Path) -> None:
     first = outcomes[0].error
     assert first is not None
     assert first.reference == "invalid-label"
-    assert [one.attempts for one in outcomes] == [1, 1]
+    assert [outcome.attempts for outcome in outcomes] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
         outcomes = Batch(carry_out, errands, executor=workers.executor, workers=2).run()
     assert numbers(outcomes) == list(range(20))
     assert outcomes[5].attempts == 2
-    assert max(one.attempts for one in outcomes) == 2
+    assert max(outcome.attempts for outcome in outcomes) == 2
 
 
 @pytest.mark.integration

@@ -55,8 +55,8 @@ def carried_out(cluster: DaskCluster, errands: list[BatchItem], **options: Any) 
 def test_work_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     """Both workers do some of it, and the results stand in the order of the items."""
     outcomes = carried_out(cluster, [BatchItem(n, tmp_path, seconds=0.01) for n in range(60)])
-    assert [one.value["number"] for one in outcomes] == list(range(60))
-    processes = {one.value["process"] for one in outcomes}
+    assert [outcome.value["number"] for outcome in outcomes] == list(range(60))
+    processes = {outcome.value["process"] for outcome in outcomes}
     assert processes == {worker.pid for worker in cluster.workers}
 
 
@@ -73,8 +73,8 @@ def test_faults_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     first = outcomes[0].error
     assert first is not None
     assert first.reference == "invalid-label"
-    assert [one.attempts for one in outcomes] == [1, 2, 1, 1]
-    assert [one.error is None for one in outcomes] == [False, True, False, True]
+    assert [outcome.attempts for outcome in outcomes] == [1, 2, 1, 1]
+    assert [outcome.error is None for outcome in outcomes] == [False, True, False, True]
 
 
 @pytest.mark.integration
@@ -92,9 +92,9 @@ def test_equal_bytes(cluster: DaskCluster, tmp_path: Path) -> None:
             outcomes = Batch(
                 make, wheels, executor=workers.executor, workers=workers.count, batch=3
             ).run()
-        assert [one.value for one in outcomes] == sorted(folder.iterdir(), key=_minor)
+        assert [outcome.value for outcome in outcomes] == sorted(folder.iterdir(), key=_minor)
         made.append(
-            {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in folder.iterdir()}
+            {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
         )
     assert made[0] == made[1]
     assert len(made[0]) == 20
@@ -159,10 +159,10 @@ def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
 
 def test_nobody_answers() -> None:
     """An address where nobody listens is said, with what to look at."""
-    with pytest.raises(Unreachable) as caught, open_workers("dask://127.0.0.1:9", timeout=0.2):
+    with pytest.raises(Unreachable) as excinfo, open_workers("dask://127.0.0.1:9", timeout=0.2):
         pytest.fail("it was opened")
-    assert caught.value.where == "dask://127.0.0.1:9"
-    assert "dask scheduler" in (caught.value.hint or "")
+    assert excinfo.value.where == "dask://127.0.0.1:9"
+    assert "dask scheduler" in (excinfo.value.hint or "")
 
 
 @pytest.mark.integration
@@ -184,9 +184,9 @@ def test_worker_without_wheelfit(tmp_path: Path) -> None:
     packages.mkdir()
     for folder in map(Path, sys.path):
         if folder.name in ("site-packages", "dist-packages"):
-            for one in folder.iterdir():
-                if "wheelfit" not in one.name and not (packages / one.name).exists():
-                    (packages / one.name).symlink_to(one)
+            for path in folder.iterdir():
+                if "wheelfit" not in path.name and not (packages / path.name).exists():
+                    (packages / path.name).symlink_to(path)
     with DaskCluster(tmp_path / "cluster") as cluster:
         cluster.add_workers(
             1, before=f"import sys; sys.path.append({str(packages)!r})", flags=("-S", "-E")
@@ -214,9 +214,9 @@ def test_other_worker(tmp_path: Path, before: str, description: str) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wheelfit\nVersion: 99.9\n")
     with DaskCluster(tmp_path / "cluster") as cluster:
         cluster.add_workers(1, before=before.format(folder=str(tmp_path)))
-        with raises_code("unfit-workers", match=description) as caught, open_workers(cluster.url):
+        with raises_code("unfit-workers", match=description) as excinfo, open_workers(cluster.url):
             pytest.fail("it was opened")
-    assert (caught.value.where or "").startswith("tcp://127.0.0.1:")
+    assert (excinfo.value.where or "").startswith("tcp://127.0.0.1:")
 
 
 @pytest.mark.integration
@@ -226,7 +226,7 @@ def test_files_that_workers_see(cluster: DaskCluster, tmp_path: Path) -> None:
     with open_workers(cluster.url) as workers:
         assert workers.are_remote
         workers.check_files([tmp_path / "a.whl"], [tmp_path])
-    assert [one.name for one in tmp_path.iterdir()] == ["a.whl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.whl"]
 
 
 @pytest.mark.parametrize("is_written", [False, True], ids=["read", "written"])
@@ -243,10 +243,10 @@ def test_files_that_a_worker_does_not_see(tmp_path: Path, *, is_written: bool) -
                 "tcp://two": [None for _ in paths],
             },
         )
-        with raises_code("unfit-workers", match="it has other files in") as caught:
+        with raises_code("unfit-workers", match="it has other files in") as excinfo:
             workers.check_files(*(([], [tmp_path]) if is_written else ([tmp_path / "a.whl"], [])))
-    assert caught.value.where == "tcp://two"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.whl"]
+    assert excinfo.value.where == "tcp://two"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.whl"]
 
 
 def test_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -77,9 +77,9 @@ def test_conflict(tmp_path: Path) -> None:
     other["providers"] = {"blas": {"static-properties": {"library": ["openblas"]}}}
     build_wheel(tmp_path, "some", "1.0", label="open", document=other)
     build_wheel(tmp_path, "good", "1.0", label="mkl", document=DOCUMENT)
-    with pytest.raises(InconsistentDocuments) as caught:
+    with pytest.raises(InconsistentDocuments) as excinfo:
         write_index_files(tmp_path)
-    shown = f"{caught.value} {caught.value.note}"
+    shown = f"{excinfo.value} {excinfo.value.note}"
     assert "some-1.0-py3-none-any-mkl.whl" in shown
     assert "some-1.0-py3-none-any-open.whl" in shown
     assert not list(tmp_path.glob("*.json"))
@@ -91,9 +91,9 @@ def test_several_conflicts(tmp_path: Path) -> None:
     for name in ("a", "b"):
         build_wheel(tmp_path, name, "1", label="mkl", document=DOCUMENT)
         build_wheel(tmp_path, name, "1", label="mkl", document=other, tag="py3-none-win32")
-    with pytest.raises(InconsistentDocuments) as caught:
+    with pytest.raises(InconsistentDocuments) as excinfo:
         write_index_files(tmp_path)
-    assert "b-1-py3" in (caught.value.note or "")
+    assert "b-1-py3" in (excinfo.value.note or "")
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_several_conflicts(tmp_path: Path) -> None:
 def test_bad_documents(tmp_path: Path, document: bytes, reason: str) -> None:
     """F-24, F-65: a wheel whose document is not about its label stops everything."""
     path = build_wheel(tmp_path, "some", "1.0", label="mkl", document=document)
-    with pytest.raises(InvalidWheel, match=reason) as caught:
+    with pytest.raises(InvalidWheel, match=reason) as excinfo:
         write_index_files(tmp_path)
-    assert caught.value.where == str(path)
+    assert excinfo.value.where == str(path)
     assert not list(tmp_path.glob("*.json"))
 
 

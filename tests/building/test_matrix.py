@@ -34,10 +34,10 @@ def matrix(text: str) -> Matrix:
 
 def faults(text: str) -> list[str]:
     """Return everything that is wrong with a matrix."""
-    with raises_code("invalid-project") as caught:
+    with raises_code("invalid-project") as excinfo:
         matrix(text)
-    assert caught.value.where == "pyproject.toml"
-    return [str(fault) for fault in caught.value.faults]
+    assert excinfo.value.where == "pyproject.toml"
+    return [str(fault) for fault in excinfo.value.faults]
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_github_by_target() -> None:
     """All wheels of one Python and platform may be one job, which builds once if it can."""
     found = matrix(SMALL)
     entries = json.loads(github_matrix(found, found.jobs, by_target=True))["include"]
-    assert [one["arguments"] for one in entries] == [
+    assert [entry["arguments"] for entry in entries] == [
         "--plain --variant v3 --variant v4 --variant cu128"
     ] * 4
     assert entries[0]["labels"] == "- v3 v4 cu128"
@@ -257,9 +257,9 @@ def test_github_limit() -> None:
     """More jobs than GitHub takes are refused, with a way out."""
     pythons = ", ".join(f'"3.{n}"' for n in range(100))
     found = matrix(f"[tool.wheelfit.matrix]\npythons = [{pythons}]\nplatforms = ['any']")
-    with pytest.raises(UsageError, match="these are 400 jobs") as caught:
+    with pytest.raises(UsageError, match="these are 400 jobs") as excinfo:
         github_matrix(found, found.jobs)
-    assert "--job-per target" in (caught.value.hint or "")
+    assert "--job-per target" in (excinfo.value.hint or "")
     assert len(json.loads(github_matrix(found, found.jobs, by_target=True))["include"]) == 100
 
 
@@ -268,7 +268,7 @@ def test_runners_of_ones_own() -> None:
     text = SMALL + '[tool.wheelfit.matrix.runners.github]\nmacosx_arm64 = ["self-hosted", "mac"]\n'
     found = matrix(text)
     entries = json.loads(github_matrix(found, found.jobs))["include"]
-    assert {json.dumps(one["runner"]) for one in entries} == {
+    assert {json.dumps(entry["runner"]) for entry in entries} == {
         '"ubuntu-24.04"',
         '["self-hosted", "mac"]',
     }
@@ -279,10 +279,10 @@ def test_platform_without_runner(service: str) -> None:
     """For a platform for which a service has no runner the project must name one."""
     found = matrix(SMALL.replace("macosx_arm64", "manylinux_s390x"))
     write = github_matrix if service == "github" else gitlab_pipeline
-    with raises_code("invalid-project") as caught:
+    with raises_code("invalid-project") as excinfo:
         write(found, found.jobs)
     path = f"tool.wheelfit.matrix.runners.{service}.manylinux_s390x"
-    assert caught.value.faults[0].path == path
+    assert excinfo.value.faults[0].path == path
 
 
 # --- GitLab --------------------------------------------------------------------------------------

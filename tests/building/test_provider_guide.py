@@ -50,7 +50,7 @@ def test_entries_are_understood_without_a_plugin(namespace: str) -> None:
         data, CheckedFile("x"), label=label, profiles=frozenset({Profile.UV})
     )
     assert document is not None
-    wrong = [one for one in findings if one.severity is Severity.ERROR]
+    wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
     assert not [one for one in wrong if one.code != "uv-unsupported"]
 
 

@@ -94,9 +94,9 @@ def test_nothing_else_comes_of_it(
     tool: str, tmp_path: Path, out: Path, word: str, message: str
 ) -> None:
     """A tool that fails, or gives another wheel than it got, leaves nothing behind."""
-    with pytest.raises(BuildFailed, match=message) as caught:
+    with pytest.raises(BuildFailed, match=message) as excinfo:
         repair_wheel(wheel(tmp_path), f"{tool} {word}", out)
-    assert word != "fail" or caught.value.note == "no room"
+    assert word != "fail" or excinfo.value.note == "no room"
     assert not list(out.iterdir())
 
 
@@ -155,7 +155,7 @@ def test_delvewheel(windows_wheel: Path, tmp_path: Path, out: Path) -> None:
         archive.verify()
         assert archive.variant_document() == before.variant_document()
         assert {row.path for row in archive.record().rows} == set(archive.names())
-        (library,) = [one for one in archive.names() if one.startswith("fast.libs/help-")]
+        (library,) = [name for name in archive.names() if name.startswith("fast.libs/help-")]
         binaries = {one.member: one for one in binaries_of(archive)}
         assert library.rpartition("/")[2] in binaries["fast/_fast.pyd"].needed
         assert b"fast.libs" in archive.read("fast/__init__.py")

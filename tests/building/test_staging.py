@@ -90,9 +90,9 @@ def test_rehearsal(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """Where nothing can be written there is an error that names the place."""
-    with Staging() as staging, pytest.raises(FileProblem) as caught:
+    with Staging() as staging, pytest.raises(FileProblem) as excinfo:
         staging.new_folder(tmp_path / "nowhere")
-    assert caught.value.where == str(tmp_path / "nowhere")
+    assert excinfo.value.where == str(tmp_path / "nowhere")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no locks of that kind")
@@ -167,10 +167,10 @@ with Staging() as staging:
 def test_interrupted_at_the_end(tmp_path: Path, moment: str, *, more: bool) -> None:
     """B-31: Ctrl-C while names are given takes nothing apart; it counts if more was to come."""
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path), moment, "more" if more else ""]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    is_told = "KeyboardInterrupt" in done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    is_told = "KeyboardInterrupt" in completed.stderr
     assert is_told == (more and moment == "os.link")
-    assert (done.returncode == 0) != is_told
+    assert (completed.returncode == 0) != is_told
     assert contents(tmp_path) == {"a": "", "b": ""}
 
 

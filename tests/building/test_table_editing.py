@@ -175,9 +175,9 @@ def test_an_empty_table_of_variants_is_none() -> None:
 
 def test_what_is_in_use_stays() -> None:
     """B-7: a provider that a label needs is not taken out, and the label is named."""
-    with raises_code("invalid-project", match="the label v3 needs it") as caught:
+    with raises_code("invalid-project", match="the label v3 needs it") as excinfo:
         edit(WITH_COMMENTS, without_providers=("x86_64",))
-    assert "--remove-variant v3" in str(caught.value.hint)
+    assert "--remove-variant v3" in str(excinfo.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_what_is_in_use_stays() -> None:
 )
 def test_what_would_be_wrong_is_refused(text: str, edits: dict[str, object]) -> None:
     """B-6: neither a broken file nor a table that would be broken is written."""
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         edit(text, **edits)
-    assert caught.value.where == "pyproject.toml"
+    assert excinfo.value.where == "pyproject.toml"
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True)

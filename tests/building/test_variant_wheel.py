@@ -117,9 +117,9 @@ def test_labels_that_are_not_written(plain: Path, output: Path) -> None:
     document = read_document(
         release_document({"con": {}}, static={"blas": {"library": ["mkl"]}}), where="document"
     )
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         repack_wheel(plain, output, label=parse_label("con"), document=document)
-    assert {fault.rule for fault in caught.value.faults} == {"F-4", "F-7"}
+    assert {fault.rule for fault in excinfo.value.faults} == {"F-4", "F-7"}
     assert list(output.iterdir()) == []
 
 
@@ -140,14 +140,16 @@ def test_namespace_without_provider(plain: Path, output: Path) -> None:
     """B-6, B-7: every namespace in use needs a provider and a priority."""
     content = release_document({"mkl": {"blas": {"library": ["mkl"]}}}, namespaces=["blas"])
     document = read_document(content, where="document")
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         repack_wheel(plain, output, label=parse_label("mkl"), document=document)
-    assert ("providers.blas", "F-22") in [(fault.path, fault.rule) for fault in caught.value.faults]
+    assert ("providers.blas", "F-22") in [
+        (fault.path, fault.rule) for fault in excinfo.value.faults
+    ]
     elsewhere = structs.replace(DOCUMENT, priorities=("x86_64",))
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         repack_wheel(plain, output, label=parse_label("mkl"), document=elsewhere)
     assert ("variants.mkl.blas", "F-21") in [
-        (fault.path, fault.rule) for fault in caught.value.faults
+        (fault.path, fault.rule) for fault in excinfo.value.faults
     ]
     assert list(output.iterdir()) == []
 

@@ -23,7 +23,7 @@ from wheelfit_runtime.errors import FileProblem
 
 def record(folder: Path, label: str | None, state: State, how: How | None) -> None:
     """Record a result of the wheel with a label."""
-    wheel = next(one for one in collect([folder]).files if one.label == label)
+    wheel = next(file for file in collect([folder]).files if file.label == label)
     result = WheelResult(
         filename=wheel.filename, label=label, sha256=wheel.sha256, state=state, how=how
     )
@@ -34,7 +34,7 @@ def refused(folder: Path) -> list[str]:
     """Return the labels of the wheels that are refused."""
     files = collect([folder]).files
     places = {finding.where for finding in untested_findings(files)}
-    return [str(one.label or "plain") for one in files if str(one.path) in places]
+    return [str(file.label or "plain") for file in files if str(file.path) in places]
 
 
 @pytest.fixture

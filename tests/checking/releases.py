@@ -86,7 +86,7 @@ def codes(report: Report) -> Counter[str]:
 
 def only(report: Report, code: str) -> Finding:
     """Return the one finding of a check."""
-    (finding,) = [one for one in report.findings if one.code == code]
+    (finding,) = [finding for finding in report.findings if finding.code == code]
     return finding
 
 

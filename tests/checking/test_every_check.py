@@ -377,7 +377,7 @@ def test_documents(tmp_path: Path, code: str) -> None:
     """F-131: each fault of a document is found, with rule, severity, place and line."""
     path = write(tmp_path / INDEX_FILE, document(DOCUMENTS[code]))
     report = check(path, profiles=profiles_of(code))
-    found = [one for one in report.findings if one.code == code]
+    found = [finding for finding in report.findings if finding.code == code]
     assert found, codes(report)
     for finding in found:
         assert finding.severity is CHECKS[code].severity
@@ -385,7 +385,9 @@ def test_documents(tmp_path: Path, code: str) -> None:
         assert finding.line is not None
         assert finding.remedy
     if not profiles_of(code):  # without profiles nobody asks for what only a tool wants
-        assert not [one for one in check(path).findings if one.code.startswith(("uv", "pypi"))]
+        assert not [
+            finding for finding in check(path).findings if finding.code.startswith(("uv", "pypi"))
+        ]
 
 
 @pytest.mark.parametrize("code", FOLDERS)
@@ -403,7 +405,7 @@ def test_folders(tmp_path: Path, code: str) -> None:
         instructions=not large,
         profiles=profiles_of(code),
     )
-    found = [one for one in report.findings if one.code == code]
+    found = [finding for finding in report.findings if finding.code == code]
     assert found, codes(report)
     assert {one.severity for one in found} <= {CHECKS[code].severity, Severity.ERROR}
     assert all(one.where.startswith(str(folder)) for one in found)
@@ -437,16 +439,16 @@ def test_unportable_names(tmp_path: Path, tag: str, severity: Severity) -> None:
     files = {"fast/aux.py": "", "fast/a.py": "", "fast/A.py": ""}
     path = plain(tmp_path, tag=tag, files=files)
     findings, _ = check_wheel(path, path.name, where=path.name)
-    unportable = [one for one in findings if one.code == "unportable-name"]
+    unportable = [finding for finding in findings if finding.code == "unportable-name"]
     assert [one.severity for one in unportable] == [severity, severity]
-    assert not [one for one in findings if one.code == "unsound-archive"]
+    assert not [finding for finding in findings if finding.code == "unsound-archive"]
 
 
 def test_long_filename() -> None:
     """F-3: a file name that no folder can hold is found before anybody tries."""
     name = f"fast-1.0-py3-none-any-{'l' * 230}.whl"
     findings, facts = check_wheel(io.BytesIO(b""), name, where=name)
-    assert "long-filename" in [one.code for one in findings]
+    assert "long-filename" in [finding.code for finding in findings]
     assert facts is not None
 
 
@@ -482,7 +484,7 @@ def test_unsupported_here() -> None:
 
     assert codes(found("2.8.1")) == {}
     report = found("2.9")
-    assert [(one.code, one.where) for one in report.findings] == [
+    assert [(finding.code, finding.where) for finding in report.findings] == [
         ("broken-by-dependency", "/site/mkl")
     ]
     assert re.search(r"torch 2\.9 is installed", report.findings[0].message)

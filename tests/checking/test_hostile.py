@@ -78,7 +78,7 @@ def test_damaged_wheels(sound: bytes, data: st.DataObject) -> None:
             where="x.whl",
             options=CheckOptions(full, profiles=PROFILES),
         )
-        assert all(one.message and one.rule for one in findings)
+        assert all(finding.message and finding.rule for finding in findings)
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.sampled_from(
@@ -117,7 +117,7 @@ def test_any_document(changes: list[tuple[list[str], str, object]]) -> None:
             label=label,  # type: ignore[arg-type]
             profiles=PROFILES,
         )
-        assert all(one.message and one.rule for one in findings)
+        assert all(finding.message and finding.rule for finding in findings)
 
 
 def test_endless_words() -> None:
@@ -126,5 +126,5 @@ def test_endless_words() -> None:
     label = "c" * 100_000
     document["variants"] = {label: {"nvidia": {"sm_arch": ["9" * 100_000]}}}
     findings, _ = check_variant_document(json.dumps(document).encode(), CheckedFile("x.json"))
-    assert {"unknown-value", "long-label"} <= {one.code for one in findings}
-    assert all(len(str(one.to_mapping())) < 3000 for one in findings)
+    assert {"unknown-value", "long-label"} <= {finding.code for finding in findings}
+    assert all(len(str(finding.to_mapping())) < 3000 for finding in findings)

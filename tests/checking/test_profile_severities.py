@@ -21,7 +21,7 @@ def severity(path: Path, code: str, profiles: str) -> str | None:
     report = with_profile_severities(
         check(path, binaries=True), frozenset(map(Profile, profiles.split()))
     )
-    found = [one for one in report.findings if one.code == code]
+    found = [finding for finding in report.findings if finding.code == code]
     return found[0].severity if found else None
 
 

@@ -171,7 +171,9 @@ def test_a_label_that_changed(shared_data: Path) -> None:
     old = shared_data / ABI / "torch-2.9.0-variants.json"
     new = shared_data / INDEX / "torch" / old.name
     report = check(old, new)
-    changed = [one for one in report.findings if one.code == "changed-between-snapshots"]
+    changed = [
+        finding for finding in report.findings if finding.code == "changed-between-snapshots"
+    ]
     assert {one.where for one in changed} == {str(new)}
     messages = {one.path: one.message for one in changed}
     assert messages['variants["cuda12.6"]'] == (
@@ -196,7 +198,7 @@ def test_a_namespace_that_is_another_ones(shared_data: Path, tmp_path: Path) -> 
             features = entry.setdefault(item["namespace"], {})
             features.setdefault(item["feature"], []).append(item["value"])
     path = write(tmp_path / "torch-2.9.0-variants.json", {**table, "variants": variants})
-    found = [one for one in check(path).findings if one.code == "bad-priorities"]
+    found = [finding for finding in check(path).findings if finding.code == "bad-priorities"]
     assert Counter(one.message for one in found) == {
         "the namespace 'property' is not in the priorities": 3
     }
@@ -206,6 +208,6 @@ def test_both_ways_of_reading(shared_data: Path) -> None:
     """F-131: a file is found alike by itself and in its folder."""
     path = shared_data / INDEX / "torch" / "torch-2.9.0-variants.json"
     alone = list(check(path).findings)
-    beside = [one for one in check(path.parent).findings if one.where == str(path)]
+    beside = [finding for finding in check(path.parent).findings if finding.where == str(path)]
     assert alone == beside
     assert json.loads(json.dumps([one.to_mapping() for one in alone]))

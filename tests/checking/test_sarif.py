@@ -214,7 +214,7 @@ def test_findings(tmp_path: Path) -> None:
         assert f"docs/reference/checks.md#{finding.code}" in rule["help"]["text"]
         assert result["level"] == finding.severity
         assert finding.message in result["message"]["text"]
-    (values,) = [one for one in run["results"] if one["ruleId"] == "bad-values"]
+    (values,) = [result for result in run["results"] if result["ruleId"] == "bad-values"]
     (location,) = values["locations"]
     place = location["physicalLocation"]
     assert place["artifactLocation"] == {
@@ -302,7 +302,9 @@ classifiers = [
 """
     )
     while fixes := [
-        fix for one in log(check(project), tmp_path)["results"] for fix in one.get("fixes", ())
+        fix
+        for result in log(check(project), tmp_path)["results"]
+        for fix in result.get("fixes", ())
     ]:
         project.write_text(applied(fixes[0], project.read_text()))
     assert codes(check(project)) == {"unknown-classifier": 1}
@@ -320,12 +322,12 @@ def test_no_fixes_inside_a_wheel(tmp_path: Path) -> None:
     spoilt = document(lambda d: d["variants"]["mkl"]["blas"]["library"].append("mkl"))
     build_wheel(tmp_path, "fast", "1.0", label="mkl", document=spoilt, metadata_extra=metadata)
     results = log(check(tmp_path), tmp_path)["results"]
-    found = {one["ruleId"]: one for one in results}
+    found = {result["ruleId"]: result for result in results}
     assert (
         "write 'Programming Language :: Python'" in found["unknown-classifier"]["message"]["text"]
     )
     assert "bad-values" in found
-    assert not any("fixes" in one for one in results)
+    assert not any("fixes" in result for result in results)
 
 
 def test_nothing_found(tmp_path: Path) -> None:
@@ -342,7 +344,7 @@ def test_fingerprints(tmp_path: Path) -> None:
         spoilt = json.dumps(document(lambda d: d["variants"].update(cpu={}, gpu={}))).encode()
         report = check(write(folder / INDEX_FILE, indent + spoilt))
         results = log(report, folder)["results"]
-        return [one["partialFingerprints"]["wheelfit/v1"] for one in results]
+        return [result["partialFingerprints"]["wheelfit/v1"] for result in results]
 
     first = prints(tmp_path / "a", b"")
     assert first == prints(tmp_path / "b", b"\n\n\n")

@@ -121,7 +121,7 @@ def test_what_uv_was_seen_to_do(tmp_path: Path, odd: Odd) -> None:
     """F-155, F-150, F-154: what uv does not install is found beforehand, and only that."""
     put(Shelves(tmp_path), "project", odd)
     report = check(tmp_path, profiles="uv")
-    counted = [one for one in report.findings if one.severity != "note"]
+    counted = [finding for finding in report.findings if finding.severity != "note"]
     if odd.uv != "better":
         assert bool(counted) is (odd.what not in ELSEWHERE), codes(report)
     elif odd.ours == "better" and odd.what not in STRICTER:

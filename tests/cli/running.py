@@ -32,12 +32,12 @@ _REPORTING = (
 )
 """Commands that have a result even where they fail."""
 
-__all__ = ["Runner", "Said", "arguments", "tree"]
+__all__ = ["Runner", "CommandResult", "arguments", "tree"]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Hold what a command said."""
+class CommandResult:
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -65,18 +65,18 @@ class Runner:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
-    def __call__(self, *words: str | Path, code: int = 0) -> Said:
+    def __call__(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Run a command line that shall end with ``code``."""
         self._capsys.readouterr()
         status = main([str(word) for word in words])
         captured = self._capsys.readouterr()
-        said = Said(status, captured.out, captured.err)
-        assert status == code, said
+        result = CommandResult(status, captured.out, captured.err)
+        assert status == code, result
         options = words[: words.index("--")] if "--" in words else words
         if "--debug" not in options:
-            assert "Traceback" not in said.out + said.err
+            assert "Traceback" not in result.out + result.err
         if "--json" in options:
-            assert said.object  # exactly one: anything more would not be JSON
+            assert result.object  # exactly one: anything more would not be JSON
             told = {
                 "projects",
                 "findings",
@@ -86,11 +86,11 @@ class Runner:
                 "families",
                 "jobs",
                 "results",
-            } & said.object.keys()
-            assert ("error" in said.object) == (status != 0 and not told)
+            } & result.object.keys()
+            assert ("error" in result.object) == (status != 0 and not told)
         if status:
-            assert said.out == "" or "--json" in options or words[0] in _REPORTING
-        return said
+            assert result.out == "" or "--json" in options or words[0] in _REPORTING
+        return result
 
 
 def arguments(command: str, *words: str | Path) -> argparse.Namespace:

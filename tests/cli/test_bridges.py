@@ -88,12 +88,12 @@ class Bridges:
     def install(self, machine: str, *words: str, code: int = 0) -> dict[str, str]:
         """Return what a machine would get: names with versions, and labels behind a colon."""
         command = ["install", *words, "--for", machine, "--target", str(self.folder)]
-        said = self.run(*command, *self.sources(), "--dry-run", "--json", code=code)
+        result = self.run(*command, *self.sources(), "--dry-run", "--json", code=code)
         if code:
-            return {"error": said.error["code"], "text": json.dumps(said.error)}
+            return {"error": result.error["code"], "text": json.dumps(result.error)}
         return {
             pin["name"]: pin["version"] + (f":{pin['label']}" if pin["label"] else "")
-            for pin in said.object["install"]
+            for pin in result.object["install"]
         }
 
 
@@ -124,13 +124,13 @@ def test_each_machine_gets_its_member(
 
 def test_no_member_fits(bridges: Bridges) -> None:
     """Where no member fits, the error says in the words of the family what is needed."""
-    said = bridges.install(CPU, "cupy", code=3)
-    assert said["error"] == "no-compatible-wheel"
-    assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in said["text"]
-    assert "none was found on preset cpu-x86_64-v3" in said["text"]
-    said = bridges.install(CPU, "studio", code=3)
-    assert said["error"] == "no-solution"
-    assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in said["text"]
+    result = bridges.install(CPU, "cupy", code=3)
+    assert result["error"] == "no-compatible-wheel"
+    assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in result["text"]
+    assert "none was found on preset cpu-x86_64-v3" in result["text"]
+    result = bridges.install(CPU, "studio", code=3)
+    assert result["error"] == "no-solution"
+    assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in result["text"]
 
 
 @pytest.mark.parametrize(
@@ -223,16 +223,16 @@ class TestOwnTheSameFiles:
 
     def test_that_does_not_fit(self, bridges: Bridges) -> None:
         """A member that is needed by name and does not fit is an error that names both."""
-        said = bridges.install(CPU, "greedy", "magika", code=3)
-        assert said["error"] == "no-solution"
-        assert "onnxruntime-gpu and onnxruntime own the same files" in said["text"]
+        result = bridges.install(CPU, "greedy", "magika", code=3)
+        assert result["error"] == "no-solution"
+        assert "onnxruntime-gpu and onnxruntime own the same files" in result["text"]
 
     def test_two_by_name(self, bridges: Bridges) -> None:
         """Two members asked for by name are an error."""
-        said = bridges.install(
+        result = bridges.install(
             CUDA_12, "xgboost-cpu", "xgboost-cu12", "xgboost", "--bridge", "xgboost", code=3
         )
-        assert "own the same files" in said["text"]
+        assert "own the same files" in result["text"]
 
     def test_what_is_installed_counts(self, bridges: Bridges) -> None:
         """A member that is there already is the one that the name gets."""
@@ -303,9 +303,9 @@ def test_a_declared_wheel_says_what_it_is(bridges: Bridges) -> None:
 
 def test_explained(bridges: Bridges) -> None:
     """``explain`` shows each member with the reason why it is taken or not."""
-    said = bridges.run("explain", "cupy", "--for", CUDA_12, *bridges.sources())
-    assert "cupy 14.2.0 is bridged: cuda13 is cupy-cuda13x, cuda12 is cupy-cuda12x" in said.err
-    assert "needs CUDA driver >= 13.0, preset cuda-12.8 has 12.8" in said.out
+    result = bridges.run("explain", "cupy", "--for", CUDA_12, *bridges.sources())
+    assert "cupy 14.2.0 is bridged: cuda13 is cupy-cuda13x, cuda12 is cupy-cuda12x" in result.err
+    assert "needs CUDA driver >= 13.0, preset cuda-12.8 has 12.8" in result.out
 
 
 @pytest.mark.parametrize(
@@ -346,9 +346,9 @@ class TestCommand:
 
     def test_list(self, run: Runner) -> None:
         """Every shipped family is listed."""
-        said = run("bridges", "list", "--json").object
-        assert [one["name"] for one in said["families"]] == list(SHIPPED.names())
-        validate(said, json.loads((SCHEMAS / "bridges.json").read_text("utf-8")))
+        report = run("bridges", "list", "--json").object
+        assert [family["name"] for family in report["families"]] == list(SHIPPED.names())
+        validate(report, json.loads((SCHEMAS / "bridges.json").read_text("utf-8")))
         assert "always" in run("bridges", "list").out
 
     def test_show(self, run: Runner) -> None:
@@ -371,9 +371,9 @@ class TestCommand:
         self, run: Runner, words: list[str], code: int, error: str, text: str
     ) -> None:
         """What is not there is said clearly."""
-        said = run("bridges", *words, "--json", code=code)
-        assert said.error["code"] == error
-        assert text in said.out
+        result = run("bridges", *words, "--json", code=code)
+        assert result.error["code"] == error
+        assert text in result.out
 
     def test_a_family_of_ones_own(self, bridges: Bridges, tmp_path: Path) -> None:
         """A file of one's own is checked, shown and used."""
@@ -397,9 +397,9 @@ class TestCommand:
             '[[member]]\ndistribution = "../x"\nlabel = "nul"\nwhen.moon.phase = ["full"]\n',
             encoding="utf-8",
         )
-        said = run("install", "bad", "--bridge", file, "--json", "--target", tmp_path, code=1)
-        assert said.error["code"] == "invalid-bridge"
-        paths = {fault["path"] for fault in said.error["faults"]}
+        result = run("install", "bad", "--bridge", file, "--json", "--target", tmp_path, code=1)
+        assert result.error["code"] == "invalid-bridge"
+        paths = {fault["path"] for fault in result.error["faults"]}
         assert paths >= {
             "where", "name", "source", "says", "checked",
             "member[0].distribution", "member[0].label", "member[0].when.moon",
@@ -485,8 +485,8 @@ class TestIndexes:
             folder = tmp_path / machine
             bridges.run("sync", tmp_path / "pylock.toml", "--target", folder, "--for", machine)
             assert f"build = {build!r}" in (folder / "torch/__init__.py").read_text("utf-8")
-        said = bridges.run(*words, "--upgrade", "--for", SM_90, "--for", CPU)
-        assert "is locked;" not in said.err
+        result = bridges.run(*words, "--upgrade", "--for", SM_90, "--for", CPU)
+        assert "is locked;" not in result.err
         builds = {
             tomllib.loads(path.read_text())["packages"][0]["version"]
             for path in tmp_path.glob("pylock.*.toml")
@@ -495,8 +495,8 @@ class TestIndexes:
 
     def test_only_indexes_are_elsewhere(self, bridges: Bridges, mirror: str) -> None:
         """A family of names has no indexes that could be elsewhere."""
-        said = bridges.install(CPU, "cupy", "--bridge", f"cupy@{mirror}", code=1)
-        assert "has no indexes" in said["text"]
+        result = bridges.install(CPU, "cupy", "--bridge", f"cupy@{mirror}", code=1)
+        assert "has no indexes" in result["text"]
 
     def test_all_known_names_no_index(self, bridges: Bridges) -> None:
         """``all-known`` changes nothing about where projects come from."""
@@ -590,10 +590,10 @@ def test_explained_as_installed(bridges: Bridges) -> None:
 def test_one_line_says_so(bridges: Bridges) -> None:
     """What a bridge had a part in says so where it is reported."""
     words = ["install", "magika", "--for", CUDA_12, "--target", str(bridges.folder), "--dry-run"]
-    said = bridges.run(*words, *bridges.sources())
-    assert re.search(r"^onnxruntime +1\.26\.0 +cuda12_cudnn9\.10 ", said.out, re.MULTILINE)
-    assert "by a bridge it is onnxruntime-gpu" in said.out
-    assert "bridge" not in said.err
+    result = bridges.run(*words, *bridges.sources())
+    assert re.search(r"^onnxruntime +1\.26\.0 +cuda12_cudnn9\.10 ", result.out, re.MULTILINE)
+    assert "by a bridge it is onnxruntime-gpu" in result.out
+    assert "bridge" not in result.err
 
 
 def test_what_a_wheel_says_of_itself_counts(bridges: Bridges, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def run(home: Path, *words: str | Path, code: int, **environ: str) -> str:
         for name, value in os.environ.items()
         if not name.startswith(("PIP_", "WHEELFIT_", "XDG_")) and name != "VIRTUAL_ENV"
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [*start, sys.executable, "-m", "wheelfit", *words],
         check=False,
         capture_output=True,
@@ -47,8 +47,8 @@ def run(home: Path, *words: str | Path, code: int, **environ: str) -> str:
         cwd=home.parent,
         env={**kept, "HOME": str(home), **environ},
     )
-    assert done.returncode == code, done.stdout + done.stderr
-    return " ".join(done.stderr.split())
+    assert completed.returncode == code, completed.stdout + completed.stderr
+    return " ".join(completed.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_what_cannot_be_read(
     home: Path, words: list[str], environ: dict[str, str], place: str, hint: str
 ) -> None:
     """The error names the file and what to set; what might forbid something is never skipped."""
-    said = run(home, *words, code=1, **environ)
-    assert "cannot be read: Permission denied" in said
-    assert f"where: {home / place}" in said
-    assert hint in said.partition("hint: ")[2]
+    result = run(home, *words, code=1, **environ)
+    assert "cannot be read: Permission denied" in result
+    assert f"where: {home / place}" in result
+    assert hint in result.partition("hint: ")[2]
 
 
 def test_without_a_cache(home: Path) -> None:

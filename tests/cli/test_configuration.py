@@ -204,10 +204,10 @@ def test_a_project_can_only_tighten(place: Place) -> None:
 def test_what_a_project_cannot_set(place: Place, key: str) -> None:
     """What weakens trust or bounds is an error that says where it belongs."""
     place.write(project=f"\n{key} = true")
-    with pytest.raises(InvalidConfiguration, match=f"a project cannot set {key}") as caught:
+    with pytest.raises(InvalidConfiguration, match=f"a project cannot set {key}") as excinfo:
         place.layers()
-    assert caught.value.where == f"{place.project / 'pyproject.toml'}:3"
-    hint = str(caught.value.hint)
+    assert excinfo.value.where == f"{place.project / 'pyproject.toml'}:3"
+    hint = str(excinfo.value.hint)
     assert "your own wheelfit.toml" in hint
     assert ("WHEELFIT_" in hint) == (key != "provider")  # which no variable can say
 
@@ -335,10 +335,10 @@ def test_variables(place: Place, variable: str, text: str, name: str, value: obj
 )
 def test_variables_that_are_wrong(variable: str, text: str, message: str) -> None:
     """A value of the wrong kind is an error that names the variable."""
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError) as excinfo:
         read_variables({variable: text})
-    assert message in str(caught.value.message) + str(caught.value)
-    assert caught.value.where == variable
+    assert message in str(excinfo.value.message) + str(excinfo.value)
+    assert excinfo.value.where == variable
 
 
 def test_variables_that_are_none() -> None:
@@ -378,12 +378,12 @@ def test_what_is_no_setting(
     """P-64: what cannot be set is an error with the line, and with what may have been meant."""
     path = tmp_path / "wheelfit.toml"
     path.write_text(text)
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError) as excinfo:
         read_file(path, "user")
-    assert message in caught.value.message
-    assert caught.value.where == f"{path}:{line}"
+    assert message in excinfo.value.message
+    assert excinfo.value.where == f"{path}:{line}"
     if hint is not None:
-        assert hint in str(caught.value.hint)
+        assert hint in str(excinfo.value.hint)
 
 
 def test_a_command_without_such_an_option(place: Place) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 from projects.writing import write_project, write_sdist
 
 from wheelfit.installation.locking import locked
@@ -27,7 +27,7 @@ class Place:
         self.target = folder / "target"
         self.folder = folder
 
-    def install(self, *words: str | Path, code: int = 0) -> Said:
+    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Install from the folder of wheels."""
         sources = ("--no-index", "-f", self.wheels, "--target", self.target)
         return self._run("install", *sources, *words, code=code)
@@ -40,7 +40,7 @@ def place(run: Runner, tmp_path: Path) -> Place:
     return Place(run, tmp_path)
 
 
-def refused(install: Callable[..., Said], words: Words, place: Place, code: int) -> str:
+def refused(install: Callable[..., CommandResult], words: Words, place: Place, code: int) -> str:
     """Return the reference code with which a dry run and a real one are refused."""
     before = tree(place.target)
     dry = install(*words, "--dry-run", "--json", code=code).error
@@ -106,7 +106,7 @@ def test_a_source(place: Place, run: Runner) -> None:
     with RecordingIndex(place.wheels) as index:
         words = ("-i", index.url, "--target", place.target, "source", "--no-input")
 
-        def install(*more: str | Path, code: int = 0) -> Said:
+        def install(*more: str | Path, code: int = 0) -> CommandResult:
             return run("install", *more, code=code)
 
         refused(install, words, place, 3)
@@ -117,7 +117,7 @@ def test_a_package_manager(place: Place, run: Runner, managed: Path) -> None:
     """PEP 668: not even a plan is made for what belongs to another package manager."""
     words = ("--no-index", "-f", place.wheels, "--python", managed, "demo")
 
-    def install(*more: str | Path, code: int = 0) -> Said:
+    def install(*more: str | Path, code: int = 0) -> CommandResult:
         return run("install", *more, code=code)
 
     assert refused(install, words, place, 7) == "externally-managed"
@@ -165,7 +165,7 @@ def test_no_copy_offline(place: Place, run: Runner) -> None:
     with RecordingIndex(place.wheels) as index:
         where = ("-i", index.url, "--target", place.target)
 
-        def install(*words: str | Path, code: int = 0) -> Said:
+        def install(*words: str | Path, code: int = 0) -> CommandResult:
             return run("install", *where, *words, code=code)
 
         install("demo", "--dry-run")

@@ -72,8 +72,8 @@ def test_all_or_nothing(wheels: Path, run: Runner, options: list[str]) -> None:
     """The first wheel that is not sound is named, and nothing is written."""
     for number in (7, 30):
         (wheels / "in" / f"part_{number % 4}-1.{number}+cu12-py3-none-any.whl").write_bytes(b"x")
-    said = run("wheel", *COMMANDS["repack"], "in", "-o", "out", "--json", *options, code=4)
-    assert said.error["where"] == "in/part_2-1.30+cu12-py3-none-any.whl"
+    result = run("wheel", *COMMANDS["repack"], "in", "-o", "out", "--json", *options, code=4)
+    assert result.error["where"] == "in/part_2-1.30+cu12-py3-none-any.whl"
     assert not (wheels / "out").exists()
 
 
@@ -84,10 +84,10 @@ def test_keep_going(wheels: Path, run: Runner, options: list[str]) -> None:
     for name in names:
         (wheels / "in" / name).write_bytes(b"x")
     words = [*COMMANDS["repack"], "in", "-o", "out", "--json", "--keep-going", *options]
-    said = run("wheel", *words, code=9)
-    assert [one["source"] for one in said.object["failed"]] == [f"in/{name}" for name in names]
+    result = run("wheel", *words, code=9)
+    assert [one["source"] for one in result.object["failed"]] == [f"in/{name}" for name in names]
     assert len(tree(wheels / "out")) == COUNT - 2
-    assert len(said.object["wheels"]) == COUNT - 2
+    assert len(result.object["wheels"]) == COUNT - 2
 
 
 def test_check_on_a_cluster(wheels: Path, run: Runner, cluster: DaskCluster) -> None:

@@ -69,10 +69,10 @@ def test_not_into_an_environment(
     host.write_text(HOST)
     for words in ((), ("--dry-run",)):
         assert run(index, "--for", host, *words, "--python", environment, "some") == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert "cannot run in this environment" in said.err
-        assert "--target" in said.err
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "cannot run in this environment" in captured.err
+        assert "--target" in captured.err
     assert run(index, "--for", host, "--dry-run", "--target", tmp_path / "there", "some") == 0
     assert sorted(environment.rglob("*")) == before
 

@@ -180,19 +180,19 @@ def test_wrong_usage(
 ) -> None:
     """A wrong command line is an error of the family with exit code 2, on standard error."""
     assert main(words) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert message in said.err
-    assert hint in said.err
-    assert "[usage]" in said.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert hint in captured.err
+    assert "[usage]" in captured.err
 
 
 def test_errors_are_json_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     """Under ``--json`` an error is one object on standard output."""
     assert main(["list", "--json", "--what"]) == 2
-    said = capsys.readouterr()
-    assert json.loads(said.out)["error"]["code"] == "usage"
-    assert said.err == ""
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"]["code"] == "usage"
+    assert captured.err == ""
 
 
 def run_python(*words: str) -> subprocess.CompletedProcess[str]:
@@ -318,15 +318,15 @@ class TestErrors:
 
     def test_debug_shows_where_and_what(self, run: Runner) -> None:
         """``--debug`` adds the traceback; the error and its code stay the same."""
-        said = run("list", "--python", "no-such-python", "--debug", code=1)
-        assert "Traceback (most recent call last)" in said.err
-        assert "error: Python interpreter" in said.err
+        result = run("list", "--python", "no-such-python", "--debug", code=1)
+        assert "Traceback (most recent call last)" in result.err
+        assert "error: Python interpreter" in result.err
 
     def test_debug_with_json(self, run: Runner) -> None:
         """Standard output stays one object."""
-        said = run("list", "--python", "no-such-python", "--debug", "--json", code=1)
-        assert said.error["code"] == "unusable-interpreter"
-        assert "Traceback" in said.err
+        result = run("list", "--python", "no-such-python", "--debug", "--json", code=1)
+        assert result.error["code"] == "unusable-interpreter"
+        assert "Traceback" in result.err
 
     @pytest.mark.parametrize(
         "words",
@@ -340,9 +340,9 @@ class TestErrors:
     )
     def test_json_wherever_it_stands(self, words: list[str], run: Runner) -> None:
         """The switch counts wherever it stands, also when the arguments are wrong."""
-        said = run(*words, code=2 if "sometimes" in words or words[0] != "list" else 1)
-        assert set(said.error) == {"code", "exit_code", "message", "where", "note", "hint"}
-        assert said.err == ""
+        result = run(*words, code=2 if "sometimes" in words or words[0] != "list" else 1)
+        assert set(result.error) == {"code", "exit_code", "message", "where", "note", "hint"}
+        assert result.err == ""
 
     @pytest.mark.parametrize(
         "words",
@@ -367,9 +367,9 @@ class TestErrors:
 
     def test_what_follows_two_hyphens_is_no_option(self, run: Runner) -> None:
         """After ``--`` come names, whatever they look like."""
-        said = run("uninstall", "--target", ".", "--", "--json", code=1)
-        assert said.out == ""
-        assert "[invalid-requirement]" in said.err
+        result = run("uninstall", "--target", ".", "--", "--json", code=1)
+        assert result.out == ""
+        assert "[invalid-requirement]" in result.err
 
     @pytest.mark.parametrize(
         ("words", "instead"),
@@ -384,9 +384,9 @@ class TestErrors:
         self, words: list[str], run: Runner, tmp_path: Path
     ) -> None:
         """Short options may be joined, as in every program; quiet counts most."""
-        said = run("probe", "openmp", "-o", tmp_path / "host.toml", *words)
-        assert said.err == ""
-        assert said.out
+        result = run("probe", "openmp", "-o", tmp_path / "host.toml", *words)
+        assert result.err == ""
+        assert result.out
 
     def test_a_fault_of_ours(self) -> None:
         """An error outside the family ends with 70, and says how to report it."""
@@ -410,11 +410,11 @@ class TestErrors:
 def test_a_path_that_cannot_be(command: str, run: Runner, tmp_path: Path) -> None:
     """A path that is longer than the system allows is a fault of the path, not of ours."""
     path = tmp_path / f"{'x' * 300}.whl"
-    said = run(*command.split(), path, code=1)
-    is_absent = sys.version_info >= (3, 14) and "does not exist" in said.err
-    assert is_absent or "File name too long [file-problem]" in said.err
-    assert "[file-problem]" in said.err
-    assert str(path) in said.err
+    result = run(*command.split(), path, code=1)
+    is_absent = sys.version_info >= (3, 14) and "does not exist" in result.err
+    assert is_absent or "File name too long [file-problem]" in result.err
+    assert "[file-problem]" in result.err
+    assert str(path) in result.err
 
 
 @pytest.mark.parametrize(
@@ -424,6 +424,6 @@ def test_a_path_that_cannot_be(command: str, run: Runner, tmp_path: Path) -> Non
 @pytest.mark.parametrize("option", ["--target", "--prefix", "--root"])
 def test_a_folder_that_is_not_there(command: str, option: str, run: Runner, tmp_path: Path) -> None:
     """Of an environment that is not there nothing is said, as if it were sound."""
-    said = run(*command.split(), option, tmp_path / "none", code=1)
-    assert f"the folder does not exist [file-problem]\n  where: {tmp_path / 'none'}" in said.err
+    result = run(*command.split(), option, tmp_path / "none", code=1)
+    assert f"the folder does not exist [file-problem]\n  where: {tmp_path / 'none'}" in result.err
     assert not (tmp_path / "none").exists()

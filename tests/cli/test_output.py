@@ -108,9 +108,9 @@ def test_how_much_is_said(
     output.detail("by the way")
     output.warn("careful")
     output.result("the result")
-    said = capsys.readouterr()
-    assert said.err.splitlines() == remarks
-    assert said.out == "the result\n"
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == remarks
+    assert captured.out == "the result\n"
 
 
 def test_json_is_all_there_is_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,10 +119,10 @@ def test_json_is_all_there_is_on_standard_output(capsys: pytest.CaptureFixture[s
     output.result("for people")
     output.say("a remark")
     output.result_json({"name": "tōrch", "values": [1, None]})
-    said = capsys.readouterr()
-    assert json.loads(said.out) == {"name": "tōrch", "values": [1, None]}
-    assert "tōrch" in said.out
-    assert said.err == "a remark\n"
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"name": "tōrch", "values": [1, None]}
+    assert "tōrch" in captured.out
+    assert captured.err == "a remark\n"
 
 
 def test_without_json_no_object(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,9 +163,9 @@ def test_an_error_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     """All parts, faults included, in one object on standard output, and nothing beside it."""
     error = InvalidDocument([Fault("variants.a", "is empty", "F-23"), Fault("", "no more")])
     Output(json=True).error(error)
-    said = capsys.readouterr()
-    assert json.loads(said.out) == {"error": error.parts()}
-    assert said.err == ""
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"error": error.parts()}
+    assert captured.err == ""
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -188,9 +188,9 @@ def test_credentials_are_never_shown(
     """Whatever somebody has typed where, credentials of URLs do not come back in an error."""
     Output(json=as_json).error(error)
     Output(json=as_json).traceback(error)
-    said = capsys.readouterr()
-    assert "s3cret" not in said.out + said.err
-    assert "****" in said.out + said.err
+    captured = capsys.readouterr()
+    assert "s3cret" not in captured.out + captured.err
+    assert "****" in captured.out + captured.err
 
 
 def test_the_caret_moves_with_what_it_points_at(capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,8 +204,8 @@ def test_the_caret_moves_with_what_it_points_at(capsys: pytest.CaptureFixture[st
 
 def test_the_caret_stays(run: Runner) -> None:
     """A requirement that cannot be read is shown with a caret right below the fault."""
-    said = run("install", "some ==", code=1)
-    _, note, caret, *_ = said.err.splitlines()
+    result = run("install", "some ==", code=1)
+    _, note, caret, *_ = result.err.splitlines()
     assert note[: caret.index("^")].endswith("some ")
 
 
@@ -214,10 +214,10 @@ def test_nobody_else_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
     output = Output(colour=True, error_colour=True)
     output.result("yanked: \x1b[2J\x07\x9b2J\r gone\n\tnext", "dim")
     output.warn("\x1b]0;title\x07")
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     shown = "yanked: \\x1b[2J\\x07\\x9b2J\\x0d gone\n\tnext"
-    assert said.out == f"\x1b[2m{shown}\x1b[0m\n"
-    assert said.err == "\x1b[33mwarning: \\x1b]0;title\\x07\x1b[0m\n"
+    assert captured.out == f"\x1b[2m{shown}\x1b[0m\n"
+    assert captured.err == "\x1b[33mwarning: \\x1b]0;title\\x07\x1b[0m\n"
 
 
 def narrow(encoding: str) -> io.TextIOWrapper:

@@ -89,19 +89,19 @@ preload_modules(open_environment(None, environ=os.environ, target=Path({str(libr
 print(*sys.modules)
 """
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     needed = {
         "packaging.requirements", "wheelfit.installation.breakage", "wheelfit.core.tag_phrases",
         "wheelfit.installation.removal", "wheelfit.cli.output", "wheelfit.wheels.unpacked",
     }  # fmt: skip
-    assert needed <= set(done.stdout.split())
+    assert needed <= set(completed.stdout.split())
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        Requirement(one).name
-        for one in tomllib.loads(PROJECT.read_text())["project"]["dependencies"]
+        Requirement(dependency).name
+        for dependency in tomllib.loads(PROJECT.read_text())["project"]["dependencies"]
     ],
 )
 def test_every_dependency_counts(name: str, library: Path, environment: Environment) -> None:

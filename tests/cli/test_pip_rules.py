@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -29,7 +29,7 @@ class Configured:
         path.write_text(text)
         return path
 
-    def install(self, *words: str | Path, code: int = 0) -> Said:
+    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Install into a folder."""
         return self.run("install", *self.sources, "--target", self.target, *words, code=code)
 
@@ -46,7 +46,7 @@ def configured(
         yield Configured(run, tmp_path, index)
 
 
-def planned(said: Said) -> str:
+def planned(said: CommandResult) -> str:
     """Return the version of the one package that would be installed."""
     (package,) = said.object["install"]
     return str(package["version"])
@@ -60,16 +60,16 @@ def test_constraints(configured: Configured) -> None:
     assert planned(configured.install("--dry-run", "--json", "plain")) == "1.0"
     assert configured.run("explain", *configured.sources, "plain").out.startswith("plain 1.0 ")
     (configured.folder / "more.txt").write_text("plain>1\n")
-    said = configured.install("-c", configured.folder / "more.txt", "plain", code=3)
-    assert str(limits) in said.err
+    result = configured.install("-c", configured.folder / "more.txt", "plain", code=3)
+    assert str(limits) in result.err
 
 
 def test_constraints_that_are_not_there(configured: Configured) -> None:
     """The error says who names the file."""
     path = configured.say("[install]\nconstraint = /nowhere/limits.txt\n")
-    said = configured.install("plain", code=1)
-    assert "/nowhere/limits.txt" in said.err
-    assert f"constraint in {path}" in said.err
+    result = configured.install("plain", code=1)
+    assert "/nowhere/limits.txt" in result.err
+    assert f"constraint in {path}" in result.err
 
 
 def test_pre_releases(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +82,8 @@ def test_pre_releases(configured: Configured, monkeypatch: pytest.MonkeyPatch) -
 def test_hashes(configured: Configured) -> None:
     """What has no hash is refused, and the setting is named."""
     path = configured.say("[global]\nrequire-hashes = true\n")
-    said = configured.install("plain", code=1)
-    assert f"required by require-hashes in {path} [global], and plain has none" in said.err
+    result = configured.install("plain", code=1)
+    assert f"required by require-hashes in {path} [global], and plain has none" in result.err
     assert not configured.target.exists()
 
 
@@ -130,6 +130,6 @@ def test_places(name: str, configured: Configured) -> None:
 def test_times_of_upload(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an index without times has is not taken where pip is told of a bound."""
     monkeypatch.setenv("PIP_UPLOADED_PRIOR_TO", "P7D")
-    said = configured.install("plain", code=3)
-    assert "lists no upload times" in said.err
+    result = configured.install("plain", code=3)
+    assert "lists no upload times" in result.err
     assert not configured.target.exists()

@@ -43,9 +43,9 @@ class TestPlainLines:
             one.done()
             two.done()
             bars.transfer("failed.whl").start(5)
-        said = capsys.readouterr()
-        assert said.err == "  downloaded one.whl (100 B)\n  unpacked 2 wheels (2.0 kB)\n"
-        assert said.out == ""
+        captured = capsys.readouterr()
+        assert captured.err == "  downloaded one.whl (100 B)\n  unpacked 2 wheels (2.0 kB)\n"
+        assert captured.out == ""
 
     def test_one_line_for_each_wheel(self, capsys: pytest.CaptureFixture[str]) -> None:
         """It comes when the wheel is there, unpacked; what was there before is not fetched."""
@@ -237,15 +237,15 @@ class TestEndingEarly:
         """A wrong hash is reported at once, not after every other download has come."""
         slow_index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.5  # 20 s
         slow_index.faults.wrong_hash.add("broken-1.0-py3-none-any.whl")
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, *words(slow_index, tmp_path / "target", "slow", "broken")],
             capture_output=True,
             text=True,
             check=False,
             timeout=60,
         )
-        assert done.returncode == 4
-        assert "[hash-mismatch]" in done.stderr
+        assert completed.returncode == 4
+        assert "[hash-mismatch]" in completed.stderr
         assert slow_index.bytes_sent("slow-1.0-py3-none-any.whl") < SLOW
         assert not (tmp_path / "target").exists()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 
 from wheelfit.locking.document import Lock, read_lock
 from wheelfit.testing.index import RecordingIndex
@@ -50,11 +50,11 @@ class Desk:
         path.write_text(f"{project}\n[tool.wheelfit]\n{settings}")
         return path
 
-    def run(self, command: str, *words: str | Path, code: int = 0) -> Said:
+    def run(self, command: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Run a command with the index."""
         return self._run(command, "-i", self._index.url, "--no-cache-dir", *words, code=code)
 
-    def lock(self, *words: str | Path, code: int = 0) -> Said:
+    def lock(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Lock for one platform."""
         return self.run(
             "lock", "--platform", "linux-x86_64", "--python-version", "3.12", *words, code=code
@@ -67,14 +67,14 @@ class Desk:
 
     def versions(self, *words: str | Path) -> dict[str, str]:
         """Lock, and return the version of each package."""
-        return {one.name: str(one.version) for one in self.locked(*words).packages}
+        return {package.name: str(package.version) for package in self.locked(*words).packages}
 
     def installs(self, *words: str | Path) -> list[str]:
         """Return what ``install`` would install, sorted."""
-        said = self.run(
+        result = self.run(
             "install", "--dry-run", "--target", self.folder / "target", "--json", *words
         )
-        return sorted(f"{one['name']} {one['version']}" for one in said.object["install"])
+        return sorted(f"{one['name']} {one['version']}" for one in result.object["install"])
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ class TestLocking:
         """Extras and groups are in the lock, each with its condition; the project is not."""
         lock = desk.locked()
         markers = {
-            (one.name, str(one.version)): str(one.marker) if one.marker else None
-            for one in lock.packages
+            (package.name, str(package.version)): str(package.marker) if package.marker else None
+            for package in lock.packages
         }
         assert markers == {
             ("app", "1"): None,
@@ -118,8 +118,8 @@ class TestLocking:
 
     def test_a_python_that_the_project_is_not_for(self, desk: Desk) -> None:
         """A lock for a Python that the project excludes would be for nobody."""
-        said = desk.run("lock", "--python-version", "3.9", code=2)
-        assert "the project is for Python >=3.11, not for 3.9" in said.err
+        result = desk.run("lock", "--python-version", "3.9", code=2)
+        assert "the project is for Python >=3.11, not for 3.9" in result.err
 
     def test_default_groups(self, desk: Desk) -> None:
         """The project says which groups are installed where none is named."""
@@ -185,9 +185,9 @@ class TestLocking:
     def test_no_project(self, desk: Desk) -> None:
         """Without a project and without requirements there is nothing to lock."""
         (desk.folder / "pyproject.toml").unlink()
-        said = desk.lock(code=1)
-        assert "the project's file cannot be read" in said.err
-        assert "--project" in said.err
+        result = desk.lock(code=1)
+        assert "the project's file cannot be read" in result.err
+        assert "--project" in result.err
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes that have names")
     def test_a_pipe(self, desk: Desk) -> None:
@@ -200,9 +200,9 @@ class TestLocking:
     def test_a_broken_project(self, desk: Desk) -> None:
         """Everything that is wrong is told at once, with lines."""
         desk.write(project='[project]\nname = "demo"\ndynamic = ["dependencies"]\n')
-        said = desk.lock(code=1)
-        assert "project.dynamic[0]: line 3: dependencies are dynamic" in said.err
-        assert "[invalid-project]" in said.err
+        result = desk.lock(code=1)
+        assert "project.dynamic[0]: line 3: dependencies are dynamic" in result.err
+        assert "[invalid-project]" in result.err
 
     def test_constraints_overrides_and_exclusions(self, desk: Desk) -> None:
         """What the project says of versions counts, whoever needs them."""
@@ -213,10 +213,10 @@ class TestLocking:
     def test_what_a_lock_leaves_unmet_is_told(self, desk: Desk) -> None:
         """Needs that are not met because of an override are told, each once."""
         desk.write('overrides = ["lib==2"]\nexcludes = ["tool"]')
-        said = desk.lock("--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:")
-        assert said.err.count("note: app 1 needs lib<2, and gets 2 by an override\n") == 1
-        assert said.err.count("note: app 1 needs tool, which is excluded\n") == 1
-        assert "warning" not in said.err
+        result = desk.lock("--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:")
+        assert result.err.count("note: app 1 needs lib<2, and gets 2 by an override\n") == 1
+        assert result.err.count("note: app 1 needs tool, which is excluded\n") == 1
+        assert "warning" not in result.err
 
     def test_the_command_line_counts_more(self, desk: Desk) -> None:
         """Of a project that the command line overrides the file is not heard."""
@@ -226,8 +226,8 @@ class TestLocking:
     def test_an_override_that_leaves_nothing(self, desk: Desk) -> None:
         """The proof names the line of the override."""
         desk.write('overrides = [\n  "lib==7",\n]')
-        said = desk.lock(code=3)
-        assert "app 1 needs lib==7 (overridden by pyproject.toml:17)" in said.err
+        result = desk.lock(code=3)
+        assert "app 1 needs lib==7 (overridden by pyproject.toml:17)" in result.err
 
     @pytest.mark.parametrize(
         ("setting", "message"),
@@ -240,9 +240,9 @@ class TestLocking:
     def test_what_cannot_be_said(self, desk: Desk, setting: str, message: str) -> None:
         """An error in a setting names its line."""
         desk.write(setting)
-        said = desk.lock(code=1)
-        assert message in said.err
-        assert "where: pyproject.toml:16\n" in said.err
+        result = desk.lock(code=1)
+        assert message in result.err
+        assert "where: pyproject.toml:16\n" in result.err
 
 
 class TestInstalling:
@@ -281,10 +281,10 @@ class TestInstalling:
 
     def test_an_override_that_is_none(self, desk: Desk) -> None:
         """A file that is not there and what is not a requirement are errors."""
-        said = desk.run("install", "app", "--override", "none.txt", code=1)
-        assert "none.txt" in said.err
-        said = desk.run("install", "app", "--override", "lib>>2", code=1)
-        assert "where: --override" in said.err
+        result = desk.run("install", "app", "--override", "none.txt", code=1)
+        assert "none.txt" in result.err
+        result = desk.run("install", "app", "--override", "lib>>2", code=1)
+        assert "where: --override" in result.err
         url = "lib @ https://x.test/lib-1-py3-none-any.whl"
         assert (
             "cannot be a URL"
@@ -299,16 +299,18 @@ class TestInstalling:
     def test_what_is_not_met_on_purpose(self, desk: Desk) -> None:
         """Of needs that an override leaves unmet a note tells, and no warning."""
         words: list[str | Path] = ["--target", desk.folder / "target"]
-        said = desk.run("install", *words, "app", "--override", "lib==2")
-        assert "note: app 1 needs lib<2, and gets 2 by an override\n" in said.err
-        assert "warning" not in said.err
-        said = desk.run("install", *words, "lib", "--override", "lib==1")
-        said = desk.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")
-        assert said.object["broken_requirements"] == []
-        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in said.err
-        said = desk.run("install", *words, "lib==1")
-        said = desk.run("install", *words, "lib==2", "--json")
-        assert [one["name"] for one in said.object["broken_requirements"]] == ["app"]
+        result = desk.run("install", *words, "app", "--override", "lib==2")
+        assert "note: app 1 needs lib<2, and gets 2 by an override\n" in result.err
+        assert "warning" not in result.err
+        result = desk.run("install", *words, "lib", "--override", "lib==1")
+        result = desk.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")
+        assert result.object["broken_requirements"] == []
+        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
+        result = desk.run("install", *words, "lib==1")
+        result = desk.run("install", *words, "lib==2", "--json")
+        assert [requirement["name"] for requirement in result.object["broken_requirements"]] == [
+            "app"
+        ]
 
     def test_what_a_lock_does_not_meet_on_purpose(self, desk: Desk) -> None:
         """What was locked with an override is synced without a warning."""
@@ -317,9 +319,9 @@ class TestInstalling:
         desk.write('overrides = ["lib==2"]')
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         desk.run("lock", "--python-version", python)
-        said = desk.run("sync", *words, "--json")
-        assert said.object["broken_requirements"] == []
-        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in said.err
+        result = desk.run("sync", *words, "--json")
+        assert result.object["broken_requirements"] == []
+        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
 
     def test_the_settings_of_the_folder_do_not_count(self, desk: Desk) -> None:
         """What an archive brings along decides nothing for ``install``."""
@@ -338,10 +340,10 @@ class TestInstalling:
 
     def test_explaining(self, desk: Desk) -> None:
         """``explain --with-deps`` follows overrides and groups as ``install`` does."""
-        said = desk.run(
+        result = desk.run(
             "explain", "--with-deps", "--group", "test", "app", "--override", "lib==7", code=3
         )
-        assert "app 1 needs lib==7 (overridden by --override)" in said.err
+        assert "app 1 needs lib==7 (overridden by --override)" in result.err
 
     def test_explaining_alone(self, desk: Desk) -> None:
         """What is asked for is replaced for ``explain`` too, and said of what is left out."""

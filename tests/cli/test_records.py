@@ -17,8 +17,8 @@ NVIDIA = MACHINES / "linux-x86-nouveau"
 def test_a_record_says_elsewhere_what_was_said_here(tmp_path: Path, run: Runner) -> None:
     """P-75: what is written replays to the same answer, and it is said where it is."""
     folder = tmp_path / "record"
-    said = run("probe", "--record", folder, "--no-cache-dir")
-    assert f"recorded this machine in {folder}" in said.err
+    result = run("probe", "--record", folder, "--no-cache-dir")
+    assert f"recorded this machine in {folder}" in result.err
     here = run("probe", "--json", "--record", folder, "--no-cache-dir").object
     assert here["record"] == {"folder": str(folder), "differs": []}
     there = run("probe", "--json", "--replay", folder).object
@@ -32,9 +32,9 @@ def test_a_record_says_elsewhere_what_was_said_here(tmp_path: Path, run: Runner)
 def test_a_record_beside_a_host_file(tmp_path: Path, run: Runner) -> None:
     """P-75: a host file on standard output does not keep a record from being written."""
     folder = tmp_path / "record"
-    said = run("probe", "x86_64", "-o", "-", "--record", folder, "--no-cache-dir")
-    assert said.out.startswith("[metadata]")
-    assert f"recorded this machine in {folder}" in said.err
+    result = run("probe", "x86_64", "-o", "-", "--record", folder, "--no-cache-dir")
+    assert result.out.startswith("[metadata]")
+    assert f"recorded this machine in {folder}" in result.err
     assert (folder / "expected.json").is_file()
 
 
@@ -45,9 +45,9 @@ def test_without_either_there_is_no_record(run: Runner) -> None:
 
 def test_a_captured_machine_can_be_looked_at(run: Runner) -> None:
     """P-75: the maintainer sees what the user's machine said, and nothing of his own."""
-    said = run("probe", "--replay", NVIDIA, "nvidia")
-    assert said.out.startswith(f"{NVIDIA}: A GPU of NVIDIA's without NVIDIA's driver\n")
-    assert "an NVIDIA GPU is there" in said.err
+    result = run("probe", "--replay", NVIDIA, "nvidia")
+    assert result.out.startswith(f"{NVIDIA}: A GPU of NVIDIA's without NVIDIA's driver\n")
+    assert "an NVIDIA GPU is there" in result.err
 
 
 @pytest.mark.parametrize(("options", "values"), [((), None), (("--tpu-generation",), ["v5e"])])
@@ -56,10 +56,12 @@ def test_options_count_for_a_recorded_machine(
 ) -> None:
     """P-75, P-153: it is asked as this machine would be, and that is no difference."""
     folder = MACHINES / "linux-x86-tpu-v5e"
-    said = run("probe", "--json", "--replay", folder, "tpu", *options).object
-    features = {one["name"]: one["values"] for one in said["namespaces"]["tpu"]["features"]}
+    report = run("probe", "--json", "--replay", folder, "tpu", *options).object
+    features = {
+        feature["name"]: feature["values"] for feature in report["namespaces"]["tpu"]["features"]
+    }
     assert features.get("generation") == values
-    assert said["record"]["differs"] == []
+    assert report["record"]["differs"] == []
 
 
 def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runner) -> None:
@@ -69,8 +71,8 @@ def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runne
     told = json.loads((folder / "expected.json").read_text())
     told["nvidia"]["status"] = "supported"
     (folder / "expected.json").write_text(json.dumps(told))
-    said = run("probe", "--replay", folder, "nvidia")
-    assert "nvidia: detection has another result than when it was recorded" in said.err
+    result = run("probe", "--replay", folder, "nvidia")
+    assert "nvidia: detection has another result than when it was recorded" in result.err
     assert run("probe", "--json", "--replay", folder).object["record"]["differs"] == ["nvidia"]
 
 
@@ -78,8 +80,8 @@ def test_what_is_not_a_record_is_not_overwritten(tmp_path: Path, run: Runner) ->
     """P-75: neither a folder with something else in it, nor a file."""
     (tmp_path / "thesis.txt").write_text("ten years")
     before = tree(tmp_path)
-    said = run("probe", "--record", tmp_path, "--json", code=1)
-    assert "files that are not a record" in said.error["message"]
+    result = run("probe", "--record", tmp_path, "--json", code=1)
+    assert "files that are not a record" in result.error["message"]
     run("probe", "--record", tmp_path / "thesis.txt", code=1)
     run("probe", "--record", tmp_path / "thesis.txt" / "below", code=1)
     assert tree(tmp_path) == before
@@ -94,8 +96,8 @@ def test_what_is_no_record_cannot_be_replayed(
     """P-75: an empty folder, and one with odd contents, is told from a record."""
     if damage is not None:
         (tmp_path / "machine.toml").write_text(damage)
-    said = run("probe", "--replay", tmp_path, "--json", code=1)
-    assert said.error["message"].startswith("not a record of a machine")
+    result = run("probe", "--replay", tmp_path, "--json", code=1)
+    assert result.error["message"].startswith("not a record of a machine")
 
 
 @pytest.mark.parametrize(
@@ -167,9 +169,9 @@ def test_a_damaged_record_is_told_from_a_whole_one(
     folder = tmp_path / "record"
     shutil.copytree(NVIDIA, folder)
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    said = run("probe", "--replay", folder, code=1)
-    assert f"not a record of a machine: {words}" in said.err.replace("\n", " ")
-    assert "Error:" not in said.err
+    result = run("probe", "--replay", folder, code=1)
+    assert f"not a record of a machine: {words}" in result.err.replace("\n", " ")
+    assert "Error:" not in result.err
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -199,6 +201,6 @@ def test_a_folder_that_cannot_be_exchanged_is_left(
 ) -> None:
     """P-75: nobody's current folder is taken away from under him."""
     monkeypatch.chdir(tmp_path)
-    said = run("probe", "--record", ".", "--json", code=1)
-    assert said.error["hint"] == "name a new folder, where there is room"
+    result = run("probe", "--record", ".", "--json", code=1)
+    assert result.error["hint"] == "name a new folder, where there is room"
     assert list(tmp_path.iterdir()) == []

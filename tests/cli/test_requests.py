@@ -125,9 +125,9 @@ def test_what_a_row_names_fits_together() -> None:
             continue
         operation = inspect.signature(loaded(run.function))
         show = inspect.signature(loaded(run.show, "wheelfit.cli.render"))
-        request, context = (one.annotation for one in operation.parameters.values())
+        request, context = (parameter.annotation for parameter in operation.parameters.values())
         assert (request, context) == (run.request.__name__, "Context"), command
-        report, output = (one.annotation for one in show.parameters.values())
+        report, output = (parameter.annotation for parameter in show.parameters.values())
         assert (report, output) == (operation.return_annotation, "Output"), command
         assert show.return_annotation in ("int", "None"), command
 

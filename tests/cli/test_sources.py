@@ -31,8 +31,8 @@ class Places:
 
     def versions(self, *words: str | Path, code: int = 0) -> dict[str, str]:
         """Return what an installation would take."""
-        said = self._run(*self._words(words), "--json", code=code)
-        return {one["name"]: one["version"] for one in said.object["install"]}
+        result = self._run(*self._words(words), "--json", code=code)
+        return {one["name"]: one["version"] for one in result.object["install"]}
 
     def chosen(self, *words: str | Path) -> str:
         """Return the URL of the one file that an installation would take."""
@@ -116,8 +116,8 @@ def test_a_later_index_is_told_where_nothing_fits(
 ) -> None:
     """A request that only a later index could meet says that it was not asked."""
     both = ["-i", places.first.url, "--extra-index-url", places.later.url]
-    said = run(*command, *both, "plain>=3", code=3).err
-    assert f"an index that was not used has plain 3 ({places.later.url}" in said
+    stderr = run(*command, *both, "plain>=3", code=3).err
+    assert f"an index that was not used has plain 3 ({places.later.url}" in stderr
 
 
 def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
@@ -128,9 +128,9 @@ def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
         ["explain"],
         ["explain", "--with-deps"],
     ):
-        said = run(*words, *both).err
-        assert said.count("an index that was not used") == 1, words
-        assert f"plain 3 ({places.later.url}" in said
+        stderr = run(*words, *both).err
+        assert stderr.count("an index that was not used") == 1, words
+        assert f"plain 3 ({places.later.url}" in stderr
     again = run("lock", "--platform", "linux-x86_64", "--platform", "windows-x86_64", *both).err
     assert "an index that was not used" not in again
 
@@ -253,12 +253,12 @@ def test_who_set_each_source(
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     monkeypatch.setenv("PIP_INDEX_URL", "https://main.example/simple")
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "wheelfit.toml"))
-    said = run(*words.split(), "--json")
-    assert "secret" not in said.out
+    result = run(*words.split(), "--json")
+    assert "secret" not in result.out
     home = str(Path.home())
     found = [
-        (one["url"], one["origin"].replace("~", home), one["pins"])
-        for one in said.object["sources"]
+        (source["url"], source["origin"].replace("~", home), source["pins"])
+        for source in result.object["sources"]
     ]
     folder = str(tmp_path)
     assert found == [

@@ -134,7 +134,7 @@ def modules(folder: Path, *words: str | Path) -> set[str]:
         "WHEELFIT_CACHE_DIR": str(folder / "cache"),
         "PYTHONPATH": os.pathsep.join(reversed(paths)),
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-S", "-c", PROGRAM, *map(str, words)],
         capture_output=True,
         text=True,
@@ -143,9 +143,9 @@ def modules(folder: Path, *words: str | Path) -> set[str]:
         cwd=folder,  # a checkout may have a .venv
         env=environ,
     )
-    assert done.returncode == 0, done.stderr
-    code, *names = done.stderr.splitlines()[-1].split()
-    assert code in ("0", "None"), done.stderr
+    assert completed.returncode == 0, completed.stderr
+    code, *names = completed.stderr.splitlines()[-1].split()
+    assert code in ("0", "None"), completed.stderr
     return set(names)
 
 

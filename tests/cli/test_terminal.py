@@ -107,10 +107,10 @@ def test_columns_count_in_a_pipe(
     words = command(folder, "install", "--dry-run", "--pre", name, "some")[2:]
     rows = run(*words).out.splitlines()[2:]
     monkeypatch.setenv("COLUMNS", str(width))
-    said = run(*words).out
-    assert max(map(len, said.splitlines())) <= width
+    stdout = run(*words).out
+    assert max(map(len, stdout.splitlines())) <= width
     cells = " ".join(rows).replace(",", "").split()
-    assert set(cells) <= {*said.replace(",", "").split()}
+    assert set(cells) <= {*stdout.replace(",", "").split()}
 
 
 HELP = [(), ("host",), ("wheel",), *((*name.split(),) for name in working_commands())]
@@ -138,7 +138,7 @@ def test_quiet_has_no_warnings(run: Runner, folder: Path) -> None:
     words = command(folder)[2:]
     for more in (["install", "some"], ["uninstall", "some"]):
         own = words if more[0] == "install" else words[-2:]
-        said = run(*more, "-q", *own)
-        assert (said.out, said.err) == ("", "")
+        result = run(*more, "-q", *own)
+        assert (result.out, result.err) == ("", "")
     listed = run("list", "-q", "--target", folder / "target")
     assert "other" in listed.out

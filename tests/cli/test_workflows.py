@@ -115,8 +115,8 @@ def test_identifiers_are_cibuildwheels(native: Path, run: Runner) -> None:
     for job in jobs:
         asked = ["--print-build-identifiers", "--only", job["identifier"], "."]
         command = [sys.executable, "-m", "cibuildwheel", *asked]
-        done = subprocess.run(command, cwd=native, check=True, capture_output=True, text=True)
-        assert done.stdout == f"{job['identifier']}\n"
+        completed = subprocess.run(command, cwd=native, check=True, capture_output=True, text=True)
+        assert completed.stdout == f"{job['identifier']}\n"
 
 
 @ON_LINUX
@@ -168,6 +168,6 @@ def test_variants_after_cibuildwheel(native: Path, tmp_path: Path) -> None:
     script = script.replace("${{ matrix.labels }}", "- v3 null")
     bash = ["bash", "-eo", "pipefail", "-c", script]
     subprocess.run(bash, cwd=tmp_path, env=environ, check=True, capture_output=True)
-    names = sorted(one.name for one in (tmp_path / "dist").iterdir())
+    names = sorted(path.name for path in (tmp_path / "dist").iterdir())
     ends = [name.rpartition(os.uname().machine)[2] for name in names]
     assert ends == ["-null.whl", "-v3.whl", ".whl"]

@@ -101,7 +101,7 @@ def test_the_second_implementation_agrees_with_the_hand() -> None:
         if case.question != "order-labels" or {"target", "options"} & case.input.keys():
             continue
         document = case.input["document"]
-        static = all("static-properties" in one for one in document["providers"].values())
+        static = all("static-properties" in provider for provider in document["providers"].values())
         if static and "850" in document.get("$schema", ""):
             assert order(document) == case.expected["result"]["order"], case.id
             compared += 1

@@ -217,15 +217,15 @@ class TestBadAdapters:
 
     def test_a_program_that_is_not_there(self, tmp_path: Path) -> None:
         """A command that cannot be started is told of."""
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, SUITE / "run.py", "--adapter", str(tmp_path / "nothing")],
             capture_output=True,
             text=True,
             check=False,
             timeout=60,
         )
-        assert done.returncode == 2
-        assert "it cannot be started" in done.stderr
+        assert completed.returncode == 2
+        assert "it cannot be started" in completed.stderr
 
     def test_the_deadline(self, tmp_path: Path) -> None:
         """An adapter that talks on and on is stopped at the deadline."""
@@ -266,7 +266,7 @@ def test_the_adapter_of_the_how_to_guide(tmp_path: Path) -> None:
     tool = "__version__ = '0.0'\ndef is_label(text):\n    return text.isalnum()\n"
     (tmp_path / "mytool.py").write_text(tool, encoding="utf-8")
     command = f"{sys.executable} {tmp_path / 'adapter.py'}"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, SUITE / "run.py", "--adapter", command, "--area", "label", "--json"],
         cwd=SUITE.parent,
         capture_output=True,
@@ -275,8 +275,8 @@ def test_the_adapter_of_the_how_to_guide(tmp_path: Path) -> None:
         check=False,
         timeout=120,
     )
-    assert done.returncode == 1, done.stderr
-    (report,) = json.loads(done.stdout)["tools"]
+    assert completed.returncode == 1, completed.stderr
+    (report,) = json.loads(completed.stdout)["tools"]
     outcomes = {case["id"]: case["outcome"] for case in report["cases"]}
     assert outcomes["label-null"] == "pass"
     assert outcomes["label-refuse-hyphen"] == "pass"

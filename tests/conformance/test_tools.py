@@ -21,17 +21,17 @@ DRAWN = {"F-28", "F-66", "A-80"}
 
 def measure(command: str, *options: str) -> tuple[dict[str, Any], list[str]]:
     """Run the suite on one tool; return what came out, and what was unexpected."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, SUITE / "run.py", "--json", "--adapter", command, *options],
         capture_output=True,
         text=True,
         check=False,
         timeout=1200,
     )
-    assert done.returncode in (0, 1), done.stderr
-    (tool,) = json.loads(done.stdout)["tools"]
+    assert completed.returncode in (0, 1), completed.stderr
+    (tool,) = json.loads(completed.stdout)["tools"]
     # Adapters and tools may write to standard error too.
-    said = [line for line in done.stderr.splitlines() if line.startswith(f"{tool['tool']}: ")]
+    said = [line for line in completed.stderr.splitlines() if line.startswith(f"{tool['tool']}: ")]
     return tool, said
 
 

@@ -167,7 +167,7 @@ class TestSupported:
         """P-51: features in ascending name order, projects that are not there left out."""
         found = support(known(torch="2.8", numpy="1.26.4"), a={"torch": ["2.8"]},
                         b={"numpy": ["1"], "scipy": ["1"]}).detections["abi"]  # fmt: skip
-        assert [(one.name, one.values) for one in found.features] == [
+        assert [(feature.name, feature.values) for feature in found.features] == [
             ("numpy", ("1.26.4", "1.26", "1")),
             ("torch", ("2.8.0", "2.8", "2")),
         ]

@@ -55,9 +55,9 @@ def test_in_no_document() -> None:
 def test_alone() -> None:
     """B-61: a library without variants of its own may have it, and is no project with variants."""
     assert read_project_table({"variant": {"abi-exports": {"level": "minor"}}}) is None
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read_project_table({"variant": {"abi-exports": {"level": 1}}})
-    assert [fault.path for fault in caught.value.faults] == ["variant.abi-exports.level"]
+    assert [fault.path for fault in excinfo.value.faults] == ["variant.abi-exports.level"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_alone() -> None:
 )
 def test_faults(exports: object, paths: list[str]) -> None:
     """B-61: every fault is told with its path."""
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read_project_table(pyproject(exports))
-    assert [fault.path for fault in caught.value.faults] == paths
-    assert {fault.rule for fault in caught.value.faults} == {"B-61"}
+    assert [fault.path for fault in excinfo.value.faults] == paths
+    assert {fault.rule for fault in excinfo.value.faults} == {"B-61"}

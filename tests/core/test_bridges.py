@@ -195,10 +195,10 @@ class TestShipped:
     def test_documents_agree(self) -> None:
         """F-65: what is said of each label alone is what is said of all together."""
         for family in every_shipped():
-            limits = {limit.version for one in family.members for limit in one.versions}
+            limits = {limit.version for member in family.members for limit in member.versions}
             releases = [Version(f"{limit}{more}") for limit in limits for more in ("", ".1", "a1")]
             together = {
-                tuple(one for one in members if one.label is not None)
+                tuple(member for member in members if member.label is not None)
                 for project in family.projects
                 for release in [*releases, Version("0.1"), Version("99")]
                 if (members := family.members_of(release, canonicalize_name(project)))

@@ -56,18 +56,18 @@ class TestRead:
     )
     def test_name_and_version_are_required(self, data: bytes, message: str) -> None:
         """Without them it is not a metadata; the wheel is named."""
-        with pytest.raises(InvalidWheel, match=message) as caught:
+        with pytest.raises(InvalidWheel, match=message) as excinfo:
             read_metadata(data, "w.whl")
-        assert caught.value.where == "w.whl"
+        assert excinfo.value.where == "w.whl"
 
     def test_one_broken_dependency_spoils_only_the_dependencies(self) -> None:
         """A release can be listed though its dependencies cannot be read; the error names it."""
         found = read_metadata(metadata("Requires-Dist: b", "Requires-Dist: c (>=1.*)"), "w.whl")
         assert found.version == Version("1")
-        with pytest.raises(InvalidRequirement) as caught:
+        with pytest.raises(InvalidRequirement) as excinfo:
             _ = found.requires
-        assert caught.value.where == "w.whl"
-        assert caught.value.source == "c (>=1.*)"
+        assert excinfo.value.where == "w.whl"
+        assert excinfo.value.source == "c (>=1.*)"
 
     def test_invalid_requires_python_is_noted(self) -> None:
         """Old releases have such fields, and other tools install them."""
@@ -154,10 +154,10 @@ class TestWithoutVariantMarkers:
     def test_slip_in_a_variant_marker(self) -> None:
         """What looks like a variant marker and is none is an error that names the wheel."""
         data = metadata("Requires-Dist: b; variant_lable == ''")
-        with pytest.raises(InvalidRequirement) as caught:
+        with pytest.raises(InvalidRequirement) as excinfo:
             without_variant_markers(data, VariantContext.PLAIN, where="w.whl")
-        assert caught.value.where == "w.whl"
-        assert caught.value.hint == "did you mean variant_label?"
+        assert excinfo.value.where == "w.whl"
+        assert excinfo.value.hint == "did you mean variant_label?"
 
 
 def replaced(data: bytes, dependencies: list[str]) -> bytes:

@@ -74,9 +74,9 @@ def test_what_is_no_wheel_file_name(text: str) -> None:
 
     F-11, F-12, F-13, F-14, F-16.
     """
-    with pytest.raises(InvalidFilename) as caught:
+    with pytest.raises(InvalidFilename) as excinfo:
         parse_wheel_filename(text)
-    assert repr(text[:255])[:-1] in str(caught.value)
+    assert repr(text[:255])[:-1] in str(excinfo.value)
 
 
 def test_tags_are_expanded() -> None:

@@ -26,7 +26,7 @@ HOST = HostFile(
 
 def found(left: HostFile, right: HostFile) -> dict[str, Difference]:
     """Return the differences by path."""
-    return {one.path: one for one in host_differences(left, right, BASE)}
+    return {difference.path: difference for difference in host_differences(left, right, BASE)}
 
 
 def entry(*features: FeatureConfig) -> HostFile:

@@ -96,16 +96,16 @@ class TestFromDetections:
     def test_answers_are_kept(self) -> None:
         """Reading the file back gives what was detected."""
         evidence = (Evidence("libcuda.so.1", "12090"),)
-        found = Detection("nvidia", (ARCHITECTURE,), Status.SUPPORTED, "built-in", evidence)
+        detection = Detection("nvidia", (ARCHITECTURE,), Status.SUPPORTED, "built-in", evidence)
         nothing = Detection("aarch64", status=Status.NOTHING)
         off = Detection("tpu", status=Status.DISABLED)
-        file = HostFile.from_detections([found, nothing, off], created_by="wheelfit 1")
+        file = HostFile.from_detections([detection, nothing, off], created_by="wheelfit 1")
         assert file.created_by == "wheelfit 1"
         assert file.interpreter is None
         detector = HostDetector(file, "f")
         again = detector.detect("nvidia")
         assert (again.features, again.evidence, again.status) == (
-            found.features,
+            detection.features,
             evidence,
             Status.SUPPORTED,
         )
@@ -116,17 +116,17 @@ class TestFromDetections:
 
     def test_versions_and_warnings_are_kept(self) -> None:
         """P-44: what the provider knew, and what it warned of, travels along."""
-        found = Detection(
+        detection = Detection(
             "nvidia", (ARCHITECTURE,), Status.SUPPORTED, warnings=("old",), version="2026-11"
         )
-        again = HostDetector(HostFile.from_detections([found]), "f").detect("nvidia")
+        again = HostDetector(HostFile.from_detections([detection]), "f").detect("nvidia")
         assert (again.version, again.warnings) == ("2026-11", ("old",))
 
     def test_what_a_plugin_said(self) -> None:
         """P-44: its answer is written with its package, and is none for another plugin."""
         plugin = PluginOrigin("acme-provider", "1.2", ())
-        found = Detection("acme", (LEVEL,), Status.SUPPORTED, plugin=plugin)
-        file = HostFile.from_detections([found])
+        detection = Detection("acme", (LEVEL,), Status.SUPPORTED, plugin=plugin)
+        file = HostFile.from_detections([detection])
         assert file.providers[0].resolved == ("acme-provider==1.2",)
         assert file.providers[0].version == "1.2"
         detector = HostDetector(file, "f")
@@ -135,7 +135,7 @@ class TestFromDetections:
 
     def test_nobody_is_named(self) -> None:
         """P-75: whatever identifies is taken out of all texts, and nothing else is changed."""
-        found = Detection(
+        detection = Detection(
             "nvidia",
             (ARCHITECTURE,),
             Status.SUPPORTED,
@@ -144,14 +144,14 @@ class TestFromDetections:
             devices=(DeviceValues("sm_arch", "GPU of me", frozenset(["90_real"])),),
         )
         file = HostFile.from_detections(
-            [found], overrides=("A=me",), scrub=lambda text: text.replace("me", "<user>")
+            [detection], overrides=("A=me",), scrub=lambda text: text.replace("me", "<user>")
         )
         (entry,) = file.providers
         assert entry.evidence == (Evidence("/ho<user>/<user>/lib", "<user>"),)
         assert entry.warnings == ("<user> again",)
         assert entry.devices[0].device == "GPU of <user>"
         assert file.overrides == ("A=<user>",)
-        assert entry.features == found.features
+        assert entry.features == detection.features
 
     @pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
     def test_no_answer_is_no_entry(self, status: Status) -> None:

@@ -193,9 +193,9 @@ def test_examples_of_the_documentation() -> None:
 def test_errors_name_the_line() -> None:
     """Whoever edits a file wants to be led to the line."""
     text = UV_FILE.replace('"90_real"', '"SM90"')
-    with raises_code("invalid-host-file") as caught:
+    with raises_code("invalid-host-file") as excinfo:
         read_host_file(tomllib.loads(text), "node.toml", lambda path: line_of(text, path))
-    assert caught.value.where == "node.toml, line 13"
+    assert excinfo.value.where == "node.toml, line 13"
     assert text.splitlines()[12].startswith("sm_arch")
 
 
@@ -255,7 +255,7 @@ PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}
 def test_errors_name_the_place(mapping: dict[str, Any], message: str) -> None:
     """P-44: what a person got wrong is said with its path and the file."""
     content = {"metadata": {"version": "0.1"}} | mapping
-    with raises_code("invalid-host-file") as caught:
+    with raises_code("invalid-host-file") as excinfo:
         read_host_file(content, "node.toml")
-    assert caught.value.message.startswith(message)
-    assert caught.value.where == "node.toml"
+    assert excinfo.value.message.startswith(message)
+    assert excinfo.value.where == "node.toml"

@@ -47,11 +47,11 @@ def conflict(*documents: VariantDocument) -> InconsistentDocuments:
     named = [(f"{index}.whl", item) for index, item in enumerate(documents)]
     messages = set()
     for order in permutations(named):
-        with pytest.raises(InconsistentDocuments) as caught:
+        with pytest.raises(InconsistentDocuments) as excinfo:
             combine(order)
-        messages.add((caught.value.message, caught.value.note))
+        messages.add((excinfo.value.message, excinfo.value.note))
     assert len(messages) == 1
-    return caught.value
+    return excinfo.value
 
 
 def test_the_union() -> None:
@@ -184,9 +184,9 @@ def test_after_merging_every_namespace_has_a_provider() -> None:
     """F-22, F-62: what was merged without a provider for a namespace is not written."""
     one = document("one", needs("1"), "xy", {"x": X})
     combined = combine([("1", one), ("2", document("two", needs("2")))])
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         write_document(combined)
-    assert [(fault.path, fault.rule) for fault in caught.value.faults] == [("providers.y", "F-22")]
+    assert [(fault.path, fault.rule) for fault in excinfo.value.faults] == [("providers.y", "F-22")]
 
 
 def test_one_provider_in_a_document() -> None:
@@ -194,9 +194,9 @@ def test_one_provider_in_a_document() -> None:
     data = write_document(document("one", needs("1"))).replace(
         b'"providers": {', b'"providers": {"x": {"requires": ["other"]}, '
     )
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read_document(data, where="variant.json")
-    assert [fault.path for fault in caught.value.faults] == ["providers.x"]
+    assert [fault.path for fault in excinfo.value.faults] == ["providers.x"]
 
 
 def test_broken_labels() -> None:
@@ -262,6 +262,6 @@ def test_reading_a_wheel(data: bytes | None, message: str | None) -> None:
         found = read_wheel_document(data, Label("one"), where="one.whl")
         assert found.properties("one") == needs("1")
     else:
-        with pytest.raises(InvalidWheel, match=message) as caught:
+        with pytest.raises(InvalidWheel, match=message) as excinfo:
             read_wheel_document(data, Label("one"), where="one.whl")
-        assert caught.value.where == "one.whl"
+        assert excinfo.value.where == "one.whl"

@@ -26,10 +26,10 @@ def test_valid_labels(text: str) -> None:
 )
 def test_invalid_labels(text: str) -> None:
     """F-2: anything else is refused, a trailing newline and foreign digits too."""
-    with raises_code("invalid-label") as caught:
+    with raises_code("invalid-label") as excinfo:
         parse_label(text)
-    assert repr(text) in str(caught.value)
-    assert caught.value.hint is not None
+    assert repr(text) in str(excinfo.value)
+    assert excinfo.value.hint is not None
 
 
 @pytest.mark.parametrize(

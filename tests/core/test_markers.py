@@ -163,9 +163,9 @@ class TestVariantVariables:
     )
     def test_other_operators_are_refused(self, marker: str, position: int) -> None:
         """F-105: strings have text operators, sets only ``in`` with a literal on the left."""
-        with pytest.raises(InvalidMarker) as caught:
+        with pytest.raises(InvalidMarker) as excinfo:
             parse_marker(marker)
-        assert caught.value.position == position
+        assert excinfo.value.position == position
 
     def test_uses_variants(self) -> None:
         """F-109: a marker knows whether and where it looks at the wheel."""
@@ -203,9 +203,9 @@ class TestStandardVariables:
     )
     def test_senseless_comparison_is_an_error_of_ours(self, marker: str) -> None:
         """What cannot be compared is reported with the marker, not as a traceback."""
-        with pytest.raises(InvalidMarker) as caught:
+        with pytest.raises(InvalidMarker) as excinfo:
             holds(marker, VariantContext.PLAIN)
-        assert caught.value.source == marker
+        assert excinfo.value.source == marker
 
     def test_sets_of_lock_files(self) -> None:
         """PEP 751: ``extras`` and ``dependency_groups`` are sets of normalised names."""
@@ -246,16 +246,16 @@ class TestErrors:
     )
     def test_points_at_the_place(self, marker: str, position: int, message: str) -> None:
         """The message says what was expected, the caret where."""
-        with pytest.raises(InvalidMarker, match="^" + message) as caught:
+        with pytest.raises(InvalidMarker, match="^" + message) as excinfo:
             parse_marker(marker)
-        assert caught.value.position == position
-        assert caught.value.note == f"{marker}\n{' ' * position}^"
+        assert excinfo.value.position == position
+        assert excinfo.value.note == f"{marker}\n{' ' * position}^"
 
     def test_suggests_a_variable(self) -> None:
         """A slip in a name gets the name that was meant."""
-        with pytest.raises(InvalidMarker) as caught:
+        with pytest.raises(InvalidMarker) as excinfo:
             parse_marker('variant_lable == "x"')
-        assert caught.value.hint == "did you mean variant_label?"
+        assert excinfo.value.hint == "did you mean variant_label?"
 
     def test_deep_nesting_is_refused(self) -> None:
         """Hostile metadata does not exhaust the stack."""

@@ -193,9 +193,9 @@ PLUGIN = PluginProvider(("a",))
 def test_what_may_not_be_written(document: VariantDocument, rules: list[str]) -> None:
     """F-132: a writer refuses every violation, and names all of them."""
     assert [fault.rule for fault in writing_faults(document)] == rules
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         write_document(document)
-    assert [fault.rule for fault in caught.value.faults] == rules
+    assert [fault.rule for fault in excinfo.value.faults] == rules
 
 
 def test_losses() -> None:
@@ -234,10 +234,10 @@ def test_bytes_and_plain_data() -> None:
 )
 def test_syntax(data: bytes) -> None:
     """F-30, F-130: bad syntax makes the whole unusable; the error says where."""
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read_document(data, where="https://example.org/x-1-variants.json")
-    assert caught.value.where == "https://example.org/x-1-variants.json"
-    assert check_document(data) == caught.value.faults
+    assert excinfo.value.where == "https://example.org/x-1-variants.json"
+    assert check_document(data) == excinfo.value.faults
 
 
 def test_limits() -> None:

@@ -74,10 +74,10 @@ def table_of(text: str) -> ProjectTable:
 
 def faults_of(table: object) -> list[tuple[str, str]]:
     """Return path and rule of every fault of a table."""
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read_project_table({"variant": table})
-    assert caught.value.where == "pyproject.toml"
-    return [(fault.path, fault.rule) for fault in caught.value.faults]
+    assert excinfo.value.where == "pyproject.toml"
+    return [(fault.path, fault.rule) for fault in excinfo.value.faults]
 
 
 def changed(**entries: Any) -> dict[str, Any]:
@@ -360,9 +360,9 @@ def faults_of_wheel(
     label: str, properties: PropertySet, table: ProjectTable | None = None, **answers: PluginAnswer
 ) -> list[tuple[str, str]]:
     """Return path and rule of what forbids a wheel."""
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         wheel_document(table or table_of(EXAMPLE), Label(label), properties, answers=answers)
-    return [(fault.path, fault.rule) for fault in caught.value.faults]
+    return [(fault.path, fault.rule) for fault in excinfo.value.faults]
 
 
 class TestWheelDocument:
@@ -416,7 +416,7 @@ class TestWheelDocument:
         data["default-priorities"]["namespace"].append("x86")
         table = read_project_table({"variant": data})
         assert table is not None
-        with pytest.raises(InvalidDocument) as caught:
+        with pytest.raises(InvalidDocument) as excinfo:
             wheel_document(
                 table,
                 Label("a"),
@@ -424,7 +424,7 @@ class TestWheelDocument:
                 answers={"blas_lapack": ANSWER, "x86": ANSWER},
                 vocabulary={"x86_64": [FeatureConfig("level", ("v3",))]},
             )
-        assert [fault.rule for fault in caught.value.faults] == ["P-28"]
+        assert [fault.rule for fault in excinfo.value.faults] == ["P-28"]
 
     def test_properties_that_the_answer_lacks(self) -> None:
         """B-22: every property of the wheel in that namespace must be in the result."""
@@ -506,9 +506,9 @@ class TestEdits:
 
     def test_one_in_use(self) -> None:
         """B-8, F-21: what labels of the table use cannot be removed from it."""
-        with pytest.raises(InvalidDocument) as caught:
+        with pytest.raises(InvalidDocument) as excinfo:
             table_of(EXAMPLE).without("x86_64")
-        assert [fault.path for fault in caught.value.faults] == [
+        assert [fault.path for fault in excinfo.value.faults] == [
             "variant.variants.v3_openblas.x86_64",
             'variant.variants["v3.both"].x86_64',
         ]

@@ -52,9 +52,9 @@ def test_blanks_around_colons(text: str) -> None:
 )
 def test_what_is_no_property(text: str) -> None:
     """F-2, F-5: wrong part counts, inner blanks, upper case and newlines are errors."""
-    with raises_code("invalid-property") as caught:
+    with raises_code("invalid-property") as excinfo:
         parse_property(text)
-    assert caught.value.hint is not None
+    assert excinfo.value.hint is not None
 
 
 def test_features_and_namespaces() -> None:

@@ -263,9 +263,11 @@ def test_snapshots_that_contradict_each_other(read: dict[str, VariantDocument]) 
     folder = "variant-abi-dependency-example/docs"
     old = f"{folder}/v0.0.2/torch/torch-2.9.0-variants.json"
     new = f"{folder}/v0.0.3/torch/torch-2.9.0-variants.json"
-    with pytest.raises(InconsistentDocuments) as caught:
+    with pytest.raises(InconsistentDocuments) as excinfo:
         combine([(path, read[path]) for path in (old, new)])
-    assert caught.value.message == f"{old} and {new} contradict each other about providers.priority"
+    assert (
+        excinfo.value.message == f"{old} and {new} contradict each other about providers.priority"
+    )
 
 
 def test_facts(releases: Path, shared_data: Path) -> None:

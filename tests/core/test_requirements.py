@@ -55,10 +55,12 @@ class TestVariantMarkers:
     def test_refused_elsewhere(self) -> None:
         """F-109: what a user types has no wheel; the caret is at the variable."""
         text = 'a>=1; os_name == "nt" or "nvidia" in variant_namespaces'
-        with pytest.raises(InvalidRequirement, match="variant_namespaces cannot be used") as caught:
+        with pytest.raises(
+            InvalidRequirement, match="variant_namespaces cannot be used"
+        ) as excinfo:
             parse_requirement(text, allow_variant_markers=False, where="requirements.txt")
-        assert caught.value.position == text.index("variant_namespaces")
-        assert caught.value.where == "requirements.txt"
+        assert excinfo.value.position == text.index("variant_namespaces")
+        assert excinfo.value.where == "requirements.txt"
 
 
 class TestErrors:
@@ -80,14 +82,14 @@ class TestErrors:
     )
     def test_points_at_the_place(self, text: str, position: int, message: str) -> None:
         """The first thing wrong in the line is what is reported."""
-        with pytest.raises(InvalidRequirement, match="^" + message) as caught:
+        with pytest.raises(InvalidRequirement, match="^" + message) as excinfo:
             parse_requirement(text, allow_variant_markers=True, where="there")
-        assert caught.value.position == position
-        assert caught.value.source == text
-        assert caught.value.where == "there"
+        assert excinfo.value.position == position
+        assert excinfo.value.source == text
+        assert excinfo.value.where == "there"
 
     def test_a_single_equals_sign(self) -> None:
         """The commonest slip gets a hint."""
-        with pytest.raises(InvalidRequirement) as caught:
+        with pytest.raises(InvalidRequirement) as excinfo:
             parse_requirement("foo=1", allow_variant_markers=True)
-        assert caught.value.hint == "write == to require one version"
+        assert excinfo.value.hint == "write == to require one version"

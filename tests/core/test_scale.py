@@ -228,7 +228,7 @@ def test_no_reason_is_put_into_words_before_somebody_asks() -> None:
     filenames = [parse_wheel_filename(name) for name in make_names(MANY)]
     steps = count_steps(lambda: selected(MANY, filenames))
     selection = selected(MANY, filenames)
-    rejected = [one for one in selection.verdicts if one.verdict == "rejected"]
+    rejected = [verdict for verdict in selection.verdicts if verdict.verdict == "rejected"]
     assert len(rejected) > len(filenames) / 2
     reading = count_steps(lambda: [one.reason for one in rejected])
     assert reading > steps / 4  # words are a large part of the work, which was not done yet

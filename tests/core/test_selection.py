@@ -80,8 +80,8 @@ def choose(
 def told(selection: Selection) -> list[tuple[str, str, str]]:
     """Return short name, verdict and reason of each wheel."""
     return [
-        (str(one.filename)[len("fastfft-2.1-") : -len(".whl")], one.verdict, one.reason)
-        for one in selection.verdicts
+        (str(verdict.filename)[len("fastfft-2.1-") : -len(".whl")], verdict.verdict, verdict.reason)
+        for verdict in selection.verdicts
     ]
 
 

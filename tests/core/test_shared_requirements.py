@@ -66,7 +66,7 @@ class TestBuiltIn:
 
     def test_static_families_are_known_by_their_features(self) -> None:
         """What describes a build and not the machine must be the same for all, but for ranks."""
-        features = {feature for one in AGREEMENTS for feature in one.features}
+        features = {feature for agreement in AGREEMENTS for feature in agreement.features}
         for family in STATIC_FAMILIES.values():
             if family.namespace != "priority":
                 for feature in family.features:
@@ -128,9 +128,9 @@ def test_named() -> None:
     assert agreements_named("blas_lapack::provider", AGREEMENTS) == {"blas"}
     assert agreements_named(":all:", AGREEMENTS) == set(BY_NAME)
     for wrong in ("cuda12", "nvidia :: sm_arch", ""):
-        with raises_code("invalid-property") as caught:
+        with raises_code("invalid-property") as excinfo:
             agreements_named(wrong, AGREEMENTS)
-        assert caught.value.hint == "they agree on cuda, rocm, blas, openmp, mpi, pytorch"
+        assert excinfo.value.hint == "they agree on cuda, rocm, blas, openmp, mpi, pytorch"
 
 
 def test_own() -> None:

@@ -155,10 +155,10 @@ def test_spellings(spelt: str, name: str) -> None:
 )
 def test_unknown_names(name: str, suggested: str) -> None:
     """A word that stands for nothing is an error that names what is like it, and all there are."""
-    with pytest.raises(UnknownShorthand) as caught:
+    with pytest.raises(UnknownShorthand) as excinfo:
         find_shorthand(name)
-    assert suggested in (caught.value.hint or "")
-    assert "cuda12.8" in (caught.value.hint or "")
+    assert suggested in (excinfo.value.hint or "")
+    assert "cuda12.8" in (excinfo.value.hint or "")
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_own_shorthands() -> None:
     wishes = combine_preferences([mine, find_shorthand("cuda12")], Preferences())
     assert "x86_64" in wishes.forbid
     assert "nvidia" in wishes.require
-    with pytest.raises(UnknownShorthand, match="'leen' stands for no builds") as caught:
+    with pytest.raises(UnknownShorthand, match="'leen' stands for no builds") as excinfo:
         find_shorthand("leen", [mine])
-    assert "did you mean lean?" in (caught.value.hint or "")
+    assert "did you mean lean?" in (excinfo.value.hint or "")
     with pytest.raises(UsageError, match="--variant cuda and --variant odd contradict"):
         combine_preferences(
             [Shorthand("odd", "", forbid=("nvidia",)), find_shorthand("cuda")], Preferences()
@@ -278,7 +278,7 @@ def test_the_reference_has_every_row() -> None:
     """The page shows the table as it is, and when it was made."""
     text = PAGE.read_text()
     for row, spellings in shorthand_rows():
-        also = ", ".join(f"`{one}`" for one in spellings)
+        also = ", ".join(f"`{spelling}`" for spelling in spellings)
         assert f"| `{row.name}` | {also} | {row.meaning} |\n" in text
     assert text.count("\n| `") == len(NAMES)
     assert f"Data of {shorthands.DATA_VERSION}." in text

@@ -14,10 +14,10 @@ from wheelfit_runtime.errors import InvalidDocument
 
 def refused(data: bytes, limits: JsonLimits | None = None) -> InvalidDocument:
     """Return the error with which a document is refused."""
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         load(data, limits or JsonLimits())
-    assert {fault.rule for fault in caught.value.faults} == {"F-30"}
-    return caught.value
+    assert {fault.rule for fault in excinfo.value.faults} == {"F-30"}
+    return excinfo.value
 
 
 def test_a_document() -> None:
@@ -189,9 +189,9 @@ def test_limits_of_parsed_data() -> None:
         ({"a": [[[]]]}, "deeper"),
     ]
     for document, message in cases:
-        with pytest.raises(InvalidDocument) as caught:
+        with pytest.raises(InvalidDocument) as excinfo:
             check_limits(document, limits)
-        assert message in str(caught.value)
+        assert message in str(excinfo.value)
 
 
 def test_paths() -> None:

@@ -125,14 +125,14 @@ def test_the_first_fault_is_raised_with_its_line() -> None:
     lines = lines_of('a = "x"\n\nb = "y"\n')
     report = FirstFault(InvalidConfiguration, "f.toml", lines.get, hint="see the manual")
     read = Table({"a": "x", "b": "y"}, report)
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         read.flag("b")
-    assert caught.value.message == "b must be true or false, not 'y'"
-    assert (caught.value.where, caught.value.hint) == ("f.toml, line 3", "see the manual")
-    with pytest.raises(InvalidConfiguration) as caught:
+    assert excinfo.value.message == "b must be true or false, not 'y'"
+    assert (excinfo.value.where, excinfo.value.hint) == ("f.toml, line 3", "see the manual")
+    with pytest.raises(InvalidConfiguration) as excinfo:
         Table({"colr": 1}, FirstFault(InvalidConfiguration, "f")).only("color")
-    assert (caught.value.message, caught.value.where) == ("colr is an unknown key", "f")
-    assert caught.value.hint == 'did you mean "color"?'
+    assert (excinfo.value.message, excinfo.value.where) == ("colr is an unknown key", "f")
+    assert excinfo.value.hint == 'did you mean "color"?'
 
 
 def test_lines_of_collected_faults() -> None:

@@ -68,9 +68,9 @@ class TestTarget:
 
     def test_a_version_is_needed(self) -> None:
         """An environment without a usable version is refused with the target's name."""
-        with pytest.raises(InvalidMarker, match="not a version: 'new'") as caught:
+        with pytest.raises(InvalidMarker, match="not a version: 'new'") as excinfo:
             Target.of("there", {"python_full_version": "new"}, [])
-        assert caught.value.where == "there"
+        assert excinfo.value.where == "there"
 
     def test_cannot_be_changed(self) -> None:
         """The environment is copied and read-only."""

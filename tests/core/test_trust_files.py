@@ -110,18 +110,18 @@ def test_refused(read: Callable[[bytes, str], object], code: Code, text: str, wo
         words = "version must be 1"
     if text.startswith("enable") and code == "unusable-policy":
         words = "enable-provider is an unknown key"
-    with raises_code(code) as caught:
+    with raises_code(code) as excinfo:
         read(text.encode(), "file.toml")
-    assert words in caught.value.message
-    assert str(caught.value.where).startswith("file.toml")
+    assert words in excinfo.value.message
+    assert str(excinfo.value.where).startswith("file.toml")
 
 
 def test_the_line_is_told() -> None:
     """P-18: whoever wrote a long policy finds the place."""
-    with raises_code("unusable-policy") as caught:
+    with raises_code("unusable-policy") as excinfo:
         read_policy(b'version = 1\n\nplugins = "nevr"\n', "p.toml", grants_trust=True)
-    assert caught.value.where == "p.toml, line 3"
-    assert caught.value.exit_code == 7
+    assert excinfo.value.where == "p.toml, line 3"
+    assert excinfo.value.exit_code == 7
 
 
 def test_twice_the_same() -> None:

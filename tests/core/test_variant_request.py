@@ -113,9 +113,9 @@ class TestChoice:
 
     def test_collision(self) -> None:
         """F-143: a hash that is the label of other properties asks for a label."""
-        with raises_code("invalid-label", match="cfdbe307") as caught:
+        with raises_code("invalid-label", match="cfdbe307") as excinfo:
             choose_variant(VariantRequest(V4), TABLE)
-        assert "choose a label" in (caught.value.hint or "")
+        assert "choose a label" in (excinfo.value.hint or "")
         assert choose_variant(VariantRequest(V4, Label("v4")), TABLE) == ("v4", V4)
 
     def test_properties_or_null(self) -> None:

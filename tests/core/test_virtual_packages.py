@@ -255,7 +255,9 @@ class TestManifests:
         """Return the virtual packages of a manifest by the names of its platforms."""
         platforms = read_platforms(text.encode(), "pixi.toml")
         assert platforms is not None
-        return {one.name: [one.subdir, *map(str, one.packages)] for one in platforms}
+        return {
+            platform.name: [platform.subdir, *map(str, platform.packages)] for platform in platforms
+        }
 
     def test_a_workspace(self) -> None:
         """Each entry with what it says, what the older table says, and what pixi assumes."""
@@ -346,9 +348,9 @@ again = { features = ["new", "old"], solve-group = "gpu" }
     def test_mistakes(self, entries: str, problem: str) -> None:
         """What pixi refuses is refused, with the place."""
         text = f"[workspace]\nplatforms = [{entries}]\n"
-        with raises_code("invalid-host-file", match=problem) as caught:
+        with raises_code("invalid-host-file", match=problem) as excinfo:
             read_platforms(text.encode(), "pixi.toml")
-        assert caught.value.where == "pixi.toml"
+        assert excinfo.value.where == "pixi.toml"
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,9 @@ def draw_hardware(draw: random.Random, name: str) -> Release:
     :param name: of the project.
     """
     namespaces = _some(draw, draw.choice(HARDWARE), 3)
-    providers: dict[str, Any] = {one: dict(draw.choice(PROVIDERS[one])) for one in namespaces}
+    providers: dict[str, Any] = {
+        namespace: dict(draw.choice(PROVIDERS[namespace])) for namespace in namespaces
+    }
     if draw.random() < 0.4:
         providers["prio"] = _static(draw)
         namespaces.insert(draw.randint(0, len(namespaces)), "prio")

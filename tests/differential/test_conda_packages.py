@@ -38,14 +38,14 @@ print(json.dumps({
 
 def run(python: Path, code: str, **environ: str) -> object:
     """Return what a Python prints, as JSON."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-I", "-c", code],
         env={"PATH": os.environ["PATH"], **environ},
         capture_output=True,
         text=True,
         check=True,
     )
-    return json.loads(done.stdout)
+    return json.loads(completed.stdout)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_the_same_virtual_packages(
         monkeypatch.setenv(name, text)
     assert main(["host", "show", "this", "--format", "conda"]) == 0
     ours = capsys.readouterr().out.splitlines()[1:]
-    assert [one for one in ours if "archspec" not in one] == [
-        one for one in theirs if "archspec" not in one
+    assert [name for name in ours if "archspec" not in name] == [
+        name for name in theirs if "archspec" not in name
     ]
 
 
@@ -96,7 +96,9 @@ def test_every_name_of_archspec(environment_with: Environment) -> None:
             levels[name] = fits[0] if fits else "v1"
         if family == "aarch64":
             named = {one.removeprefix("armv") for one in (name, *ancestors)}
-            versions[name] = next((one for one in aarch64.VERSIONS if one in named), "8a")
+            versions[name] = next(
+                (version for version in aarch64.VERSIONS if version in named), "8a"
+            )
     assert levels == x86_64.ARCHSPEC
     # P-115: the kernel hides what Ampere's cores have beyond 8.4.
     assert versions == {**aarch64.ARCHSPEC, "ampere1": "8.5a", "ampere1a": "8.5a"}

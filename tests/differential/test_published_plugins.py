@@ -93,7 +93,7 @@ def captured(architecture: str) -> list[Path]:
     def fits(told: dict[str, Any]) -> bool:
         return bool(told["architecture"] == architecture and told["system"] in {"Linux", "Darwin"})
 
-    return [one for one in sorted(MACHINES.iterdir()) if fits(recording.description(one))]
+    return [path for path in sorted(MACHINES.iterdir()) if fits(recording.description(path))]
 
 
 def as_they_see_it(folder: Path) -> dict[str, Any]:
@@ -274,12 +274,12 @@ def test_same_vocabulary_as_the_published_plugin(environment_with: Environment) 
     python = environment_with(*PACKAGES[OLDER])
     for namespace, endpoint in PLUGINS.items():
         program = ALL.format(namespace, endpoint.partition(":")[2])
-        done = subprocess.run(
+        completed = subprocess.run(
             [python, "-I", "-c", program], capture_output=True, text=True, check=True
         )
         levels = [name for name, _ in reversed(x86_64.LEVELS)]
         assert (
-            json.loads(done.stdout)
+            json.loads(completed.stdout)
             == {
                 "x86_64": [["level", levels], *([name, ["on"]] for name in x86_64.FEATURES)],
                 # The abilities came with the next version.
@@ -294,9 +294,11 @@ def test_same_order_of_abilities_as_the_published_plugin(environment_with: Envir
     program = (
         "from provider_variant_aarch64.plugin import AArch64Plugin as p; print(*p.all_features)"
     )
-    done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True)
+    completed = subprocess.run(
+        [python, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
     apart = {"btiecv": ["bti", "ecv"], "asimdrdmatomics": ["asimdrdm", "atomics"]}
-    words = [one for word in done.stdout.split() for one in apart.get(word, [word])]
+    words = [one for word in completed.stdout.split() for one in apart.get(word, [word])]
     assert words == list(aarch64.FEATURES)
 
 
@@ -315,8 +317,10 @@ def test_this_machine_is_the_same_to_the_published_plugin(
         "import json; from provider_variant_x86_64.plugin import X8664Plugin as p; "
         "print(json.dumps([(f.name, f.values) for f in p().get_supported_configs(None)]))"
     )
-    done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == theirs
+    completed = subprocess.run(
+        [python, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert json.loads(completed.stdout) == theirs
     mine, published = ours(seen, "x86_64"), [(name, values) for name, values in theirs]
     assert set(why_x86(seen, mine, published)) <= {FLAGS_OF_MODEL, NO_V1}
 
@@ -358,11 +362,11 @@ print(json.dumps([
 def test_same_positions_as_archspec(environment_with: Environment) -> None:
     """P-107: every flag that both know is in the same leaf, register and bit."""
     python = environment_with(*PACKAGES[OLDER])
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-I", "-c", POSITIONS], capture_output=True, text=True, check=True
     )
     theirs: dict[str, set[tuple[Any, ...]]] = {}
-    for name, *position in json.loads(done.stdout):
+    for name, *position in json.loads(completed.stdout):
         theirs.setdefault(name, set()).add(tuple(position))
     mine = {
         name: (*place, bit)
@@ -385,5 +389,7 @@ def test_the_nvidia_package_of_the_registry_holds_nothing(environment_with: Envi
         "import nvidia_variant_provider as p, importlib.util as u;"
         "print([n for n in vars(p) if n[0] != '_'], u.find_spec('nvidia_variant_provider.plugin'))"
     )
-    done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["[]", "None"]
+    completed = subprocess.run(
+        [python, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.split() == ["[]", "None"]

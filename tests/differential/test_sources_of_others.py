@@ -150,8 +150,8 @@ def sources(
 )
 def test_layouts(sources: Sources, layout: Layout) -> None:
     """F-126: under each strategy the file is taken that uv takes, and pip of its one pool."""
-    own = {one: sources.by_wheelfit(layout.requirement, one) for one in STRATEGIES}
-    others = {one: sources.by_uv(layout.requirement, one) for one in STRATEGIES}
+    own = {strategy: sources.by_wheelfit(layout.requirement, strategy) for strategy in STRATEGIES}
+    others = {strategy: sources.by_uv(layout.requirement, strategy) for strategy in STRATEGIES}
     others["pip"] = sources.by_pip(layout.requirement)
     own["pip"] = own["unsafe-best-match"]
     differing = {who: own[who] for who, taken in others.items() if taken != own[who]}

@@ -88,7 +88,7 @@ def test_same_tags_as_uv(uv: Path, tmp_path: Path, platform: Platform) -> None:
     draw = random.Random(platform.uv)
     tags = platform.tags()
     places = draw.sample(range(len(tags) - 1), PAIRS)
-    projects: list[Sequence[str]] = [draw.sample(tags[one : one + 2], 2) for one in places]
+    projects: list[Sequence[str]] = [draw.sample(tags[place : place + 2], 2) for place in places]
     projects += [[tag] for tag in ELSEWHERE]
     names = [f"p{number}" for number in range(len(projects))]
     shelves = Shelves(tmp_path / "shelves")
@@ -97,7 +97,7 @@ def test_same_tags_as_uv(uv: Path, tmp_path: Path, platform: Platform) -> None:
             files = {f"{name}/filename": tag}
             build_wheel(shelves.shelf(name), name, "1", tag=tag, files=files)
         build_wheel(shelves.shelf(name), name, "0.1", files={f"{name}/filename": "none"})
-    better = [tags[one] for one in places] + ["none"] * len(ELSEWHERE)
+    better = [tags[place] for place in places] + ["none"] * len(ELSEWHERE)
     expected = dict(zip(names, better, strict=True))
     with RecordingIndex(shelves) as index:
         tools = Tools(uv, tmp_path, index.url)

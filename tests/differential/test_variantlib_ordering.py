@@ -156,7 +156,7 @@ def test_same_order_as_variantlib(
         print(f"\nvariantlib 0.2.2: {len(cases)} selections, {agreements} the same; the others:")
         for (rule, why), count in found.most_common():
             print(f"  {count:5} {rule}: {why}")
-    assert set(found) == {OPTIONAL, NO_NULL, *((one.rule, one.why) for one in MISTAKES)}
+    assert set(found) == {OPTIONAL, NO_NULL, *((mistake.rule, mistake.why) for mistake in MISTAKES)}
     assert agreements > many * 2 / 3
     # The cases are worth comparing: most have a choice, many lose a label, many have a user.
     choices = [len(one or ()) for one in orders]
@@ -179,7 +179,7 @@ def test_published_documents_that_variantlib_reads(
     """
     files = sorted(shared_data.rglob("*-variants.json"))
     (tmp_path / "files.json").write_text(json.dumps([str(file) for file in files]), "utf-8")
-    done = subprocess.run(
+    completed = subprocess.run(
         [variantlib_python, "-I", str(READER), "files.json"],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
@@ -187,7 +187,7 @@ def test_published_documents_that_variantlib_reads(
         check=True,
         timeout=300,
     )
-    refused = [reason for reason in json.loads(done.stdout) if reason is not None]
+    refused = [reason for reason in json.loads(completed.stdout) if reason is not None]
     assert (len(files), len(files) - len(refused)) == (235, 38)
     assert all("unexpected subkeys" in reason for reason in refused if "abi_dep" not in reason)
     for file in files:

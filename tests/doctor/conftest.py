@@ -24,7 +24,9 @@ def nvidia() -> Callable[..., dict[str, dict[str, list[str]]]]:
             return {"nvidia": {}}
         features = {"cuda_version_lower_bound": [cuda, cuda.partition(".")[0]]}
         if capabilities:
-            features["sm_arch"] = [f"{one.replace('.', '')}_real" for one in capabilities]
+            features["sm_arch"] = [
+                f"{capability.replace('.', '')}_real" for capability in capabilities
+            ]
         return {"nvidia": features}
 
     return machine

@@ -70,7 +70,7 @@ class Patient:
 
     def codes(self, answers: Answers | None = None) -> list[str]:
         """Return severity and code of what is found."""
-        return sorted(f"{one.severity} {one.code}" for one in self.findings(answers))
+        return sorted(f"{finding.severity} {finding.code}" for finding in self.findings(answers))
 
     def only(self, answers: Answers | None = None, *, full: bool = False) -> Finding:
         """Return the one finding."""

@@ -144,7 +144,7 @@ class TestFamilies:
         """Name, version, content and needs tell the CUDA major, in this order."""
         patient.add(name, version, **arguments)
         patient.add("cupy-cuda13x", "13.6.0")
-        mixed = [one for one in patient.findings() if one.code == "mixed-cuda"]
+        mixed = [finding for finding in patient.findings() if finding.code == "mixed-cuda"]
         assert f"CUDA 12: {name} {version}" in mixed[0].message
 
     def test_no_sign(self, patient: Patient) -> None:
@@ -243,13 +243,13 @@ class TestFiles:
         path = "nvidia/nccl/lib/libnccl.so.2"
         patient.add("nvidia-nccl-cu12", "2.27.3", files={path: b"for 12"})
         patient.add("nvidia-nccl-cu13", "2.27.7", files={path: b"for 13!"})
-        shared = [one for one in patient.findings() if one.code == "shared-file"]
+        shared = [finding for finding in patient.findings() if finding.code == "shared-file"]
         assert [one.severity for one in shared] == [Severity.ERROR]
         assert shared[0].message == (
             "nvidia-nccl-cu12 2.27.3 and nvidia-nccl-cu13 2.27.7 both own "
             f"{path}; its content is that of nvidia-nccl-cu13 2.27.7"
         )
-        assert "changed-file" not in {one.code for one in patient.findings(full=True)}
+        assert "changed-file" not in {finding.code for finding in patient.findings(full=True)}
 
     def test_other_files_of_two_packages(self, patient: Patient) -> None:
         """Headers that differ are a warning, equal libraries a note, equal modules nothing."""
@@ -375,11 +375,11 @@ class TestFiles:
         wanted = ["nvidia-cuda-runtime-cu11==11.8.89", "nvidia-cuda-runtime-cu12==12.9.79"]
         words = ["install", "--quiet", "--target", str(patient.folder), "--only-binary=:all:"]
         words += ["--platform", "manylinux2014_x86_64", "--no-deps", *wanted]
-        done = subprocess.run([pip, *words], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"the wheels cannot be had: {done.stderr}")
+        completed = subprocess.run([pip, *words], capture_output=True, text=True, check=False)
+        if completed.returncode:
+            pytest.skip(f"the wheels cannot be had: {completed.stderr}")
         assert patient.codes() == ["warning mixed-cuda", "warning shared-file"]
-        (shared,) = (one for one in patient.findings() if one.code == "shared-file")
+        (shared,) = (finding for finding in patient.findings() if finding.code == "shared-file")
         assert "nvidia-cuda-runtime-cu11 11.8.89 and nvidia-cuda-runtime-cu12" in shared.message
         assert "nvidia/cuda_runtime/include/" in shared.message
 
@@ -460,7 +460,7 @@ class TestTags:
 
         def found(platform: str) -> list[str]:
             target = Target.of("host", environment, [Tag("py3", "none", platform)])
-            return [one.code for one in about_tags([package], target, "env")]
+            return [tag.code for tag in about_tags([package], target, "env")]
 
         assert found("manylinux_2_28_riscv64") == found("linux_riscv64") == []
         assert found("manylinux_2_28_x86_64") == ["wrong-platform"]
@@ -491,15 +491,15 @@ class TestNeeds:
         patient.add("fine-two", "3", requires=["local===1.0", "local~=1.0"])
         patient.add("pre", "2.0rc1")
         patient.add("local", "1.0+cu128")
-        said = subprocess.run(
+        stdout = subprocess.run(
             [pip, "check"],
             env={**os.environ, "PYTHONPATH": str(patient.folder)},
             capture_output=True,
             text=True,
             check=False,
         ).stdout
-        theirs = set(re.findall(r"^(\S+) \S+ requires (\S+), which", said, re.MULTILINE))
-        theirs |= set(re.findall(r"^(\S+) \S+ has requirement ([\w-]+)", said, re.MULTILINE))
+        theirs = set(re.findall(r"^(\S+) \S+ requires (\S+), which", stdout, re.MULTILINE))
+        theirs |= set(re.findall(r"^(\S+) \S+ has requirement ([\w-]+)", stdout, re.MULTILINE))
         ours = {
             (finding.message.partition(" ")[0], name)
             for finding in patient.findings()
@@ -515,8 +515,8 @@ class TestNeeds:
         assert patient.codes() == []
         own = patient.environment.target
         other = replace(own, environment={**own.environment, "sys_platform": "no such"})
-        found = examine_environment(patient.environment, other).packages[0]
-        assert [need.name for need in found.requirements] == ["gone"]
+        package = examine_environment(patient.environment, other).packages[0]
+        assert [need.name for need in package.requirements] == ["gone"]
 
 
 def test_nothing_is_imported(patient: Patient) -> None:
@@ -531,5 +531,5 @@ def test_equal_environments_give_equal_findings(patient: Patient) -> None:
     """The report is deterministic."""
     for number in range(5):
         patient.add(f"app{number}", requires=["gone"])
-    first = json.dumps([one.to_mapping() for one in patient.findings()])
-    assert first == json.dumps([one.to_mapping() for one in patient.findings()])
+    first = json.dumps([finding.to_mapping() for finding in patient.findings()])
+    assert first == json.dumps([finding.to_mapping() for finding in patient.findings()])

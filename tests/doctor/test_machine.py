@@ -37,7 +37,7 @@ def judge(machine: Machine) -> dict[str, str]:
         ),
         *about_overrides(machine.overrides_in_effect(), seen, machine.namespaces),
     ]
-    return {f"{one.severity} {one.code}": one.message for one in findings}
+    return {f"{finding.severity} {finding.code}": finding.message for finding in findings}
 
 
 @pytest.mark.parametrize(

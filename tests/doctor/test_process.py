@@ -287,14 +287,14 @@ def test_a_real_runtime(load: Load, pip: Path, tmp_path: Path) -> None:
     """NVIDIA's own runtime is known by name, version and owner."""
     site = tmp_path / "env/site-packages"
     wanted = ["nvidia-cuda-runtime-cu12==12.9.79", "--only-binary=:all:", "--no-deps"]
-    done = subprocess.run(
+    completed = subprocess.run(
         [pip, "install", "--quiet", "--target", site, *wanted],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        pytest.skip(f"the wheel cannot be had: {done.stderr}")
+    if completed.returncode:
+        pytest.skip(f"the wheel cannot be had: {completed.stderr}")
     (path,) = site.rglob("libcudart.so.12")
     process = examine_process(load(path))
     (found,) = process.libraries

@@ -237,7 +237,7 @@ def test_windows(root: Path) -> None:
     touch(root, "C/src/numpy.py")
     environ = {"PYTHONPATH": "C:\\src;C:\\gone"}
     settings = read_settings(SystemView(str(root), environ, system="Windows"))
-    assert [(one.path, one.exists) for one in settings.module_folders] == [
+    assert [(folder.path, folder.exists) for folder in settings.module_folders] == [
         ("C:/src", True),
         ("C:/gone", False),
     ]

@@ -117,7 +117,7 @@ class Scene:
         place = folder or self.folder
         place.mkdir(parents=True, exist_ok=True)
         program = [sys.executable, "-m", "wheelfit", "run", "--index-url", self.index.url]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*program, *options, "--", *map(str, command)],
             env={**self.environ(cuda), **more},
             cwd=place,
@@ -126,8 +126,8 @@ class Scene:
             text=True,
             check=False,
         )
-        assert done.returncode == code, done.stdout
-        return done.stdout
+        assert completed.returncode == code, completed.stdout
+        return completed.stdout
 
     def venv(self, name: str) -> Path:
         """Return a new environment without pip."""

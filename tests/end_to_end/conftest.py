@@ -45,7 +45,7 @@ def wheelfit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         variables = {
             key: value for key, value in os.environ.items() if not key.startswith("VIRTUAL_ENV")
         }
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "wheelfit", *map(str, words)],
             capture_output=True,
             text=True,
@@ -53,7 +53,7 @@ def wheelfit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
             timeout=600,
             env={**variables, "WHEELFIT_CACHE_DIR": str(cache), **(environ or {})},
         )
-        assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        assert completed.returncode == code, f"{words}\n{completed.stdout}\n{completed.stderr}"
+        return completed.stdout
 
     return run

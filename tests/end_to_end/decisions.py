@@ -90,11 +90,17 @@ class Decisions:
         project = self.explain(requirement, *words)
         return list(
             dict.fromkeys(
-                one["label"] for one in project["candidates"] if one["verdict"] != "rejected"
+                candidate["label"]
+                for candidate in project["candidates"]
+                if candidate["verdict"] != "rejected"
             )
         )
 
     def rejected(self, requirement: str, *words: str | Path) -> dict[str | None, str]:
         """Return the reason for each label that was refused."""
         candidates = self.explain(requirement, *words)["candidates"]
-        return {one["label"]: one["reason"] for one in candidates if one["verdict"] == "rejected"}
+        return {
+            candidate["label"]: candidate["reason"]
+            for candidate in candidates
+            if candidate["verdict"] == "rejected"
+        }

@@ -53,7 +53,7 @@ def follow(section: Section, folder: Path, cache: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     for command, shown in section.commands:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}\n{command}'],
             cwd=folder,
             env={
@@ -67,9 +67,9 @@ def follow(section: Section, folder: Path, cache: Path) -> None:
             text=True,
             check=False,
         )
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, f"{command}\n{said}"
-        printed = iter(map(_alike, done.stdout.splitlines()))
+        said = completed.stdout + completed.stderr
+        assert completed.returncode == 0, f"{command}\n{said}"
+        printed = iter(map(_alike, completed.stdout.splitlines()))
         for line in shown:
             assert _alike(line) in printed, f"{command} does not print {line!r} there, but\n{said}"
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from packaging.utils import canonicalize_name
 
 __all__ = ["Locks"]
@@ -30,7 +30,7 @@ class Locks:
         self._environment = environment
         self._numbers = itertools.count()
 
-    def lock(self, *words: str | Path, code: int = 0) -> Said:
+    def lock(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Write ``pylock.toml``, or one lock for each machine."""
         output = self.folder / "pylock.toml"
         return self._run("lock", "-i", self._index, "-o", output, *words, code=code)

@@ -273,7 +273,7 @@ class TestFinalBoss:
         assert flash["chosen"]["built_for"] == [
             {"name": "torch", "value": "2.8.0", "version": "2.8.0", "how": "is chosen"}
         ]
-        reasons = {one["label"]: one["reason"] for one in flash["candidates"]}
+        reasons = {candidate["label"]: candidate["reason"] for candidate in flash["candidates"]}
         assert reasons["cu12_pyt2.9.0"] == (
             "is built for torch 2.9.0, torch 2.8.0 is chosen (abi_dependency :: torch :: 2.9.0)"
         )
@@ -333,7 +333,7 @@ class TestFinalBoss:
             }
         ]
         torch = answer["projects"][-1]
-        reasons = {one["label"]: one["reason"] for one in torch["candidates"]}
+        reasons = {candidate["label"]: candidate["reason"] for candidate in torch["candidates"]}
         assert reasons["cuda13.0"] == (
             "is built for CUDA 13, this environment has CUDA 12 because of vllm"
         )
@@ -426,7 +426,7 @@ class TestFinalBoss:
         own = 'name = "order"\ntitle = "order"\nfeatures = ["priority :: cuda"]'
         file.write_text(f"[[agreement]]\n{own}\n")
         answer = boss.run("explain", "--with-deps", "torch")
-        assert [one["name"] for one in answer["agreements"]] == ["cuda", "order"]
+        assert [agreement["name"] for agreement in answer["agreements"]] == ["cuda", "order"]
         for wrong, message in {
             'name = "Order"': "agreement[0].name is not a name",
             'name = "a"\ntitle = 3': "agreement[0].title must be a string",

@@ -103,11 +103,11 @@ def test_machines_that_cannot_agree_get_a_lock_each(example: Callable[..., Locks
     """Where no release is for all, there are files by machine, and it is said which and why."""
     locks = example(torch_2_9_0=["cuda12.6"], torch_2_8_0=["cuda12.8", "cuda13.0"])
     words = ("torch", "flash-attn")
-    said = locks.lock("--for", P100, "--for", B200, *words)
+    result = locks.lock("--for", P100, "--for", B200, *words)
     files = locks.files()
     p100, b200 = "pylock.cuda-12-8-sm60.toml", "pylock.cuda-13-0-sm100.toml"
     assert list(files) == [p100, b200]
-    assert "no marker of a lock file distinguishes the two" in said.err
+    assert "no marker of a lock file distinguishes the two" in result.err
     assert locks.synced(P100, p100) == {
         "torch": "2.8.0 cuda12.6",
         "flash-attn": "2.8.0 cu12_pyt2.8.0",

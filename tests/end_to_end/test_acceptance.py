@@ -151,7 +151,7 @@ def nvidia_features(driver: str, capability: str) -> dict[str, tuple[str, ...]]:
         SystemView(environ={FORCED_DRIVER: driver, FORCED_CAPABILITY: capability})
     ).detect("nvidia")
     assert detection is not None
-    return {one.name: one.values for one in detection.features}
+    return {feature.name: feature.values for feature in detection.features}
 
 
 class TestPyTorch:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -65,11 +65,11 @@ class Place:
         """The options that name the index and nothing else."""
         return ["-i", self.index.url, "--no-cache-dir", "--retries", "0"]
 
-    def attempt(self, bad: Bad, command: str, *words: str | Path) -> Said:
+    def attempt(self, bad: Bad, command: str, *words: str | Path) -> CommandResult:
         """Run a command that must fail, and look at what it says."""
-        said = self.run(command, *self.sources, *words, code=bad.code)
-        check(said, bad)
-        return said
+        result = self.run(command, *self.sources, *words, code=bad.code)
+        check(result, bad)
+        return result
 
     def prepare(self, bad: Bad) -> list[str]:
         """Set the faults, write the files, and return the words."""
@@ -143,7 +143,7 @@ def place(stocked: Path, tmp_path: Path, run: Runner) -> Iterator[Place]:
         yield Place(tmp_path, index, run)
 
 
-def check(said: Said, bad: Bad) -> None:
+def check(said: CommandResult, bad: Bad) -> None:
     """Look at what was said: reference, exit code, and the part that matters."""
     if said.out.startswith("{"):
         assert said.error["code"] == bad.reference
@@ -334,8 +334,8 @@ def test_what_comes_in_wrong(bad: Bad, place: Place, scratch: Path) -> None:
         words += ["there==1.0", "--force-reinstall"]
     before = tree(place.here)
     for more in BOTH:
-        said = place.attempt(bad, "install", "--target", place.target, *words, *more)
-        assert str(scratch) not in said.out + said.err
+        result = place.attempt(bad, "install", "--target", place.target, *words, *more)
+        assert str(scratch) not in result.out + result.err
     assert tree(place.here) == before
 
 
@@ -359,9 +359,9 @@ class TestCorruptMetadata:
     def test_beside_a_good_plain_wheel(self, content: bytes, place: Place) -> None:
         """The plain wheel is installed, with one warning that names the file (F-136)."""
         (place.here / "index" / INDEX_FILE).write_bytes(content)
-        said = place.run("install", *place.sources, "--target", place.target, "some", "--json")
-        assert [entry["filename"] for entry in said.object["install"]] == [SOME]
-        warnings = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        result = place.run("install", *place.sources, "--target", place.target, "some", "--json")
+        assert [entry["filename"] for entry in result.object["install"]] == [SOME]
+        warnings = [line for line in result.err.splitlines() if line.startswith("warning: ")]
         assert len(warnings) == 1, warnings
         assert INDEX_FILE in warnings[0]
 
@@ -372,8 +372,8 @@ class TestCorruptMetadata:
         before = tree(place.target)
         words = ["install", *place.sources, "--target", str(place.target), "some", "--strict"]
         for more in BOTH:
-            said = place.run(*words, *more, code=8)
-            assert INDEX_FILE in said.out + said.err
+            result = place.run(*words, *more, code=8)
+            assert INDEX_FILE in result.out + result.err
         assert tree(place.target) == before
 
     @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
@@ -383,9 +383,9 @@ class TestCorruptMetadata:
         (folder / INDEX_FILE).unlink()
         for label in ("null", "mkl"):
             build_wheel(folder, "some", "1.0", label=label, document=content)
-        said = place.run("install", *place.sources, "--target", place.target, "some", "--json")
-        assert [entry["filename"] for entry in said.object["install"]] == [SOME]
-        warnings = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        result = place.run("install", *place.sources, "--target", place.target, "some", "--json")
+        assert [entry["filename"] for entry in result.object["install"]] == [SOME]
+        warnings = [line for line in result.err.splitlines() if line.startswith("warning: ")]
         assert len(warnings) == 1, warnings
         assert "mkl, null: " in warnings[0]
 
@@ -394,19 +394,19 @@ class TestCorruptMetadata:
         """A variant wheel that the user names himself is refused, whatever else there is."""
         wheel = build_wheel(place.here / "given", "some", "1.0", label="mkl", document=content)
         before = tree(place.target)
-        said = place.run(
+        result = place.run(
             "install", *place.sources, "--target", place.target, wheel, "--json", code=4
         )
-        assert said.error["code"] == "invalid-wheel"
-        assert said.error["where"] == "some-1.0-py3-none-any-mkl.whl"
+        assert result.error["code"] == "invalid-wheel"
+        assert result.error["where"] == "some-1.0-py3-none-any-mkl.whl"
         assert tree(place.target) == before
 
     def test_a_server_that_does_not_give_it(self, place: Place) -> None:
         """An index file that is listed but gone costs the variants, with one warning."""
         place.index.faults.status[INDEX_FILE] = 404
-        said = place.run("install", *place.sources, "--target", place.target, "some")
-        assert said.out == f"installed some 1.0: {WITHOUT_METADATA}\n"
-        assert said.err.count("warning: ") == 1
+        result = place.run("install", *place.sources, "--target", place.target, "some")
+        assert result.out == f"installed some 1.0: {WITHOUT_METADATA}\n"
+        assert result.err.count("warning: ") == 1
 
     def test_another_content_than_promised(self, place: Place) -> None:
         """F-79: so does one with other bytes than promised; with ``--strict`` that is an error."""
@@ -417,9 +417,9 @@ class TestCorruptMetadata:
         assert (error["code"], error["exit_code"]) == ("bad-metadata", 8)
         assert error["degradations"][0]["code"] in ("hash-mismatch", "integrity")
         assert tree(place.target) == before
-        said = place.run(*words)
-        assert said.out == f"installed some 1.0: {WITHOUT_METADATA}\n"
-        assert said.err.count("warning: ") == 1
+        result = place.run(*words)
+        assert result.out == f"installed some 1.0: {WITHOUT_METADATA}\n"
+        assert result.err.count("warning: ") == 1
 
 
 class TestTheEnvironment:
@@ -451,8 +451,8 @@ class TestTheEnvironment:
         code, reference = (
             (6, "environment-read-only") if command == "install" else (1, "not-installed")
         )
-        said = place.run(command, "--python", python, *words, *more, code=code)
-        assert reference in said.out + said.err
+        result = place.run(command, "--python", python, *words, *more, code=code)
+        assert reference in result.out + result.err
         assert tree(python.parent.parent) == before
         assert not place.index.requests
 
@@ -468,10 +468,10 @@ class TestTheEnvironment:
         (place.here / "file").write_text("in the way")
         (place.here / "link").symlink_to("nowhere")
         before = tree(place.here)
-        said = place.run(
+        result = place.run(
             "install", *place.sources, "--target", place.here / where, "plain", *more, code=code
         )
-        assert words in said.out + said.err
+        assert words in result.out + result.err
         assert tree(place.here) == before
 
     @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs the folder of processes")
@@ -487,8 +487,8 @@ class TestTheEnvironment:
         (place.target / "plain" / "__init__.py").write_text("mine")
         before = tree(place.target)
         words = ["install", *place.sources, "--target", str(place.target), "plain"]
-        said = place.run(*words, *more, code=4)
-        assert "file-conflict" in said.out + said.err
+        result = place.run(*words, *more, code=4)
+        assert "file-conflict" in result.out + result.err
         assert tree(place.target) == before
         place.run(*words, "--replace-files")
 
@@ -503,9 +503,9 @@ class TestTheEnvironment:
         before = tree(home)
         place.index.forget()
         for dry in ((), ("--dry-run",)):
-            said = place.run(command, "--python", managed, *words, *more, *dry, code=7)
-            assert "externally-managed" in said.out + said.err
-            assert "Use apt." in said.out + said.err
+            result = place.run(command, "--python", managed, *words, *more, *dry, code=7)
+            assert "externally-managed" in result.out + result.err
+            assert "Use apt." in result.out + result.err
         assert tree(home) == before
         assert not place.index.requests
         place.run(command, "--python", managed, *words, "--dry-run", "--break-system-packages")
@@ -518,8 +518,8 @@ class TestTheEnvironment:
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plain\nVersion: 0.1\n")
         before = tree(place.target)
         words = ["install", *place.sources, "--target", str(place.target), "-U", "plain"]
-        said = place.run(*words, *more, code=1)
-        assert "not-removable" in said.out + said.err
+        result = place.run(*words, *more, code=1)
+        assert "not-removable" in result.out + result.err
         assert tree(place.target) == before
 
 
@@ -572,9 +572,9 @@ def test_pip_configuration_that_cannot_be_read(
     path.write_text("[global]\ntimeout = soon\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(path))
     for words in (["install", "some", "--python", sys.executable], ["explain", "some"], ["demo"]):
-        said = place.run(*words, *more, code=1)
-        assert "invalid-configuration" in said.out + said.err
-        assert str(path) in said.out + said.err
+        result = place.run(*words, *more, code=1)
+        assert "invalid-configuration" in result.out + result.err
+        assert str(path) in result.out + result.err
     place.run("list", "--target", place.target, *more)
     place.run("uninstall", "--target", place.target, "there", *more)
     place.run("probe", "aarch64", *more)
@@ -591,7 +591,7 @@ class TestCredentials:
         place.index.faults.login = ("me", self.SECRET)
         return place
 
-    def look(self, said: Said, place: Place) -> None:
+    def look(self, said: CommandResult, place: Place) -> None:
         """See that the password is nowhere: not in what was said, not in what was written."""
         assert self.SECRET not in said.out + said.err
         for folder in (place.target, place.here / "cache"):
@@ -612,8 +612,8 @@ class TestCredentials:
         url = protected.index.file_url(PLAIN).replace("://", f"://me:{self.SECRET}@")
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         words = ["install", "--no-index", "--target", str(protected.target), "--json"]
-        said = protected.run(*words, form.format(url=url, digest=digest))
-        self.look(said, protected)
+        result = protected.run(*words, form.format(url=url, digest=digest))
+        self.look(result, protected)
         recorded = json.loads(
             (protected.target / "plain-1.0.dist-info" / "direct_url.json").read_text()
         )

@@ -69,7 +69,7 @@ def stock_pip(pip: Path, environment: Callable[[], Path], index: LoopbackIndex) 
 
     def run(command: str, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         sources = ["--index-url", index.url] if command == "install" else []
-        done = subprocess.run(
+        completed = subprocess.run(
             [pip, "--python", python, command, *sources, *words],
             capture_output=True,
             text=True,
@@ -77,8 +77,8 @@ def stock_pip(pip: Path, environment: Callable[[], Path], index: LoopbackIndex) 
             timeout=120,
             env=variables,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
+        assert completed.returncode == code, completed.stdout + completed.stderr
+        return completed
 
     run.python = python  # type: ignore[attr-defined]
     return run
@@ -180,8 +180,8 @@ def test_wheelfit_upgrades_what_pip_installed(
     subprocess.run([uv, "pip", "check", "--python", python], capture_output=True, check=True)
 
     words = ["install", "-U", "--python", str(python), "-i", index.url, "--no-cache-dir"]
-    said = run(*words, "fast-fft[fast]")
-    assert said.out == "nothing to do: what is installed meets every requirement\n"
+    result = run(*words, "fast-fft[fast]")
+    assert result.out == "nothing to do: what is installed meets every requirement\n"
 
 
 def test_pip_goes_on_with_what_wheelfit_installed(

@@ -20,14 +20,14 @@ def dry_run(folder: Path, machine: str, *words: str, code: int = 0) -> dict[str,
     command = [sys.executable, "-m", "wheelfit", "install", *words, "--dry-run", "--json"]
     options = ["--for", machine, "--target", str(folder / "target")]
     environ = {**os.environ, "WHEELFIT_CACHE_DIR": str(folder / "cache")}
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, *options], capture_output=True, text=True, env=environ, check=False
     )
-    assert done.returncode == code, done.stderr
-    said = json.loads(done.stdout)
+    assert completed.returncode == code, completed.stderr
+    report = json.loads(completed.stdout)
     if code:
-        return {"error": said["error"]["code"], "hint": said["error"]["hint"]}
-    return {pin["name"]: pin["label"] or "plain" for pin in said["install"]}
+        return {"error": report["error"]["code"], "hint": report["error"]["hint"]}
+    return {pin["name"]: pin["label"] or "plain" for pin in report["install"]}
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_cupy(tmp_path: Path, machine: str, expected: dict[str, str]) -> None:
 
 def test_cupy_without_gpu(tmp_path: Path) -> None:
     """Without a GPU there is a clear answer."""
-    said = dry_run(tmp_path, CPU, "cupy", code=3)
-    assert said["error"] == "no-compatible-wheel"
-    assert "needs an NVIDIA GPU" in said["hint"]
+    result = dry_run(tmp_path, CPU, "cupy", code=3)
+    assert result["error"] == "no-compatible-wheel"
+    assert "needs an NVIDIA GPU" in result["hint"]
 
 
 @pytest.mark.parametrize(

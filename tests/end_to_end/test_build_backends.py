@@ -45,8 +45,8 @@ def build(wheelfit: Callable[..., str], tmp_path: Path) -> Build:
 
     def run(files: dict[str, str], *words: str | Path, more: str = "") -> dict[str, Any]:
         project = write(tmp_path / "project", files, more)
-        said = wheelfit("build", project, "-o", tmp_path / "dist", "--json", *words)
-        found: dict[str, Any] = json.loads(said)
+        result = wheelfit("build", project, "-o", tmp_path / "dist", "--json", *words)
+        found: dict[str, Any] = json.loads(result)
         return found
 
     return run
@@ -74,33 +74,33 @@ def total(wheel: Mapping[str, Any], package: str) -> int:
     with zipfile.ZipFile(wheel["path"]) as archive:
         place = Path(wheel["path"]).with_suffix(".unpacked")
         archive.extractall(place)
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=True
     )
-    return int(done.stdout)
+    return int(completed.stdout)
 
 
 @pytest.mark.parametrize("backend", PROJECTS)
 def test_every_backend(backend: str, build: Build, tmp_path: Path, variantlib_python: Path) -> None:
     """B-17: none of them knows variants, and variantlib reads the wheels that come of them."""
-    said = build(PROJECTS[backend], "--all", "--flags")
-    wheels = by_label(said)
+    result = build(PROJECTS[backend], "--all", "--flags")
+    wheels = by_label(result)
     assert list(wheels) == LABELS
-    assert said["backend"].startswith(f"{backend} ")
-    assert {wheel["how"] for wheel in said["wheels"]} == {"plain", "converted"}
+    assert result["backend"].startswith(f"{backend} ")
+    assert {wheel["how"] for wheel in result["wheels"]} == {"plain", "converted"}
     assert wheels["v3"]["validated"] == {"x86_64": "built-in provider"}
     assert wheels["v1"]["flags"] == ["-march=x86-64"]
     names = {path.name for path in (tmp_path / "dist").glob("*.whl")}
-    assert names == {wheel["filename"] for wheel in said["wheels"]}
+    assert names == {wheel["filename"] for wheel in result["wheels"]}
     theirs = read_by_variantlib(variantlib_python, tmp_path / "dist")
     levels = {label: {"x86_64": {"level": [label]}} for label in ("v1", "v3")}
     assert theirs["variants"] == {"null": {}, **levels}
     ours = to_mapping(read_wheel_document(Path(wheels["v3"]["path"])))
     assert {**theirs, "variants": ours["variants"], "$schema": ours["$schema"]} == ours
     if backend in PACKAGES:
-        check_levels(said, PACKAGES[backend], tmp_path / "code")
+        check_levels(result, PACKAGES[backend], tmp_path / "code")
     else:
-        (text,) = [text for text in said["warnings"] if "-march=x86-64-v3" in text]
+        (text,) = [text for text in result["warnings"] if "-march=x86-64-v3" in text]
         assert "have the same contents" in text  # there is nothing to compile
 
 
@@ -170,8 +170,8 @@ def test_no_build_takes_up_another(backend: str, build: Build, tmp_path: Path) -
             capture_output=True,
         )
         assert list(project.glob("build/**/*.o"))
-    said = build(PROJECTS[backend], "--variant", "v3", "--flags")
-    assert "%ymm" in instructions(by_label(said)["v3"], tmp_path / "code")
+    result = build(PROJECTS[backend], "--variant", "v3", "--flags")
+    assert "%ymm" in instructions(by_label(result)["v3"], tmp_path / "code")
 
 
 def test_a_backend_of_its_own(build: Build, tmp_path: Path) -> None:
@@ -183,22 +183,22 @@ def test_a_backend_of_its_own(build: Build, tmp_path: Path) -> None:
             '"setuptools.build_meta"', '"own"\nbackend-path = ["."]'
         ),
     }
-    said = build(own, "--variant", "v3", "--plain", "--flags", "-C--build-option=--verbose")
-    assert said["backend"] == "own"
-    assert "%ymm" in instructions(by_label(said)["v3"], tmp_path / "code")
+    result = build(own, "--variant", "v3", "--plain", "--flags", "-C--build-option=--verbose")
+    assert result["backend"] == "own"
+    assert "%ymm" in instructions(by_label(result)["v3"], tmp_path / "code")
     assert not (tmp_path / "project" / "build").exists()
 
 
 def test_without_flags_one_build_is_enough(build: Build, tmp_path: Path) -> None:
     """B-26: unasked no flag is given; all wheels have the code of the plain one."""
-    said = build(SETUPTOOLS, "--all")
+    result = build(SETUPTOOLS, "--all")
     contents = set()
-    for wheel in said["wheels"]:
+    for wheel in result["wheels"]:
         with zipfile.ZipFile(wheel["path"]) as archive:
             contents.add(archive.read(next(n for n in archive.namelist() if n.endswith(".so"))))
         assert wheel["flags"] == []
     assert len(contents) == 1
-    assert "%ymm" not in instructions(said["wheels"][0], tmp_path / "code")
+    assert "%ymm" not in instructions(result["wheels"][0], tmp_path / "code")
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def test_meson_is_told(build: Build, words: list[str], label: str, told: list[st
 def test_settings_of_a_variant(build: Build) -> None:
     """A table of the project decides how one variant is built, here by an option of Meson."""
     more = '[tool.wheelfit.build.variants.v3]\nconfig-settings.setup-args = ["-Dvariant=own"]\n'
-    said = build(MESON, "--all", more=more)
+    result = build(MESON, "--all", more=more)
     found: dict[str, Any] = {}
-    for wheel in said["wheels"]:
+    for wheel in result["wheels"]:
         with zipfile.ZipFile(wheel["path"]) as archive:
             exec(archive.read("meson_demo/__init__.py"), found)
         assert found["TOLD"] == (["own"] if wheel["label"] == "v3" else [""])
@@ -238,9 +238,9 @@ def test_dependencies_that_speak_of_variants(build: Build) -> None:
     """B-40: a backend that refuses them need not read them; the plain wheel has them resolved."""
     marker = "'v3' in variant_label"
     more = f'[tool.wheelfit.build]\ndependencies = ["six; {marker}", "idna"]\n'
-    said = build(HATCHLING, "--variant", "v3", "--plain", more=more)
+    result = build(HATCHLING, "--variant", "v3", "--plain", more=more)
     needed = {}
-    for label, wheel in by_label(said).items():
+    for label, wheel in by_label(result).items():
         with zipfile.ZipFile(wheel["path"]) as archive:
             (name,) = [one for one in archive.namelist() if one.endswith("/METADATA")]
             needed[label] = re.findall("Requires-Dist: (.*)", archive.read(name).decode())
@@ -257,8 +257,8 @@ SCIKIT_ON = {
 
 def test_scikit_build_core_without_what_it_calls(build: Build) -> None:
     """B-18: what it asks for is published without a function it calls, so it is not asked."""
-    said = build(SCIKIT_ON, "--variant", "v3")
-    assert said["wheels"][0]["how"] == "converted"
+    result = build(SCIKIT_ON, "--variant", "v3")
+    assert result["wheels"][0]["how"] == "converted"
 
 
 def test_scikit_build_core_natively(build: Build, tmp_path: Path) -> None:
@@ -267,8 +267,8 @@ def test_scikit_build_core_natively(build: Build, tmp_path: Path) -> None:
     No registry has a release like that, so a small stand-in writes what the one it wants wrote.
     """
     build_wheel(tmp_path / "links", "variantlib", "0.0.9", files=VARIANTLIB)
-    said = build(SCIKIT_ON, "--variant", "v3", "--plain", "--find-links", tmp_path / "links")
-    wheels = by_label(said)
+    result = build(SCIKIT_ON, "--variant", "v3", "--plain", "--find-links", tmp_path / "links")
+    wheels = by_label(result)
     assert {label: wheel["how"] for label, wheel in wheels.items()} == {
         None: "plain",
         "v3": "native",

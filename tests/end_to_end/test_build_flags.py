@@ -37,10 +37,10 @@ def build(wheelfit: Callable[..., str], tmp_path: Path) -> Build:
     def run(files: dict[str, str], *, environ: dict[str, str] | None = None) -> Any:
         project = write(tmp_path / "project", files)
         words = ("--plain", "--variant", "v3", "--flags", "--json")
-        said = wheelfit("build", project, "-o", tmp_path / "dist", *words, environ=environ)
+        result = wheelfit("build", project, "-o", tmp_path / "dist", *words, environ=environ)
         found: dict[str | None, Path] = {}
-        assert json.loads(said)["warnings"] == []
-        for wheel in json.loads(said)["wheels"]:
+        assert json.loads(result)["warnings"] == []
+        for wheel in json.loads(result)["wheels"]:
             place = tmp_path / f"unpacked-{wheel['label']}"
             with zipfile.ZipFile(wheel["path"]) as archive:
                 archive.extractall(place)

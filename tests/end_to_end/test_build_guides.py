@@ -77,8 +77,8 @@ def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., s
     follow(Section({**files, **section.files}, section.commands), folder, cache)
     code = {}
     for path in sorted((folder / "dist").glob("*-linux_x86_64-*.whl")):
-        said = json.loads(wheelfit("wheel", "inspect", path, "--json"))
-        (binary,) = said["wheels"][0]["binaries"]
+        report = json.loads(wheelfit("wheel", "inspect", path, "--json"))
+        (binary,) = report["wheels"][0]["binaries"]
         label = path.stem.rpartition("-")[2]
         code[label] = {f"{one['kind']} {one['architecture']}" for one in binary["code"]}
     if backend == "setuptools":
@@ -116,8 +116,8 @@ def test_pytorch(
     words = ("--python", python, "--no-isolation", "--flags", "-o", folder / "dist", "--json")
     told = json.loads(wheelfit("build", folder, "--variant", label, *words, environ=environ))
     (wheel,) = told["wheels"]
-    said = json.loads(wheelfit("wheel", "inspect", wheel["path"], "--json"))
-    (binary,) = said["wheels"][0]["binaries"]
+    report = json.loads(wheelfit("wheel", "inspect", wheel["path"], "--json"))
+    (binary,) = report["wheels"][0]["binaries"]
     assert {f"{one['kind']} {one['architecture']}" for one in binary["code"]} == code
 
 
@@ -211,14 +211,14 @@ def test_crates_without_flags(folder: Path, cache: Path, wheelfit: Callable[...,
         'binding = "NoBinding"', f'binding = "NoBinding"\n{TARGET_FLAGS}'
     )
     follow(Section(files), folder, cache)
-    said = json.loads(
+    report = json.loads(
         wheelfit("build", folder, "-o", folder / "dist", "--variant", "v3", "--flags", "--json")
     )
-    (wheel,) = said["wheels"]
+    (wheel,) = report["wheels"]
     assert wheel["tuned"]["crates"] == {"tuned": 0, "others": ["in_rust"]}
     assert wheel["tuned"]["unchanged"] == ["mixed/in_rust.abi3.so"]
     assert len(wheel["tuned"]["changed"]) == 1
-    assert "1 of 1 crates without -Ctarget-cpu=x86-64-v3 (in_rust)" in said["warnings"][0]
+    assert "1 of 1 crates without -Ctarget-cpu=x86-64-v3 (in_rust)" in report["warnings"][0]
 
 
 @LONG
@@ -232,14 +232,14 @@ def test_one_library_of_c_and_rust(
     words += ["--no-binary", ":all:", "orjson==3.13.0", "--dest", str(folder)]
     subprocess.run(words, check=True, capture_output=True, env=on_path(python))
     v3 = ("--property", "x86_64 :: level :: v3", "--provider", "x86_64=x86-64-variant-provider<1")
-    said = json.loads(
+    report = json.loads(
         wheelfit(
             "build", folder / "orjson-3.13.0.tar.gz", "-o", folder / "dist", "--variant", "v3", *v3,
             "--flags", "--json",
         )
     )  # fmt: skip
-    (wheel,) = said["wheels"]
-    assert said["warnings"] == []
+    (wheel,) = report["wheels"]
+    assert report["warnings"] == []
     assert wheel["flags"] == ["-march=x86-64-v3", "-Ctarget-cpu=x86-64-v3"]
     assert wheel["tuned"]["crates"]["others"] == []
     assert wheel["tuned"]["crates"]["tuned"] > 5

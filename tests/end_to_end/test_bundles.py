@@ -99,11 +99,11 @@ def make_bundle(place: Path, wheelfit: Callable[..., str], folder: Path) -> None
 
 def variant_in(python: Path) -> str:
     """Return which build an environment has, as the package itself says."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-I", "-c", "import fast, plain; print(fast.__variant__)"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def test_each_machine_gets_its_own_by_sync(

@@ -55,9 +55,11 @@ def network() -> Iterator[str]:
         pytest.skip("only root can make a network of its own, by `ip`")
     try:
         for command in _NETWORK:
-            done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
-            if done.returncode:
-                pytest.skip(f"no network can be made here: {done.stderr.strip()}")
+            completed = subprocess.run(
+                shlex.split(command), capture_output=True, text=True, check=False
+            )
+            if completed.returncode:
+                pytest.skip(f"no network can be made here: {completed.stderr.strip()}")
         yield _NAME
     finally:
         for command in (f"ip netns del {_NAME}", f"ip link del {_NAME}h"):
@@ -127,13 +129,13 @@ def test_a_build_gets_what_the_machine_of_the_url_gets(
             root=root, places=" ".join(places), host=_HOST, script=shlex.quote(script)
         )
         apart = ["unshare", "--mount", "--pid", "--fork", "--ipc", "--uts", "sh", "-c", commands]
-        done = subprocess.run(
+        completed = subprocess.run(
             ["ip", "netns", "exec", network, *apart],
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
-    assert done.returncode == 0, done.stderr
-    assert f"__variant__ = '{label}'" in done.stdout
-    assert needs in done.stderr.replace("-", "_")
+    assert completed.returncode == 0, completed.stderr
+    assert f"__variant__ = '{label}'" in completed.stdout
+    assert needs in completed.stderr.replace("-", "_")

@@ -203,7 +203,7 @@ class TestDocumentation:
         command = re.sub(r"^demo-", "demo --", command)
         command = re.sub(r"^(index|wheel|abi|bridges)-", r"\1 ", command)
         heading = "Errors" if name == "error" else f"`{command} --json`"
-        (section,) = [one for one in sections if one.startswith(heading)]
+        (section,) = [section for section in sections if section.startswith(heading)]
         (example,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
         example = example.replace('["…"]', "[]").replace('"sha256": "…"', '"sha256": "00"')
         check(name, json.loads(example))
@@ -221,17 +221,17 @@ class TestWheels:
         """Results and what could not be done; and any wheel, with a variant or without."""
         out, wheel = tmp_path / "out", folder / "plain-1.0-py3-none-any.whl"
         words = ("-p", "x86_64 :: level :: v3", "--provider", "x86_64", "--label", "v3")
-        said = run("wheel", "make", wheel, "-o", out, *words, "--json").object
-        check("wheel-make", said)
-        assert said["wheels"][0]["label"] == "v3"
+        report = run("wheel", "make", wheel, "-o", out, *words, "--json").object
+        check("wheel-make", report)
+        assert report["wheels"][0]["label"] == "v3"
         (out / "bad-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
         other = ("--label", "other", "-o", tmp_path / "more")
-        said = run("wheel", "relabel", out, *other, "--keep-going", "--json", code=9).object
-        check("wheel-make", said)
-        assert [one["error"]["code"] for one in said["failed"]] == ["invalid-wheel"]
-        said = run("wheel", "show", wheel, out / "plain-1.0-py3-none-any-v3.whl", "--json").object
-        check("wheel-show", said)
-        assert [one["label"] for one in said["wheels"]] == [None, "v3"]
+        report = run("wheel", "relabel", out, *other, "--keep-going", "--json", code=9).object
+        check("wheel-make", report)
+        assert [one["error"]["code"] for one in report["failed"]] == ["invalid-wheel"]
+        report = run("wheel", "show", wheel, out / "plain-1.0-py3-none-any-v3.whl", "--json").object
+        check("wheel-show", report)
+        assert [wheel["label"] for wheel in report["wheels"]] == [None, "v3"]
         third = build_wheel(tmp_path, "plain-v3", "1.0", files={"plain.py": ""})
         check("wheel-repack-plan", run("wheel", "repack", "--plan", wheel, third, "--json").object)
 
@@ -243,10 +243,10 @@ class TestWheels:
         for name in ("good", "bad"):
             build_wheel(tmp_path / "built", name, "1.0", tag=tag, label="mkl", document=DOCUMENT)
         words = ("--command", command, "-o", tmp_path / "repaired", "--keep-going", "--json")
-        said = run("wheel", "repair", tmp_path / "built", *words, code=9).object
-        check("wheel-make", said)
-        assert [one["label"] for one in said["wheels"]] == ["mkl"]
-        assert [one["error"]["code"] for one in said["failed"]] == ["build-failed"]
+        report = run("wheel", "repair", tmp_path / "built", *words, code=9).object
+        check("wheel-make", report)
+        assert [wheel["label"] for wheel in report["wheels"]] == ["mkl"]
+        assert [one["error"]["code"] for one in report["failed"]] == ["build-failed"]
 
 
 class TestExplainAll:
@@ -254,12 +254,12 @@ class TestExplainAll:
 
     def test_labels_of_a_release(self, sources: list[str], run: Runner) -> None:
         """Each label with its wheels and takers; each taker is a machine that is described."""
-        said = run("explain", "--all", *sources, "fast", "plain").object
-        check("explain-all", said)
-        fast, _ = said["releases"]
-        assert [one["label"] for one in fast["labels"]] == ["gpu", "mkl", "open", "null", None]
-        takers = {taker for one in fast["labels"] for taker in one["selected_by"]}
-        assert takers <= said["machines"].keys()
+        report = run("explain", "--all", *sources, "fast", "plain").object
+        check("explain-all", report)
+        fast, _ = report["releases"]
+        assert [label["label"] for label in fast["labels"]] == ["gpu", "mkl", "open", "null", None]
+        takers = {taker for label in fast["labels"] for taker in label["selected_by"]}
+        assert takers <= report["machines"].keys()
 
 
 class TestLocks:
@@ -275,31 +275,31 @@ class TestLocks:
 
     def test_a_tree_of_everything(self, lock: Path, run: Runner) -> None:
         """Packages are named by their places, and needs by the labels that have them."""
-        said = run("tree", lock, "--json").object
-        check("tree", said)
-        assert said["target"] is None
-        (need,) = said["packages"][0]["dependencies"]
+        report = run("tree", lock, "--json").object
+        check("tree", report)
+        assert report["target"] is None
+        (need,) = report["packages"][0]["dependencies"]
         assert need["labels"] == ["mkl", "null", "open", None]
-        assert [said["packages"][one]["name"] for one in need["packages"]] == ["plain"]
+        assert [report["packages"][package]["name"] for package in need["packages"]] == ["plain"]
 
     def test_a_tree_of_one_machine(self, lock: Path, run: Runner) -> None:
         """What was chosen, and why."""
-        said = run("tree", lock, "--for", "cuda-12.8-sm90", "--json").object
-        check("tree", said)
-        assert [one["chosen"]["label"] for one in said["packages"]] == ["gpu"]
-        assert said["excluded"] == [{"name": "plain", "reason": "no chosen wheel needs it"}]
+        report = run("tree", lock, "--for", "cuda-12.8-sm90", "--json").object
+        check("tree", report)
+        assert [package["chosen"]["label"] for package in report["packages"]] == ["gpu"]
+        assert report["excluded"] == [{"name": "plain", "reason": "no chosen wheel needs it"}]
 
     @pytest.mark.parametrize("format_", ["requirements", "cyclonedx", "licenses"])
     def test_exports(self, lock: Path, run: Runner, format_: str, tmp_path: Path) -> None:
         """One object for all machines, or the files and what is in them."""
         hosts = ("--for", "linux-x86_64", "--for", "cuda-12.8-sm90")
-        said = run("export", lock, "--format", format_, *hosts, "--json").object
-        check("export", said)
-        assert [len(one["packages"]) for one in said["targets"]] == [2, 1]
+        report = run("export", lock, "--format", format_, *hosts, "--json").object
+        check("export", report)
+        assert [len(target["packages"]) for target in report["targets"]] == [2, 1]
         words = ("--format", format_, *hosts, "-o", f"{tmp_path}/out/", "--json")
-        said = run("export", lock, *words).object
-        check("export", said)
-        assert all(Path(one["file"]).is_file() for one in said["targets"])
+        report = run("export", lock, *words).object
+        check("export", report)
+        assert all(Path(target["file"]).is_file() for target in report["targets"])
 
 
 class TestDependencies:
@@ -326,7 +326,7 @@ def test_frozen(sources: list[str], run: Runner, tmp_path: Path) -> None:
     run("install", *sources, "--target", tmp_path / "frozen", "--label", "fast=mkl", "fast")
     report = run("freeze", "--target", tmp_path / "frozen", "--json").object
     check("freeze", report)
-    assert [one["label"] for one in report["packages"]] == ["mkl", None]
+    assert [package["label"] for package in report["packages"]] == ["mkl", None]
     words: list[str | Path] = ["-d", tmp_path / "out", "plain"]
     check("download", run("download", *sources, *words).object)
     check("show", run("show", "--target", tmp_path / "frozen", "--json", "fast").object)
@@ -338,9 +338,9 @@ class TestExplain:
 
     def test_candidates_best_first(self, sources: list[str], run: Runner) -> None:
         """The chosen wheel leads, compatible ones follow in order, rejected ones end the list."""
-        said = run("explain", *sources, "fast").object
-        check("explain", said)
-        (project,) = said["projects"]
+        report = run("explain", *sources, "fast").object
+        check("explain", report)
+        (project,) = report["projects"]
         assert (project["name"], project["version"]) == ("fast", "2.0")
         assert project["chosen"] == {
             "filename": "fast-2.0-py3-none-any-open.whl",
@@ -348,27 +348,29 @@ class TestExplain:
             "properties": ["blas :: library :: openblas"],
             "built_for": [],
         }
-        assert [(one["label"], one["verdict"]) for one in project["candidates"]] == [
+        assert [
+            (candidate["label"], candidate["verdict"]) for candidate in project["candidates"]
+        ] == [
             ("open", "chosen"),
             ("mkl", "compatible"),
             ("null", "compatible"),
             (None, "compatible"),
             ("gpu", "rejected"),
         ]
-        assert all(one["reason"] for one in project["candidates"])
+        assert all(candidate["reason"] for candidate in project["candidates"])
         assert project["candidates"][0]["filename"] == project["chosen"]["filename"]
 
     def test_properties_are_all_of_the_label(self, sources: list[str], run: Runner) -> None:
         """Also those that did not decide, sorted."""
-        said = run("explain", *sources, "fast", "--label", "fast=null").object
-        check("explain", said)
-        assert said["projects"][0]["chosen"]["properties"] == []
+        report = run("explain", *sources, "fast", "--label", "fast=null").object
+        check("explain", report)
+        assert report["projects"][0]["chosen"]["properties"] == []
 
     def test_a_plain_wheel(self, sources: list[str], run: Runner) -> None:
         """It has no label and no properties."""
-        said = run("explain", *sources, "plain").object
-        check("explain", said)
-        assert said["projects"][0]["chosen"] == {
+        report = run("explain", *sources, "plain").object
+        check("explain", report)
+        assert report["projects"][0]["chosen"] == {
             "filename": "plain-1.0-py3-none-any.whl",
             "label": None,
             "properties": [],
@@ -377,23 +379,23 @@ class TestExplain:
 
     def test_nothing_fits(self, sources: list[str], run: Runner) -> None:
         """Null, the reasons, and exit code 3; other projects are explained all the same."""
-        said = run("explain", *sources, "gone", "plain", code=3).object
-        check("explain", said)
-        gone, plain = said["projects"]
+        report = run("explain", *sources, "gone", "plain", code=3).object
+        check("explain", report)
+        gone, plain = report["projects"]
         assert (gone["name"], gone["version"], gone["chosen"]) == ("gone", None, None)
-        assert [one["verdict"] for one in gone["candidates"]] == ["rejected"]
+        assert [candidate["verdict"] for candidate in gone["candidates"]] == ["rejected"]
         assert plain["chosen"] is not None
 
     def test_projects_in_the_order_asked_for(self, sources: list[str], run: Runner) -> None:
         """The list has them as they were named."""
-        said = run("explain", *sources, "plain", "fast").object
-        assert [one["name"] for one in said["projects"]] == ["plain", "fast"]
+        report = run("explain", *sources, "plain", "fast").object
+        assert [project["name"] for project in report["projects"]] == ["plain", "fast"]
 
     def test_with_dependencies(self, sources: list[str], run: Runner) -> None:
         """With ``--with-deps`` what was asked for comes first."""
-        said = run("explain", *sources, "--with-deps", "plain", "fast").object
-        check("explain", said)
-        assert {one["name"] for one in said["projects"]} == {"plain", "fast"}
+        report = run("explain", *sources, "--with-deps", "plain", "fast").object
+        check("explain", report)
+        assert {project["name"] for project in report["projects"]} == {"plain", "fast"}
 
     def test_for_another_machine(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
         """The target is the host file."""
@@ -402,10 +404,10 @@ class TestExplain:
             '[metadata]\nversion = "0.1"\n[[provider]]\nnamespace = "nvidia"\n'
             '[provider.properties]\ncuda_version_lower_bound = ["12.9", "12.8"]\n'
         )
-        said = run("explain", *sources, "--for", host, "fast").object
-        check("explain", said)
-        assert said["target"] == str(host)
-        assert said["projects"][0]["chosen"]["label"] == "gpu"
+        report = run("explain", *sources, "--for", host, "fast").object
+        check("explain", report)
+        assert report["target"] == str(host)
+        assert report["projects"][0]["chosen"]["label"] == "gpu"
 
 
 class TestInstall:
@@ -420,7 +422,7 @@ class TestInstall:
         check("install", dry)
         assert not target.exists()
         wheels = [one for one in index.requests_for("/files/") if one.path.endswith(".whl")]
-        assert {one.status for one in wheels} == {206}  # what stands at the end of each
+        assert {wheel.status for wheel in wheels} == {206}  # what stands at the end of each
         real = run("install", *sources, "--target", target, "fast").object
         check("install", real)
         sizes = [dry.pop(key) for key in ("download_size", "installed_size")]
@@ -436,8 +438,8 @@ class TestInstall:
         self, sources: list[str], index: RecordingIndex, folder: Path, run: Runner
     ) -> None:
         """File, label, place, size, hashes and reason of everything that comes."""
-        said = run("install", *HERE, *sources, "--dry-run", "fast").object
-        by_name = {entry["name"]: entry for entry in said["install"]}
+        report = run("install", *HERE, *sources, "--dry-run", "fast").object
+        by_name = {entry["name"]: entry for entry in report["install"]}
         path = folder / "fast-2.0-py3-none-any-open.whl"
         assert by_name["fast"] == {
             "name": "fast",
@@ -454,34 +456,38 @@ class TestInstall:
             "cached": False,
         }
         assert by_name["plain"]["label"] is None
-        assert (said["remove"], said["keep"]) == ([], [])
+        assert (report["remove"], report["keep"]) == ([], [])
 
     def test_an_index_that_says_little(
         self, sources: list[str], index: RecordingIndex, run: Runner
     ) -> None:
         """Without hashes and sizes there is null and nothing."""
         index.faults.hashes = index.faults.sizes = False
-        said = run("install", *HERE, *sources, "--dry-run", "plain").object
-        check("install", said)
-        (entry,) = said["install"]
+        report = run("install", *HERE, *sources, "--dry-run", "plain").object
+        check("install", report)
+        (entry,) = report["install"]
         assert (entry["size"], entry["hashes"]) == (None, {})
 
     def test_exchanged_and_kept(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
         """What is exchanged stands in both lists; what will do is kept, with its label."""
         target = ["--target", str(tmp_path / "target")]
         run("install", *sources, *target, "fast==1.0", "plain")
-        said = run("install", *sources, *target, "--upgrade", "fast", "plain").object
-        check("install", said)
-        assert [entry["label"] for entry in said["install"]] == ["open"]
-        assert said["remove"] == [{"name": "fast", "version": "1.0", "label": None, "reason": None}]
+        report = run("install", *sources, *target, "--upgrade", "fast", "plain").object
+        check("install", report)
+        assert [entry["label"] for entry in report["install"]] == ["open"]
+        assert report["remove"] == [
+            {"name": "fast", "version": "1.0", "label": None, "reason": None}
+        ]
         kept = {"name": "plain", "version": "1.0", "label": None, "better": None}
-        assert said["keep"] == [kept]
-        assert [(one["from"], one["to"]) for one in said["variant_changes"]] == [(None, "open")]
-        said = run("install", *sources, *target, "--upgrade", "fast").object
-        check("install", said)
-        assert (said["install"], said["remove"]) == ([], [])
+        assert report["keep"] == [kept]
+        assert [(change["from"], change["to"]) for change in report["variant_changes"]] == [
+            (None, "open")
+        ]
+        report = run("install", *sources, *target, "--upgrade", "fast").object
+        check("install", report)
+        assert (report["install"], report["remove"]) == ([], [])
         kept = {"name": "fast", "version": "2.0", "label": "open", "better": None}
-        assert kept in said["keep"]
+        assert kept in report["keep"]
 
     def test_another_label_of_the_same_version(
         self, sources: list[str], run: Runner, tmp_path: Path
@@ -489,11 +495,11 @@ class TestInstall:
         """Asking for a label exchanges what is installed for it."""
         target = ["--target", str(tmp_path / "target")]
         run("install", *sources, *target, "fast")
-        said = run("install", *sources, *target, "-U", "--label", "fast=mkl", "fast").object
-        check("install", said)
-        assert [entry["label"] for entry in said["install"]] == ["mkl"]
+        report = run("install", *sources, *target, "-U", "--label", "fast=mkl", "fast").object
+        check("install", report)
+        assert [entry["label"] for entry in report["install"]] == ["mkl"]
         gone = {"name": "fast", "version": "2.0", "label": "open", "reason": None}
-        assert said["remove"] == [gone]
+        assert report["remove"] == [gone]
 
 
 class TestTheOthers:
@@ -501,10 +507,10 @@ class TestTheOthers:
 
     def test_probe(self, run: Runner) -> None:
         """Every namespace that can be asked, features and values in preference order."""
-        said = run("probe", "--json").object
-        check("probe", said)
-        assert list(said["namespaces"]) == list(namespaces())
-        for entry in said["namespaces"].values():
+        report = run("probe", "--json").object
+        check("probe", report)
+        assert list(report["namespaces"]) == list(namespaces())
+        for entry in report["namespaces"].values():
             assert (entry["status"] == "supported") == any(
                 feature["values"] for feature in entry["features"]
             )
@@ -518,22 +524,22 @@ class TestTheOthers:
             'feature-order = ["zeta", "alpha"]\n'
             '[provider.properties]\nalpha = ["2", "10", "1"]\nzeta = ["b", "a"]\n'
         )
-        said = run("probe", "--json", "--for", host).object
-        check("probe", said)
-        assert said["namespaces"]["some"]["features"] == [
+        report = run("probe", "--json", "--for", host).object
+        check("probe", report)
+        assert report["namespaces"]["some"]["features"] == [
             {"name": "zeta", "values": ["b", "a"]},
             {"name": "alpha", "values": ["2", "10", "1"]},
         ]
-        assert said["namespaces"]["some"]["evidence"] == []
+        assert report["namespaces"]["some"]["evidence"] == []
 
     def test_list_and_uninstall(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
         """The label of a variant is shown with its properties, sorted by name."""
         target = ["--target", str(tmp_path / "target"), "--json"]
         run("install", *sources, *target, "fast")
-        said = run("list", *target).object
-        check("list", said)
-        assert said["environment"] == str(tmp_path / "target")
-        fast, plain = said["packages"]
+        report = run("list", *target).object
+        check("list", report)
+        assert report["environment"] == str(tmp_path / "target")
+        fast, plain = report["packages"]
         assert fast == {
             "name": "fast",
             "version": "2.0",
@@ -547,16 +553,16 @@ class TestTheOthers:
         }
         assert (plain["name"], plain["label"], plain["properties"]) == ("plain", None, [])
         assert plain["requested"] is False
-        said = run("uninstall", *target, "fast", "plain").object
-        check("uninstall", said)
-        assert said["removed"][0] == {"name": "fast", "version": "2.0", "label": "open"}
+        report = run("uninstall", *target, "fast", "plain").object
+        check("uninstall", report)
+        assert report["removed"][0] == {"name": "fast", "version": "2.0", "label": "open"}
 
     def test_bridges_check(self, run: Runner, tmp_path: Path) -> None:
         """What the file of a family says that is not so is listed, and is a failure."""
         wheels = ["--no-index", "--find-links", str(tmp_path)]
-        said = run("bridges", "check", "cupy", *wheels, "--json", code=1).object
-        check("bridges-check", said)
-        assert "cupy-cuda13x has no wheels" in said["families"][0]["faults"]
+        report = run("bridges", "check", "cupy", *wheels, "--json", code=1).object
+        check("bridges-check", report)
+        assert "cupy-cuda13x has no wheels" in report["families"][0]["faults"]
 
     def test_bridges_update(self, run: Runner, tmp_path: Path) -> None:
         """An update has the same keys whether it brought something or not."""
@@ -568,10 +574,10 @@ class TestTheOthers:
         build_wheel(tmp_path, "wheelfit-families", "2999.1.1", files=files)
         wheels = ["--no-index", "--find-links", str(tmp_path), "--json"]
         for words, action in ((wheels, "updated"), (wheels, "current"), (["--remove"], "removed")):
-            said = run("bridges", "update", *words, "--json").object
-            check("bridges-update", said)
-            assert said["action"] == action
-            assert list(said["left_out"]) == (["xgboost"] if action != "removed" else [])
+            report = run("bridges", "update", *words, "--json").object
+            check("bridges-update", report)
+            assert report["action"] == action
+            assert list(report["left_out"]) == (["xgboost"] if action != "removed" else [])
 
     def test_demo_of_machines(
         self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -579,9 +585,9 @@ class TestTheOthers:
         """Machines with and without GPUs get their builds of torch, and nothing is left behind."""
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         monkeypatch.setattr("tempfile.tempdir", None)
-        said = run("demo", "--gpu", "--json").object
-        check("demo-gpu", said)
-        assert {one["machine"]: one["build"] for one in said["machines"]} == {
+        report = run("demo", "--gpu", "--json").object
+        check("demo-gpu", report)
+        assert {machine["machine"]: machine["build"] for machine in report["machines"]} == {
             "cpu-linux": "2.15.0+cpu",
             "h100-580": "2.15.0+cu132",
             "v100-535": "2.14.1+cu126",
@@ -598,13 +604,13 @@ class TestTheOthers:
         scratch.mkdir()
         monkeypatch.setenv("TMPDIR", str(scratch))
         monkeypatch.setattr("tempfile.tempdir", None)
-        said = run("demo", "--no-index", "--json")
-        check("demo", said.object)
-        assert not said.object["from_registry"]
-        assert len(said.object["explanations"]) == 4
-        assert said.object["imported"] == "1.0"
-        (entry,) = said.object["installed"]["install"]
-        assert entry["label"] == said.object["explanations"][0]["projects"][0]["chosen"]["label"]
+        result = run("demo", "--no-index", "--json")
+        check("demo", result.object)
+        assert not result.object["from_registry"]
+        assert len(result.object["explanations"]) == 4
+        assert result.object["imported"] == "1.0"
+        (entry,) = result.object["installed"]["install"]
+        assert entry["label"] == result.object["explanations"][0]["projects"][0]["chosen"]["label"]
         assert tree(scratch) == {}
 
 
@@ -627,21 +633,21 @@ class TestErrors:
         self, words: list[str], code: int, reference: str, sources: list[str], run: Runner
     ) -> None:
         """Code, exit code and message always; where, note and hint where there is one."""
-        said = run(*words, *sources, code=code)
-        check("error", said.object)
-        assert (said.error["code"], said.error["exit_code"]) == (reference, code)
-        assert said.error["message"]
-        assert "error" not in said.err  # it is told once
+        result = run(*words, *sources, code=code)
+        check("error", result.object)
+        assert (result.error["code"], result.error["exit_code"]) == (reference, code)
+        assert result.error["message"]
+        assert "error" not in result.err  # it is told once
 
     def test_faults_of_documents(self, sources: list[str], folder: Path, run: Runner) -> None:
         """Under ``--strict`` a document that breaks its rules is listed fault by fault."""
         (folder / "fast-2.0-variants.json").write_text('{"variants": {"A!": 1}}')
-        said = run("install", *HERE, "--dry-run", "--strict", *sources, "fast", code=8)
-        check("error", said.object)
-        (lost,) = said.error["degradations"]
+        result = run("install", *HERE, "--dry-run", "--strict", *sources, "fast", code=8)
+        check("error", result.object)
+        (lost,) = result.error["degradations"]
         assert lost["code"] == "invalid-document"
         assert {fault["rule"] for fault in lost["faults"]} == {"F-20"}
-        assert "fast-2.0-variants.json" in said.error["where"]
+        assert "fast-2.0-variants.json" in result.error["where"]
 
 
 class TestForMaintainers:

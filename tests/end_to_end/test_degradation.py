@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import SCHEMA, build_wheel, release_document
@@ -190,19 +190,19 @@ class Scene:
         for name, value in case.faults.items():
             setattr(self.index.faults, name, value)
 
-    def command(self, name: str, *words: str | Path, code: int = 0) -> Said:
+    def command(self, name: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Run a command on this index and nothing else."""
         sources = ["-i", self.index.url, "--no-cache-dir", "--retries", "0", "--timeout", "0.7"]
         return self.run(name, *sources, *words, code=code)
 
     def explain(self, *words: str, code: int = 0) -> dict[str, Any]:
         """Explain ``some`` for programs; the object is as documented."""
-        said = self.command("explain", "--json", "some", *words, code=code)
-        jsonschema.validate(said.object, json.loads((SCHEMAS / "explain.json").read_text()))
-        project: dict[str, Any] = said.object["projects"][0]
+        result = self.command("explain", "--json", "some", *words, code=code)
+        jsonschema.validate(result.object, json.loads((SCHEMAS / "explain.json").read_text()))
+        project: dict[str, Any] = result.object["projects"][0]
         return project
 
-    def install(self, *words: str, code: int = 0) -> Said:
+    def install(self, *words: str, code: int = 0) -> CommandResult:
         """Install into a folder."""
         return self.command("install", "--target", self.target, *words, code=code)
 
@@ -232,7 +232,7 @@ def scene(
         yield Scene(folder, index, tmp_path / "target", Runner(capsys))
 
 
-def warnings(said: Said) -> list[str]:
+def warnings(said: CommandResult) -> list[str]:
     """Return the warnings of a command."""
     return [line for line in said.err.splitlines() if line.startswith("warning: ")]
 
@@ -242,8 +242,8 @@ def test_without_fault(scene: Scene) -> None:
     found = scene.explain()
     assert found["chosen"]["label"] == "open"
     assert found["degradations"] == []
-    said = scene.install("--dry-run", "--strict", "some")
-    assert warnings(said) == []
+    result = scene.install("--dry-run", "--strict", "some")
+    assert warnings(result) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -260,8 +260,8 @@ def test_what_it_costs(scene: Scene, case: Case) -> None:
     assert lost["where"] == INDEX_FILE
     (warning,) = [text for text in found["warnings"] if text.startswith("some 1.0: ")]
     assert case.said in warning
-    said = scene.install("--dry-run", "some")
-    assert warnings(said) == [f"warning: {warning}"]
+    result = scene.install("--dry-run", "some")
+    assert warnings(result) == [f"warning: {warning}"]
     answer = scene.install("--dry-run", "--json", "some").object
     assert answer["degradations"] == [{"name": "some", "version": "1.0", **lost}]
     error = scene.install("--dry-run", "--strict", "--json", "some", code=8).error
@@ -274,10 +274,10 @@ def test_what_it_costs(scene: Scene, case: Case) -> None:
 def test_explain_in_words(scene: Scene, case: Case) -> None:
     """A reader of ``explain`` sees the warning, and why each wheel is out (F-136)."""
     scene.prepare(case)
-    said = scene.command("explain", "some")
-    assert len(warnings(said)) == 1
-    assert case.said in warnings(said)[0]
-    rejected = [line for line in said.out.splitlines() if line.strip().startswith("rejected")]
+    result = scene.command("explain", "some")
+    assert len(warnings(result)) == 1
+    assert case.said in warnings(result)[0]
+    rejected = [line for line in result.out.splitlines() if line.strip().startswith("rejected")]
     labels = LABELS if case.scope == "release" else case.lost
     if case.scope != "namespace":
         assert [line.split()[1] for line in rejected] == labels
@@ -287,11 +287,11 @@ def test_many_losses(scene: Scene) -> None:
     """However much a release lost, it is one warning, and ``explain`` names each loss (F-136)."""
     broken: dict[str, Any] = {f"bad{n}": {"blas": {"library": []}} for n in range(7)}
     (scene.folder / INDEX_FILE).write_bytes(variants(**broken))
-    said = scene.command("explain", "some")
-    (warning,) = warnings(said)
+    result = scene.command("explain", "some")
+    (warning,) = warnings(result)
     assert "and 4 more (`wheelfit explain` names them)" in warning
     for label in broken:
-        assert said.err.count(f"{label}: ignored, ") == 1
+        assert result.err.count(f"{label}: ignored, ") == 1
     assert warnings(scene.install("--dry-run", "some")) == [warning]
 
 
@@ -301,9 +301,12 @@ def test_an_unknown_builtin(scene: Scene) -> None:
     found = scene.explain()
     assert found["chosen"]["label"] == "a2"
     assert found["degradations"] == []
-    steps = {one["namespace"]: (one["step"], one["status"]) for one in found["providers"]}
+    steps = {
+        provider["namespace"]: (provider["step"], provider["status"])
+        for provider in found["providers"]
+    }
     assert steps["blas"] == ("named-built-in", "unknown")
-    reasons = {one["label"]: one["reason"] for one in found["candidates"]}
+    reasons = {candidate["label"]: candidate["reason"] for candidate in found["candidates"]}
     assert "there is no built-in provider" in reasons["mkl"]
 
 
@@ -318,7 +321,7 @@ def test_two_documents(scene: Scene) -> None:
     scene.install("--dry-run", "--strict", "some", code=8)
 
 
-def planned(said: Said) -> dict[str, str]:
+def planned(said: CommandResult) -> dict[str, str]:
     """Return what a dry run would install: version and label by name."""
     _, _, *rows, _ = said.out.splitlines()
     cells = {row.split()[0]: re.split(r" {2,}", row) for row in rows}
@@ -335,10 +338,10 @@ class TestWithoutDocument:
         """The choice is the same as with the file, remotely and from a folder (A-73, F-77)."""
         (scene.folder / INDEX_FILE).unlink()
         assert scene.explain()["chosen"]["label"] == "open"
-        said = scene.run(
+        report = scene.run(
             "explain", "--json", "--no-index", "--find-links", scene.folder, "some"
         ).object
-        assert said["projects"][0]["chosen"]["label"] == "open"
+        assert report["projects"][0]["chosen"]["label"] == "open"
 
     def test_too_many_labels(self, scene: Scene) -> None:
         """More labels than allowed are not looked up; the limit can be changed (F-77)."""
@@ -390,9 +393,9 @@ class TestDisagreement:
     def test_the_next_one_is_taken(self, scene: Scene) -> None:
         """Each such wheel is out, the next is taken; one line tells of all (A-72, F-93, F-130)."""
         self.swap(scene)
-        said = scene.install("some")
-        assert "installed some 1.0 (a2)" in said.out
-        (warning,) = warnings(said)
+        result = scene.install("some")
+        assert "installed some 1.0 (a2)" in result.out
+        (warning,) = warnings(result)
         for label in ("open", "mkl"):
             assert f"some-1.0-py3-none-any-{label}.whl is not taken: " in warning
 
@@ -434,24 +437,24 @@ class TestOthers:
     def test_another_project(self, scene: Scene) -> None:
         """Another project of the same index keeps its variants (F-135)."""
         (scene.folder / INDEX_FILE).write_bytes(b"{")
-        said = scene.install("--dry-run", "some", "other")
-        assert planned(said) == {"other": "1.0 mkl", "some": "1.0"}
-        assert len(warnings(said)) == 1
+        result = scene.install("--dry-run", "some", "other")
+        assert planned(result) == {"other": "1.0 mkl", "some": "1.0"}
+        assert len(warnings(result)) == 1
 
     def test_another_release(self, scene: Scene) -> None:
         """The other releases of the same project keep theirs, strictly too (F-135)."""
         build_wheel(scene.folder, "some", "0.9", label="mkl", document=DOCUMENT)
         (scene.folder / "some-0.9-variants.json").write_bytes(b"{")
-        said = scene.install("--dry-run", "--strict", "some")
-        assert planned(said) == {"some": "1.0 open"}
+        result = scene.install("--dry-run", "--strict", "some")
+        assert planned(result) == {"some": "1.0 open"}
 
     def test_documents_of_two_releases_swapped(self, scene: Scene) -> None:
         """Labels mean what their own release says: a swapped document is found out (F-93)."""
         old = {**DOCUMENT, "variants": {"open": VARIANTS["a2"], "mkl": VARIANTS["mkl"]}}
         (scene.folder / INDEX_FILE).write_text(json.dumps(old))
-        said = scene.install("some", "--forbid", "blas :: library :: mkl")
-        assert "some-1.0-py3-none-any-open.whl is not taken" in said.err
-        assert "installed some 1.0" in said.out
+        result = scene.install("some", "--forbid", "blas :: library :: mkl")
+        assert "some-1.0-py3-none-any-open.whl is not taken" in result.err
+        assert "installed some 1.0" in result.out
 
     def test_the_document_of_another_project(self, scene: Scene) -> None:
         """A document of another project under this name costs labels, never the plain wheel."""
@@ -500,7 +503,11 @@ def test_the_schema_is_never_fetched(scene: Scene) -> None:
     for url in (f"{scene.index.origin}/v0.2.0.json", SCHEMA):
         (scene.folder / INDEX_FILE).write_bytes(document(**{"$schema": url}))
         scene.explain()
-    assert not [one for one in scene.index.requests if "schema" in one.path or "v0" in one.path]
+    assert not [
+        request
+        for request in scene.index.requests
+        if "schema" in request.path or "v0" in request.path
+    ]
 
 
 def test_limits_can_be_changed(scene: Scene) -> None:
@@ -568,7 +575,7 @@ class TestTwoSources:
         said = scene.command("explain", "--json", *words, "some==1.0").object["projects"][0]
         assert said["chosen"]["filename"] == "some-1.0-py3-none-any-open.whl"
         assert said["source"] == scene.index.url
-        reasons = {one["filename"]: one["reason"] for one in said["candidates"]}
+        reasons = {candidate["filename"]: candidate["reason"] for candidate in said["candidates"]}
         foreign = reasons["some-1.0-py2.py3-none-any-other.whl"]
         assert foreign == f"no variant of {second.url} fits"
 
@@ -579,7 +586,11 @@ class TestTwoSources:
         (folder / INDEX_FILE).write_bytes(document(variants={"other": VARIANTS["a2"]}))
         words = ["--json", "--compare-sources", "--extra-index-url", second.url, "some==1.0"]
         said = scene.command("explain", *words).object["projects"][0]
-        order = [one["label"] for one in said["candidates"] if one["verdict"] != "rejected"]
+        order = [
+            candidate["label"]
+            for candidate in said["candidates"]
+            if candidate["verdict"] != "rejected"
+        ]
         assert order == ["open", "mkl", "a2", "other", None]
 
 
@@ -603,8 +614,8 @@ class TestPolicy:
         assert any("this machine was not examined" in text for text in found["warnings"])
         (provider,) = found["providers"]
         assert provider["step"] == "static-list"
-        said = scene.install("--dry-run", "some")
-        assert any("its own list states that x86_64 is supported" in w for w in warnings(said))
+        result = scene.install("--dry-run", "some")
+        assert any("its own list states that x86_64 is supported" in w for w in warnings(result))
 
     @pytest.mark.parametrize("how", ["x86_64", ":all:", "file"])
     def test_ignored_by_policy(
@@ -655,10 +666,10 @@ class TestPolicy:
         build_wheel(scene.folder, "some", "3.0")
         (scene.folder / "some-3.0-variants.json").write_text(json.dumps(made))
         monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v3")
-        said = scene.install("--dry-run", "some")
+        result = scene.install("--dry-run", "some")
         line = "warning: the environment overrides detection: WHEELFIT_OVERRIDE_X86_64_LEVEL=v3"
-        assert line in said.err
-        assert planned(said) == {"some": "3.0"}
+        assert line in result.err
+        assert planned(result) == {"some": "3.0"}
         free = scene.install("--dry-run", "--no-env-override", "some")
         assert "OVERRIDE" not in free.err
         told = scene.install("--dry-run", "--no-env-override", "-v", "some")
@@ -667,5 +678,5 @@ class TestPolicy:
     def test_a_misspelt_override(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         """A variable of ours for a namespace that there is not is named (P-73)."""
         monkeypatch.setenv("WHEELFIT_OVERRIDE_NVIDA_SM_ARCH", "90_real")
-        said = scene.install("--dry-run", "some")
-        assert "warning: WHEELFIT_OVERRIDE_NVIDA_SM_ARCH has no effect" in said.err
+        result = scene.install("--dry-run", "some")
+        assert "warning: WHEELFIT_OVERRIDE_NVIDA_SM_ARCH has no effect" in result.err

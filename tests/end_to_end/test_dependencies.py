@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
@@ -45,15 +45,15 @@ class Desk:
         self.lock = folder / "pylock.toml"
         self.file.write_text(PROJECT)
 
-    def run(self, command: str, *words: str | Path, code: int = 0) -> Said:
+    def run(self, command: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Run a command on the project and the environment."""
         where: list[str | Path] = [] if "--frozen" in words else ["--python", self.python]
         return self._run(command, "-i", self.index.url, *where, *words, code=code)
 
     def installed(self) -> dict[str, str]:
         """Return what the environment has."""
-        said = self._run("list", "--python", self.python, "--json")
-        return {one["name"]: one["version"] for one in said.object["packages"]}
+        result = self._run("list", "--python", self.python, "--json")
+        return {package["name"]: package["version"] for package in result.object["packages"]}
 
     def state(self) -> tuple[bytes, bytes | None, dict[str, str]]:
         """Return the bytes of both files, and what is installed."""
@@ -89,16 +89,16 @@ def desk(
 
 def test_add_and_remove(desk: Desk) -> None:
     """A bare name gets the locked version as its lower bound; what nothing needs any more goes."""
-    said = desk.run("add", "app")
+    result = desk.run("add", "app")
     assert desk.file.read_text() == PROJECT.replace('["lib"]', '["lib", "app>=1.5"]')
     assert desk.installed() == {"app": "1.5", "lib": "1.0", "part": "3.0+local"}
-    assert "added app>=1.5 to the dependencies of the project" in said.out
-    assert said.err.count("Resolved 3 packages") == 1
+    assert "added app>=1.5 to the dependencies of the project" in result.out
+    assert result.err.count("Resolved 3 packages") == 1
     assert "is up to date" in desk.run("lock", "--check").out
-    said = desk.run("remove", "APP")
+    result = desk.run("remove", "APP")
     assert desk.file.read_text() == PROJECT
     assert desk.installed() == {"lib": "1.0"}
-    assert "removed app>=1.5 from the dependencies" in said.out
+    assert "removed app>=1.5 from the dependencies" in result.out
 
 
 def test_remove_an_editable_project(desk: Desk) -> None:
@@ -148,8 +148,8 @@ def test_another_specifier(desk: Desk) -> None:
     """What is there already gets the versions that are named now, and the environment too."""
     desk.run("add", "lib>=2")
     assert desk.installed() == {"lib": "2.0"}
-    said = desk.run("add", "lib<2")
-    assert "replaced lib>=2 by lib<2" in said.out
+    result = desk.run("add", "lib<2")
+    assert "replaced lib>=2 by lib<2" in result.out
     assert desk.installed() == {"lib": "1.0"}
     assert "lib<2 is already in" in desk.run("add", "lib").out
 
@@ -165,10 +165,10 @@ def test_raw_and_prereleases(desk: Desk) -> None:
 def test_dry_run(desk: Desk) -> None:
     """A dry run shows the difference of the file and of the lock, and writes nothing."""
     before = desk.state()
-    said = desk.run("add", "--dry-run", "app")
-    assert '+dependencies = ["lib", "app>=1.5"]  # any' in said.out
-    assert "+ app 1.5" in said.out
-    assert "Would lock 3 packages" in said.out
+    result = desk.run("add", "--dry-run", "app")
+    assert '+dependencies = ["lib", "app>=1.5"]  # any' in result.out
+    assert "+ app 1.5" in result.out
+    assert "Would lock 3 packages" in result.out
     assert desk.state() == before
 
 
@@ -371,9 +371,9 @@ def test_a_project_of_poetry(desk: Desk) -> None:
 
 def test_named_twice(desk: Desk) -> None:
     """Of two requirements on the same project the later counts, and its bound stays."""
-    said = desk.run("add", "--no-sync", "app", "part", "app==1.5")
+    result = desk.run("add", "--no-sync", "app", "part", "app==1.5")
     assert '["lib", "app==1.5", "part>=3.0"]' in desk.file.read_text()
-    assert said.out.count("added app") == 1
+    assert result.out.count("added app") == 1
 
 
 def test_resolved_once(desk: Desk) -> None:
@@ -382,7 +382,7 @@ def test_resolved_once(desk: Desk) -> None:
     for words in (["--raw"], []):
         desk.index.forget()
         desk.run("add", "--dry-run", "--no-cache-dir", *words, "app")
-        requests.append(sorted(one.path for one in desk.index.requests))
+        requests.append(sorted(request.path for request in desk.index.requests))
     assert requests[0] == requests[1]
 
 

@@ -67,9 +67,9 @@ def test_the_folder_installs_without_an_index(
     """The document of the variants comes along, so builds are chosen from the folder."""
     out = tmp_path / "new" / "out"
     words = ["--for", "cuda-12.8-sm90", "--for", "linux-x86_64"]
-    said = run("download", "-i", index.url, "-d", out, *words, "fast")
-    assert "fast 2.0 (gpu)" in said.out
-    assert "fast 2.0 (open)" in said.out
+    result = run("download", "-i", index.url, "-d", out, *words, "fast")
+    assert "fast 2.0 (gpu)" in result.out
+    assert "fast 2.0 (open)" in result.out
     files = sorted([OPEN, GPU, "fast-2.0-variants.json", "small-1.0-py3-none-any.whl"])
     assert names(out) == files
     python = environment()
@@ -103,11 +103,11 @@ def test_what_is_named_alone(run: Runner, index: RecordingIndex, tmp_path: Path)
     words = ["-i", index.url, "-d", "out", "--label", "fast=mkl", "fast", "--json"]
     report = run("download", "--dry-run", *words).object
     (target,) = report["targets"]
-    assert {one["name"] for one in target["packages"]} == {"fast", "small"}
+    assert {package["name"] for package in target["packages"]} == {"fast", "small"}
     assert report["files"] == []
     assert not (tmp_path / "out").exists()
     report = run("download", "--no-deps", *words).object
-    assert [one["filename"] for one in report["files"]] == [
+    assert [file["filename"] for file in report["files"]] == [
         "fast-2.0-py3-none-any-mkl.whl",
         "fast-2.0-variants.json",
     ]

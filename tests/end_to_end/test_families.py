@@ -63,8 +63,8 @@ def test_it_is_read(
     assert inside == shipped
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with RecordingIndex(wheel.parent) as index:
-        said = Runner(capsys)("bridges", "update", "--index-url", index.url, "--json").object
-    assert (said["action"], said["data"]["version"]) == ("updated", NEWER)
-    assert not any(said[key] for key in ("added", "changed", "restricted", "left_out"))
+        report = Runner(capsys)("bridges", "update", "--index-url", index.url, "--json").object
+    assert (report["action"], report["data"]["version"]) == ("updated", NEWER)
+    assert not any(report[key] for key in ("added", "changed", "restricted", "left_out"))
     kept = json.loads(catalogue.update_file(os.environ).read_text(encoding="utf-8"))
     assert len(kept["files"]) == len(shipped)

@@ -143,5 +143,7 @@ def test_each_machine_gets_the_library_that_was_made_for_it(
         for name, content in content_of(real_wheels[label]).items():
             digest = hashlib.sha256((place / name).read_bytes()).hexdigest()
             assert digest == hashlib.sha256(content).hexdigest(), (host, name)
-    pages = [one.path for one in index.requests[asked:] if not one.path.endswith(".whl")]
+    pages = [
+        request.path for request in index.requests[asked:] if not request.path.endswith(".whl")
+    ]
     assert pages == []  # from a lock no page is read, and no metadata

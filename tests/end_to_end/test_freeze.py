@@ -60,20 +60,20 @@ def test_the_same_environment_again(
     url = index.file_url("other-3.0+local.1-py3-none-any.whl")
     sources = ["-i", index.url]
     run("install", "--python", first, *sources, "--label", "fast=mkl", "fast", f"other @ {url}")
-    said = run("freeze", "--python", first)
-    lines = said.out.splitlines()
+    result = run("freeze", "--python", first)
+    lines = result.out.splitlines()
     assert lines[0] == "fast==2.0  # wheelfit: label mkl"
     assert lines[1].startswith("other @ http://127.0.0.1:")
     assert "#sha256=" in lines[1]
     assert lines[2:] == ["plain==1.0"]
     file = tmp_path / "requirements.txt"
-    file.write_text(said.out)
+    file.write_text(result.out)
     run("install", "--python", second, *sources, "-r", file)
-    assert run("freeze", "--python", second).out == said.out
+    assert run("freeze", "--python", second).out == result.out
     # The best build, were it not for the comment.
     file.write_text("fast\n")
     run("install", "--python", second, *sources, "-r", file, "--force-reinstall")
-    assert run("freeze", "--python", second).out != said.out
+    assert run("freeze", "--python", second).out != result.out
 
 
 def test_constraints_name_labels_too(
@@ -155,7 +155,7 @@ def test_which_packages(
     assert sorted(with_pip) == sorted([*frozen, "pip==1.0"])
     words = ["--exclude", "Plain", "--exclude-editable", "--local", "--json"]
     packages = run("freeze", "--python", python, *words).object["packages"]
-    assert [one["name"] for one in packages] == ["from-folder", "from-git", "old-record"]
+    assert [package["name"] for package in packages] == ["from-folder", "from-git", "old-record"]
 
 
 def test_why_a_plain_wheel(

@@ -162,21 +162,21 @@ def test_like_pip(
     ours, theirs = environment(), environment()
     consent = ["--allow-source", "docopt"] if case == "index" else []
     wheelfit("install", "--python", ours, *words, *consent)
-    done = subprocess.run(
+    completed = subprocess.run(
         [pip, "--python", theirs, "install", "--no-compile", "--quiet", *words],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     assert contents(ours) == contents(theirs)
     assert origins(ours) == origins(theirs)
     if case == "compiled":
         for command, answer in (("compiled-demo", "42\n"), ("tool.sh", "tool\n")):
-            done = subprocess.run(
+            completed = subprocess.run(
                 [ours.parent / command], capture_output=True, text=True, check=True
             )
-            assert done.stdout == answer
+            assert completed.stdout == answer
     told = json.loads(wheelfit("list", "--python", ours, "--json"))["packages"]
     assert [one["project"] for one in told if one["editable"]] == (
         [str(hatched)] if case == "editable" else []

@@ -25,11 +25,11 @@ assert round(float(model.coef_[0])) == 2
 
 def run(*words: str | Path) -> str:
     """Run a program and return what it prints; a failure shows all of it."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
     )
-    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    assert completed.returncode == 0, f"{words}\n{completed.stdout}\n{completed.stderr}"
+    return completed.stdout
 
 
 def installed(uv: Path, python: Path) -> dict[str, str]:

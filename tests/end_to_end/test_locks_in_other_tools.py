@@ -150,7 +150,7 @@ def run(folder: Path, words: list[str | Path], target: Path) -> Installed:
     names = ("PATH", "SYSTEMROOT")
     environ = {name: os.environ[name] for name in names if name in os.environ}
     environ |= {"HOME": str(folder), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
-    done = subprocess.run(
+    completed = subprocess.run(
         words, env=environ, cwd=folder, capture_output=True, text=True, check=False
     )
     found = [path.stem.rpartition("-") for path in target.glob("*.dist-info")]
@@ -160,7 +160,9 @@ def run(folder: Path, words: list[str | Path], target: Path) -> Installed:
         for name, text in modules.items()
     }
     distributions = {name.replace("_", "-"): version for name, _, version in found}
-    return Installed(done.returncode, done.stdout + done.stderr, distributions, builds)
+    return Installed(
+        completed.returncode, completed.stdout + completed.stderr, distributions, builds
+    )
 
 
 @pytest.fixture(params=["pip install -r", "uv pip sync"])
@@ -207,8 +209,8 @@ class Locking:
 
     def synced(self, host: str, target: Path) -> dict[str, str]:
         """Return the labels that a machine gets from the lock."""
-        said = self.command("sync", self.path, "--for", host, "--target", target, "--json")
-        return {one["name"]: one["label"] or "plain" for one in said.object["install"]}
+        result = self.command("sync", self.path, "--for", host, "--target", target, "--json")
+        return {one["name"]: one["label"] or "plain" for one in result.object["install"]}
 
 
 @pytest.fixture

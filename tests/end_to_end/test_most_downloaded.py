@@ -112,7 +112,7 @@ def install_and_check(sources: Repository, name: str, folder: Path) -> None:
     checked = CheckRequest(targets=(str(path),), full=True, binaries=True)
     found = check_targets(checked, Context()).findings
     assert not found.unchecked
-    assert [one for one in found.findings if one.severity is Severity.ERROR] == []
+    assert [finding for finding in found.findings if finding.severity is Severity.ERROR] == []
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -140,5 +140,5 @@ def test_other_systems(sources: Repository, name: str, system: str, tmp_path: Pa
     request = CheckRequest(targets=(str(path),), binaries=True)
     found = check_targets(request, Context()).findings
     assert not found.unchecked
-    errors = {one.code for one in found.findings if one.severity is Severity.ERROR}
+    errors = {finding.code for finding in found.findings if finding.severity is Severity.ERROR}
     assert {code for code in errors if (name, system, code) not in TRUE} == set()

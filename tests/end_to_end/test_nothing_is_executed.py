@@ -42,7 +42,7 @@ def run(python: str | Path, *words: str | Path, code: int | None = 0) -> str:
         for name, value in os.environ.items()
         if not name.startswith(("PIP_", "PYTHON", "WHEELFIT_")) and name != "VIRTUAL_ENV"
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-m", "wheelfit", *map(str, words)],
         capture_output=True,
         text=True,
@@ -55,9 +55,9 @@ def run(python: str | Path, *words: str | Path, code: int | None = 0) -> str:
             "VIRTUAL_ENV": str(Path(python).parent.parent),  # it is active
         },
     )
-    assert "Traceback" not in done.stderr
-    assert code is None or done.returncode == code, done.stderr
-    return done.stdout + done.stderr
+    assert "Traceback" not in completed.stderr
+    assert code is None or completed.returncode == code, completed.stderr
+    return completed.stdout + completed.stderr
 
 
 CACHE = Path(os.devnull).parent / "no-cache"  # each test names its own
@@ -187,17 +187,17 @@ def test_what_runs_is_exchanged(
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: odd\nVersion: 1.0\nRequires-Dist: {name} (===1.0)\n"
     )
-    said = run(home / "bin" / "python", "install", "--no-index", "--no-deps", path, *how)
-    assert "99.0" in said
-    assert "odd 1.0 needs" in said
+    result = run(home / "bin" / "python", "install", "--no-index", "--no-deps", path, *how)
+    assert "99.0" in result
+    assert "odd 1.0 needs" in result
     assert not mark.exists(), mark.read_text()
     assert (site_of(home) / f"{name}-99.0.dist-info").is_dir()
 
 
 def test_what_runs_is_removed(home: Path) -> None:
     """Wheelfit removes itself if it is named; the command ends well."""
-    said = run(home / "bin" / "python", "uninstall", "wheelfit")
-    assert "removed wheelfit" in said
+    result = run(home / "bin" / "python", "uninstall", "wheelfit")
+    assert "removed wheelfit" in result
     assert not (site_of(home) / "wheelfit" / "__init__.py").exists()
 
 

@@ -109,8 +109,8 @@ def test_a_page_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
 def test_what_the_machine_needs_to_know(run: Runner, tmp_path: Path, url: str) -> None:
     """``explain`` and ``--dry-run`` need no server either."""
     run("explain", "--offline", "-i", url, "fast")
-    said = run(
+    report = run(
         "install", "--offline", "-i", url, "--target", tmp_path / "t", "--dry-run", "--json", "fast"
     ).object
-    assert {one["name"] for one in said["install"]} == {"fast", "plain"}
-    assert said["unknown_sizes"] == []
+    assert {one["name"] for one in report["install"]} == {"fast", "plain"}
+    assert report["unknown_sizes"] == []

@@ -74,23 +74,23 @@ def old(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) -> 
 def test_what_is_newer(run: Runner, index: RecordingIndex, old: Path, tmp_path: Path) -> None:
     """Neither yanked nor pre-releases are proposed, nor what this Python cannot have."""
     (tmp_path / "index" / "gone-1.0-py3-none-any.whl").unlink()
-    said = run("list", "--outdated", "--python", old, "-i", index.url, "--no-cache-dir")
-    assert said.out.splitlines() == [
+    result = run("list", "--outdated", "--python", old, "-i", index.url, "--no-cache-dir")
+    assert result.out.splitlines() == [
         "Package  Version  Variant  Latest  Latest variant  Type",
         "-------  -------  -------  ------  --------------  -----",
         "fast     1.0      mkl      2.0     open            wheel",
         "plain    1.0               1.1                     wheel",
     ]
-    assert "in no index: gone" in said.err
+    assert "in no index: gone" in result.err
     words: list[str | Path] = ["--python", old, "-i", index.url, "--no-cache-dir", "--json"]
     report = run("list", "-o", "--pre", *words).object
-    assert {one["name"]: one["latest"] for one in report["packages"]} == {
+    assert {package["name"]: package["latest"] for package in report["packages"]} == {
         "fast": "2.0",
         "plain": "2.0rc1",
     }
     assert report["unknown"] == ["gone"]
     report = run("list", "-o", "--variants", *words).object
-    assert [one["name"] for one in report["packages"]] == ["fast"]
+    assert [package["name"] for package in report["packages"]] == ["fast"]
 
 
 def test_nothing_is_newer(
@@ -107,9 +107,9 @@ def test_an_index_that_does_not_answer(run: Runner, index: RecordingIndex, old: 
     """One page that cannot be read is a warning; if none can, that is the error."""
     words: list[str | Path] = ["--python", old, "-i", index.url, "--no-cache-dir", "--retries", "0"]
     index.faults.status["/simple/plain/"] = 500
-    said = run("list", "--outdated", *words)
-    assert "the releases of plain could not be read" in said.err
-    assert "fast" in said.out
+    result = run("list", "--outdated", *words)
+    assert "the releases of plain could not be read" in result.err
+    assert "fast" in result.out
     index.faults.status["*"] = 500
     error = run("list", "--outdated", *words, "--json", code=5).error
     assert error["exit_code"] == 5

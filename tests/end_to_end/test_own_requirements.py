@@ -43,7 +43,7 @@ def run(
     }
     kept |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CACHE_DIR": str(home.parent / "cache")}
     kept["VIRTUAL_ENV"] = str(home)
-    done = subprocess.run(
+    completed = subprocess.run(
         [home / "bin" / "python", "-m", "wheelfit", *map(str, words)],
         capture_output=True,
         text=True,
@@ -52,9 +52,9 @@ def run(
         cwd=home.parent,
         env=kept | (environ or {}),
     )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    return done
+    assert completed.returncode == code, completed.stdout + completed.stderr
+    assert "Traceback" not in completed.stdout + completed.stderr
+    return completed
 
 
 def in_a_line(text: str) -> str:
@@ -164,9 +164,9 @@ def test_doctor_and_recover_need_the_standard_library_alone(home: Path) -> None:
     for name in ("packaging", "urllib3", "msgspec", "rich"):
         assert f"wheelfit 0.1.0 requires {name}" in in_a_line(done.stdout)
     assert "wheelfit doctor --repair" in done.stdout
-    said = json.loads(run(home, "doctor", "--json", code=13).stdout)
-    assert {one["code"] for one in said["findings"]} == {"own-requirement-unmet"}
-    assert said["summary"]["errors"] == len(said["findings"]) >= 8
+    report = json.loads(run(home, "doctor", "--json", code=13).stdout)
+    assert {finding["code"] for finding in report["findings"]} == {"own-requirement-unmet"}
+    assert report["summary"]["errors"] == len(report["findings"]) >= 8
     run(home, "doctor", "--runtime", "self", code=13)
     run(home, "--version")
     run(home, "recover", "--help")

@@ -90,7 +90,9 @@ class Decided:
     def fitting(self) -> list[str | None]:
         """Return the labels that fit, best first."""
         candidates = self.project["candidates"]
-        return [one["label"] for one in candidates if one["verdict"] != "rejected"]
+        return [
+            candidate["label"] for candidate in candidates if candidate["verdict"] != "rejected"
+        ]
 
     def provider(self, namespace: str) -> dict[str, Any]:
         """Return what decided about a namespace."""
@@ -108,11 +110,11 @@ def trust(
 ) -> dict[str, Any]:
     """Trust a plugin as a script would."""
     exact = ["--plugin-api", plugin.endpoint] if endpoint else []
-    said = run(
+    result = run(
         "providers", "trust", plugin.name, "--namespace", plugin.namespace, *exact,
         "-i", index.url, "--yes", "--json", *words,
     )  # fmt: skip
-    return said.object
+    return result.object
 
 
 class TestDemo:
@@ -169,7 +171,7 @@ class TestDemo:
         decided = Decided(run, "dummy-project-flit", "-i", index.url)
         assert decided.fitting == ["null", None]
         assert decided.provider("fictional_hw")["step"] == "not-trusted"
-        assert not [one for one in index.requests if "fictional" in one.path]
+        assert not [request for request in index.requests if "fictional" in request.path]
         assert "asking" not in decided.said.err
 
     @pytest.mark.usefixtures("demo")
@@ -211,14 +213,14 @@ def test_installed_with_what_it_needs(run: Runner, index: RecordingIndex, folder
     )  # fmt: skip
     acme(folder)
     trusted = trust(run, GPU, index)
-    names = {one["filename"] for one in trusted["files"]}
+    names = {file["filename"] for file in trusted["files"]}
     assert names == {"acme_provider-1.2-py3-none-any.whl", "acme_tables-3.1-py3-none-any.whl"}
     first = Decided(run, "fft", "-i", index.url)
     assert first.fitting == ["gen2", "gen1", "null", None]
-    assert {one["filename"] for one in first.provider("acme")["plugin"]["files"]} == names
+    assert {file["filename"] for file in first.provider("acme")["plugin"]["files"]} == names
     index.requests.clear()
     assert Decided(run, "fft", "-i", index.url).fitting == first.fitting
-    assert not [one for one in index.requests if "acme" in one.path]
+    assert not [request for request in index.requests if "acme" in request.path]
 
 
 def test_nothing_of_the_environment_is_touched(
@@ -229,9 +231,9 @@ def test_nothing_of_the_environment_is_touched(
     acme(folder)
     trust(run, GPU, index)
     target = tmp_path / "target"
-    said = run("install", "fft", "-t", target, "-i", index.url, "--json")
-    assert [pin["label"] for pin in said.object["install"]] == ["gen2"]
-    (plugin,) = said.object["plugins"]
+    result = run("install", "fft", "-t", target, "-i", index.url, "--json")
+    assert [pin["label"] for pin in result.object["install"]] == ["gen2"]
+    (plugin,) = result.object["plugins"]
     assert (plugin["namespace"], plugin["name"], plugin["version"]) == (
         "acme",
         "acme-provider",
@@ -319,30 +321,30 @@ class TestHowItIsInstalled:
     ) -> None:
         """P-33, P-38: a source distribution is never built for a plugin."""
         (folder / "acme_provider-1.2.tar.gz").write_bytes(b"never opened")
-        said = run(
+        result = run(
             "providers", "trust", "acme-provider", "-i", index.url, "--yes", "--json", code=3
         )
-        assert said.error["code"] == "source-off"
-        assert "--allow-source" not in said.error["hint"]
+        assert result.error["code"] == "source-off"
+        assert "--allow-source" not in result.error["hint"]
 
     def test_variant_wheel_only(self, run: Runner, index: RecordingIndex, folder: Path) -> None:
         """P-33: variant wheels are not used for plugins."""
         document = release_document({"x": {"acme": {"generation": ["1"]}}}, providers={})
         build_wheel(folder, "acme-provider", "1.2", label="x", document=document)
-        said = run(
+        result = run(
             "providers", "trust", "acme-provider", "-i", index.url, "--yes", "--json", code=3
         )
-        assert "variant wheels are switched off" in json.dumps(said.error)
+        assert "variant wheels are switched off" in json.dumps(result.error)
 
     def test_conflict(self, run: Runner, index: RecordingIndex, folder: Path) -> None:
         """P-38: a plugin whose needs contradict each other cannot be trusted."""
         build_wheel(folder, "acme-provider", "1.2", requires=["dep>=2", "dep<2"])
         build_wheel(folder, "dep", "1.0")
         build_wheel(folder, "dep", "2.0")
-        said = run(
+        result = run(
             "providers", "trust", "acme-provider", "-i", index.url, "--yes", "--json", code=3
         )
-        assert said.error["code"] == "no-solution"
+        assert result.error["code"] == "no-solution"
 
     def test_yanked(
         self, run: Runner, index: RecordingIndex, folder: Path, own_files: Path
@@ -350,17 +352,17 @@ class TestHowItIsInstalled:
         """P-19: what its publisher took back is trusted with a warning only."""
         GPU.wheel(folder)
         index.faults.yanked["acme_provider-1.2-py3-none-any.whl"] = "leaks"
-        said = run("providers", "trust", "acme-provider==1.2", "-i", index.url, "--yes", "--json")
-        assert any("yanked by its publisher: leaks" in w for w in said.object["warnings"])
+        result = run("providers", "trust", "acme-provider==1.2", "-i", index.url, "--yes", "--json")
+        assert any("yanked by its publisher: leaks" in w for w in result.object["warnings"])
         assert own_files.exists()
 
     def test_a_name_that_nobody_has(self, run: Runner, index: RecordingIndex) -> None:
         """P-19: names of plugins may be free for anybody to take; the error says so."""
-        said = run(
+        result = run(
             "providers", "trust", "tpu-variant-provider", "-i", index.url, "--yes", "--json", code=3
         )
-        assert said.error["code"] == "project-not-found"
-        assert "anybody could take" in said.error["note"]
+        assert result.error["code"] == "project-not-found"
+        assert "anybody could take" in result.error["note"]
 
     def test_a_name_that_somebody_took(
         self, run: Runner, index: RecordingIndex, folder: Path
@@ -372,8 +374,8 @@ class TestHowItIsInstalled:
             ("tpu-variant-provider", "was not registered"),
             ("nvidia-varlant-provider", "much like nvidia-variant-provider"),
         ):
-            said = run("providers", "trust", name, "-i", index.url, "--yes", "--json")
-            assert any(words in warning for warning in said.object["warnings"])
+            result = run("providers", "trust", name, "-i", index.url, "--yes", "--json")
+            assert any(words in warning for warning in result.object["warnings"])
 
 
 class TestRefusals:
@@ -414,8 +416,8 @@ class TestRefusals:
         assert decided.fitting == ["null", None]
         assert str(policy) in decided.why_not("gen2")
         assert 'plugins = "never"' in decided.why_not("gen2")
-        said = run("providers", "trust", GPU.name, "-i", index.url, "--yes", "--json", code=7)
-        assert said.error["where"] == str(policy)
+        result = run("providers", "trust", GPU.name, "-i", index.url, "--yes", "--json", code=7)
+        assert result.error["where"] == str(policy)
 
     @pytest.mark.usefixtures("ready")
     def test_listed(
@@ -440,8 +442,8 @@ class TestRefusals:
         assert str(policy) in decided.why_not("gen2")
         words = ["providers", "trust", GPU.name, "--namespace", "acme", "-i", index.url, "--yes"]
         assert run(*words, "--json", code=7).error["where"] == str(policy)
-        said = run("providers", "enable", "acme", "--json", code=7)
-        assert said.error["where"] == str(policy)
+        result = run("providers", "enable", "acme", "--json", code=7)
+        assert result.error["where"] == str(policy)
 
     def test_overrides(self, run: Runner, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """P-73: a policy can forbid that variables replace what is detected."""
@@ -466,9 +468,9 @@ class TestRefusals:
     def test_trust_all_is_refused(self, run: Runner, index: RecordingIndex, policy: Path) -> None:
         """P-18: a policy can forbid that; the command ends with 7 and names file and key."""
         policy.write_text("version = 1\nforbid-trust-all = true\n")
-        said = run("explain", "x", "-i", index.url, "--trust-all-plugins", "--json", code=7)
-        assert said.error["where"] == str(policy)
-        assert "forbid-trust-all" in said.error["note"]
+        result = run("explain", "x", "-i", index.url, "--trust-all-plugins", "--json", code=7)
+        assert result.error["where"] == str(policy)
+        assert "forbid-trust-all" in result.error["note"]
 
     @pytest.mark.parametrize("text", ["plugins = ", 'version = 1\nplugin = "never"\n', None])
     def test_unusable_policy(
@@ -478,9 +480,9 @@ class TestRefusals:
         if text is not None:
             policy.write_text(text)
         for words in (["explain", "x", "-i", index.url], ["probe"], ["providers", "list"]):
-            said = run(*words, "--json", code=7)
-            assert said.error["code"] == "unusable-policy"
-            assert str(policy) in said.error["where"]
+            result = run(*words, "--json", code=7)
+            assert result.error["code"] == "unusable-policy"
+            assert str(policy) in result.error["where"]
 
     @pytest.mark.usefixtures("own_files")
     def test_nobody_agrees(
@@ -488,9 +490,9 @@ class TestRefusals:
     ) -> None:
         """P-18: without a terminal and without --yes nothing is trusted."""
         GPU.wheel(folder)
-        said = run("providers", "trust", GPU.name, "-i", index.url, code=7)
-        assert "no-consent" in said.err
-        assert "sha256" in said.err  # what would be trusted is shown all the same
+        result = run("providers", "trust", GPU.name, "-i", index.url, code=7)
+        assert "no-consent" in result.err
+        assert "sha256" in result.err  # what would be trusted is shown all the same
         assert not own_files.exists()
 
 
@@ -538,8 +540,8 @@ def test_nothing_is_left(run: Runner, index: RecordingIndex, folder: Path) -> No
     decided = Decided(run, "only", "-i", index.url, code=3)
     assert decided.fitting == []
     assert "hostile" in decided.why_not("h")
-    said = run("install", "only", "-i", index.url, "-t", folder / "x", "--json", code=3)
-    assert said.error["code"] == "no-compatible-wheel"
+    result = run("install", "only", "-i", index.url, "-t", folder / "x", "--json", code=3)
+    assert result.error["code"] == "no-compatible-wheel"
 
 
 def test_what_is_installed_is_not_imported(
@@ -579,11 +581,11 @@ def test_asked_once(run: Runner, index: RecordingIndex, folder: Path) -> None:
     variants = {"gen2": {"acme": {"generation": ["2"]}}}
     release(folder, "blas", variants, {"acme": GPU.provider})
     trust(run, GPU, index)
-    said = run("explain", "fft", "blas", "-i", index.url, "--trust-all-plugins", "--json")
-    assert [one["chosen"]["label"] for one in said.object["projects"]] == ["gen2", "gen2"]
+    result = run("explain", "fft", "blas", "-i", index.url, "--trust-all-plugins", "--json")
+    assert [project["chosen"]["label"] for project in result.object["projects"]] == ["gen2", "gen2"]
     # Every asking by --trust-all-plugins is told.
-    assert said.err.count("every plugin is trusted") == 1
-    assert said.err.count("asking plugin acme-provider 1.2 about acme") == 1
+    assert result.err.count("every plugin is trusted") == 1
+    assert result.err.count("asking plugin acme-provider 1.2 about acme") == 1
 
 
 def test_probe_asks_too(run: Runner, index: RecordingIndex, folder: Path) -> None:
@@ -617,9 +619,9 @@ def test_untrusted_again(
     acme(folder)
     trust(run, GPU, index)
     Decided(run, "fft", "-i", index.url)
-    said = run("providers", "untrust", GPU.name, "--json").object
-    assert len(said["removed"]) == 1
-    assert not Path(said["removed"][0]).exists()
+    report = run("providers", "untrust", GPU.name, "--json").object
+    assert len(report["removed"]) == 1
+    assert not Path(report["removed"][0]).exists()
     assert "acme" not in own_files.read_text()
     assert Decided(run, "fft", "-i", index.url).fitting == ["null", None]
     assert run("providers", "untrust", GPU.name, "--json", code=1).error["code"] == "not-installed"
@@ -633,7 +635,7 @@ def test_what_is_replaced_goes(
     GPU.wheel(folder)
     acme(folder, {**GPU.provider, "requires": ["acme-provider>=1"]})
     trust(run, GPU, index, "--try")
-    before = {one.parent for one in (tmp_path / "cache/plugins").glob("*/wheelfit-plugin.json")}
+    before = {path.parent for path in (tmp_path / "cache/plugins").glob("*/wheelfit-plugin.json")}
     assert len(before) == 1
     simple("acme", {"generation": ["1"]}, version="1.3").wheel(folder)
     trust(run, GPU, index)
@@ -724,13 +726,13 @@ class TestPublished:
     ) -> None:
         """P-15, P-36: a real plugin is installed and asked, whatever it prints."""
         monkeypatch.delenv("PIP_CONFIG_FILE")
-        said = run(
+        report = run(
             "providers", "trust", name, "--namespace", "published", "--plugin-api", endpoint,
             "--yes", "--try", "--json",
         ).object  # fmt: skip
-        assert said["answer"]["status"] in {"supported", "nothing"}
-        assert said["answer"]["plugin"]["name"] == name
-        features = {one["name"]: one["values"] for one in said["answer"]["features"]}
+        assert report["answer"]["status"] in {"supported", "nothing"}
+        assert report["answer"]["plugin"]["name"] == name
+        features = {feature["name"]: feature["values"] for feature in report["answer"]["features"]}
         if feature is not None:
             assert features[feature]
-        assert any("wheelfit's own" in warning for warning in said["warnings"])
+        assert any("wheelfit's own" in warning for warning in report["warnings"])

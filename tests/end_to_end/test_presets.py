@@ -72,7 +72,7 @@ def test_by_name_alone(choice: Decisions) -> None:
     """No file is needed; it is said what was chosen for."""
     project = choice.explain("torch==2.9.0", "--for", "cuda-12.8-sm90")
     assert project["chosen"]["label"] == "cuda12.8"
-    (nvidia,) = [one for one in project["providers"] if one["namespace"] == "nvidia"]
+    (nvidia,) = [provider for provider in project["providers"] if provider["namespace"] == "nvidia"]
     assert (nvidia["step"], nvidia["source"]) == ("user-list", "preset cuda-12.8-sm90")
     assert "choosing for preset cuda-12.8-sm90: NVIDIA driver for CUDA 12.8" in choice.said
 

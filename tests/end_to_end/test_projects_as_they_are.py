@@ -118,8 +118,8 @@ def test_libraries_that_auditwheel_puts_in(
             continue
         code = "import oldsum; print(oldsum.total(1))"
         run = [sys.executable, "-c", code]
-        done = subprocess.run(run, cwd=place, capture_output=True, text=True, check=True)
-        assert int(done.stdout) == sum(i * i for i in range(64)) + 42
+        completed = subprocess.run(run, cwd=place, capture_output=True, text=True, check=True)
+        assert int(completed.stdout) == sum(i * i for i in range(64)) + 42
 
 
 @pytest.fixture(scope="session")
@@ -202,5 +202,5 @@ def producer(folder: Path) -> str:
     if shutil.which("readelf") is None:
         pytest.skip("needs readelf")
     words = ["readelf", "--debug-dump=info", str(library)]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    return next(line for line in said.splitlines() if "DW_AT_producer" in line)
+    stdout = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return next(line for line in stdout.splitlines() if "DW_AT_producer" in line)

@@ -161,8 +161,8 @@ def test_published_variants(
     real = Scene(published, scene.folder, scene.driver)
     options = ("--for", machine, "--full")
     INSTALL[tool](real, program, wanted, "--no-deps", cuda=None, options=options)
-    (found,) = (scene.folder / "env").rglob("torch-*.dist-info/variant.json")
-    assert list(json.loads(found.read_text())["variants"]) == [label]
+    (path,) = (scene.folder / "env").rglob("torch-*.dist-info/variant.json")
+    assert list(json.loads(path.read_text())["variants"]) == [label]
 
 
 class TestUv:

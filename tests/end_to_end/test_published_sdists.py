@@ -88,11 +88,11 @@ def serve() -> Iterator[Callable[[Path], str]]:
 def run(*words: str | Path) -> str:
     """Run a client, which has to end well, and return what it prints."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
-    done = subprocess.run(
+    completed = subprocess.run(
         list(map(str, words)), capture_output=True, text=True, check=False, env=environ
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
 
 
 def label_in(target: Path) -> str | None:

@@ -67,7 +67,7 @@ def publish(
     folder: Path, *words: str | Path, token: str = "", code: int | None = 0
 ) -> dict[str, object]:
     """Run ``wheelfit publish`` in a process of its own; return what it says."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "wheelfit", "publish", *map(str, words), "--json"],
         env=environ_of(folder, token),
         cwd=folder,
@@ -75,23 +75,23 @@ def publish(
         text=True,
         check=False,
     )
-    assert code in (None, done.returncode), done.stdout + done.stderr
-    assert not token or token not in done.stdout + done.stderr
-    said = json.loads(done.stdout)
-    assert isinstance(said, dict)
-    return {**said, "code": done.returncode}
+    assert code in (None, completed.returncode), completed.stdout + completed.stderr
+    assert not token or token not in completed.stdout + completed.stderr
+    report = json.loads(completed.stdout)
+    assert isinstance(report, dict)
+    return {**report, "code": completed.returncode}
 
 
 def codes(said: dict[str, object]) -> set[str]:
     """Return the codes of what was found."""
     findings = said["findings"]
     assert isinstance(findings, list)
-    return {one["code"] for one in findings}
+    return {finding["code"] for finding in findings}
 
 
 def run(*words: object, folder: Path) -> None:
     """Run an installer, which has to end well."""
-    done = subprocess.run(
+    completed = subprocess.run(
         list(map(str, words)),
         env=clean_environ(folder),
         cwd=folder,
@@ -99,7 +99,7 @@ def run(*words: object, folder: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 def built(target: Path, name: str) -> str:
@@ -141,15 +141,15 @@ def test_a_release_is_published_at_once_and_installed(
 
     thread = threading.Thread(target=look)
     thread.start()
-    said = publish(tmp_path, "dist", "--to", index.origin, token=index.token)
+    result = publish(tmp_path, "dist", "--to", index.origin, token=index.token)
     over.set()
     thread.join()
-    assert (said["method"], said["published"]) == ("stage", True)
+    assert (result["method"], result["published"]) == ("stage", True)
     assert seen <= {0, 5}
     for to in (index.url, index.upload_url, index.url.rstrip("/")):
         again = publish(tmp_path, "dist", "--to", to)  # nobody has to be known for nothing
         assert isinstance(again["files"], list)
-        assert {one["state"] for one in again["files"]} == {"existing"}
+        assert {file["state"] for file in again["files"]} == {"existing"}
     install_everywhere(index.url, "shown", pip, uv, tmp_path)
 
 
@@ -159,8 +159,8 @@ def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> 
     error = publish(tmp_path, "dist", "--to", index.url, token="wheelfit-wrong", code=7)["error"]
     assert isinstance(error, dict)
     assert "token" in error["message"]
-    said = publish(tmp_path, "dist", "--to", index.url, code=1)  # none at all
-    assert "WHEELFIT_INDEX_TOKEN" in str(said["error"])
+    result = publish(tmp_path, "dist", "--to", index.url, code=1)  # none at all
+    assert "WHEELFIT_INDEX_TOKEN" in str(result["error"])
     assert index.get("/simple/steady/")[0] == 404
     plain = tmp_path / "dist" / "steady-1.0-py3-none-any.whl"
     mkl = tmp_path / "dist" / "steady-1.0-py3-none-any-mkl.whl"
@@ -173,11 +173,11 @@ def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> 
     ]  # fmt: skip
     before = index.get("/simple/steady/")[2]
     words: list[str | Path] = [*other, "--to", index.url]
-    said = publish(tmp_path, *words, token=index.token, code=9)
-    assert "inconsistent-release" in str(said["findings"])
+    result = publish(tmp_path, *words, token=index.token, code=9)
+    assert "inconsistent-release" in str(result["findings"])
     words += ["--ignore", "inconsistent-release"]  # the index says the same
-    said = publish(tmp_path, *words, token=index.token, code=9)
-    assert "inconsistent-variants" in str(said["findings"])
+    result = publish(tmp_path, *words, token=index.token, code=9)
+    assert "inconsistent-variants" in str(result["findings"])
     assert index.get("/simple/steady/")[2] == before
     _, _, body = index.get("/-/api/stages", authorization=bearer(index.token))
     assert json.loads(body) == {"stages": []}
@@ -208,11 +208,11 @@ def test_a_publisher_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
         assert index.get("/simple/killed/")[0] == 404
         (left,) = waiting(index)
         assert 3 <= len(left) < 5
-        said = publish(tmp_path, dist, "--to", index.url, token=index.token)
-        assert said["resumed"] is True
+        result = publish(tmp_path, dist, "--to", index.url, token=index.token)
+        assert result["resumed"] is True
         _, _, page = index.get("/simple/killed/", accept="application/vnd.pypi.simple.v1+json")
         assert page.count(b'"filename"') == 6
-        assert len([one for one in index.events("upload") if one.get("stage")]) <= 5
+        assert len([event for event in index.events("upload") if event.get("stage")]) <= 5
         assert waiting(index) == []
 
 
@@ -253,17 +253,17 @@ def test_a_server_that_goes_away_has_lost_nothing(tmp_path: Path) -> None:
     with RunningIndex(store) as index:
         token = index.token
         size = files[0].size + files[1].size
-        with pytest.raises(NetworkError) as caught:
+        with pytest.raises(NetworkError) as excinfo:
             act(index, Ending(index, size + 3000), token)
-        assert "run the same command again" in str(caught.value.hint)
-        assert token not in str(vars(caught.value))
+        assert "run the same command again" in str(excinfo.value.hint)
+        assert token not in str(vars(excinfo.value))
     with RunningIndex(store) as index:
         assert index.get("/simple/back/")[0] == 404
         assert 0 < act(index, NoProgress(), token) < len(files)
         _, _, page = index.get("/simple/back/", accept="application/vnd.pypi.simple.v1+json")
         assert page.count(b'"filename"') == 5
-    said = publish(tmp_path, "dist", "--to", index.origin, token=token, code=5)
-    assert "cannot be reached" in str(said["error"])
+    result = publish(tmp_path, "dist", "--to", index.origin, token=token, code=5)
+    assert "cannot be reached" in str(result["error"])
 
 
 def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> 
     build_wheel(tmp_path / "second", "taken", "1.0", requires=["something"])
     publish(tmp_path, "first", "--to", index.url, token=index.token)
     before = publish(tmp_path, "second", "--to", index.url, token=index.token, code=9)
-    assert [one["code"] for one in before["findings"]] == ["name-taken"]  # type: ignore[attr-defined]
+    assert [finding["code"] for finding in before["findings"]] == ["name-taken"]  # type: ignore[attr-defined]
     build_wheel(tmp_path / "third", "raced", "1.0")
     build_wheel(tmp_path / "fourth", "raced", "1.0", requires=["something"])
     # Another publisher has sent it, and has not shown it yet.
@@ -282,7 +282,7 @@ def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> 
     sender.send(collect([tmp_path / "third"]).files[0], lambda _: None)
     sender.close()
     raced = publish(tmp_path, "fourth", "--to", index.url, token=index.token, code=9)
-    assert [one["code"] for one in raced["findings"]] == ["name-taken"]  # type: ignore[attr-defined]
+    assert [finding["code"] for finding in raced["findings"]] == ["name-taken"]  # type: ignore[attr-defined]
     assert "stage drop" in str(raced["findings"])
     assert waiting(index) == [["raced-1.0-py3-none-any.whl"]]
     stages.drop(stage)
@@ -297,7 +297,7 @@ def test_an_index_of_ours_has_publishing_sessions(
     files = collect([tmp_path / "dist"]).files
     client = SessionIndex(root, Login("__token__", index.token))
     session, _ = client.open(files[0].release, {})
-    (own,) = (one for one in files if one.path == plain)
+    (own,) = (file for file in files if file.path == plain)
     client.send(session, own, NoProgress())
     client.close()
     stage, target = session["links"]["stage"], tmp_path / "preview"
@@ -306,23 +306,25 @@ def test_an_index_of_ours_has_publishing_sessions(
     assert built(target, "staged") == "None"
     assert index.get("/simple/staged/")[0] == 404
     words = ("dist", "--to", index.url, "--session-url", root)
-    said = publish(tmp_path, *words, token=index.token)
-    assert (said["method"], said["published"]) == ("session", True)
-    assert len([one for one in index.events("upload") if one["file"] == plain.name]) == 1
-    names = {one.filename for one in files} | {"staged-1.0-variants.json"}
+    result = publish(tmp_path, *words, token=index.token)
+    assert (result["method"], result["published"]) == ("session", True)
+    assert len([event for event in index.events("upload") if event["file"] == plain.name]) == 1
+    names = {file.filename for file in files} | {"staged-1.0-variants.json"}
     page = json.loads(index.get("/simple/staged/", accept=JSON)[2])
-    assert {one["filename"] for one in page["files"]} == names
+    assert {file["filename"] for file in page["files"]} == names
     assert publish(tmp_path, *words, token=index.token)["published"] is True  # all was there
     build_wheel(tmp_path / "other" / "dist", "staged", "1.0", requires=["more"])
-    said = publish(tmp_path / "other", *words, token=index.token, code=9)
-    assert codes(said) == {"name-taken"}
+    result = publish(tmp_path / "other", *words, token=index.token, code=9)
+    assert codes(result) == {"name-taken"}
     more = build_wheel(tmp_path / "more" / "dist", "staged", "1.1")
     more.with_name(f"{more.name}.publish.attestation").write_text("{}")
     ignore = ("--ignore", "bad-attestation")
-    said = publish(tmp_path / "more", *words, *ignore, token=index.token, code=9)
-    assert codes(said) == {"bad-attestation"}  # as it says by the form for uploads
-    said = publish(tmp_path / "more", "dist", "--to", index.url, *ignore, token=index.token, code=9)
-    assert codes(said) == {"bad-attestation"}
+    result = publish(tmp_path / "more", *words, *ignore, token=index.token, code=9)
+    assert codes(result) == {"bad-attestation"}  # as it says by the form for uploads
+    result = publish(
+        tmp_path / "more", "dist", "--to", index.url, *ignore, token=index.token, code=9
+    )
+    assert codes(result) == {"bad-attestation"}
     assert session["session-token"] not in index.log
 
 
@@ -358,8 +360,8 @@ def test_attestations_go_along(index: RunningIndex, registry: None, tmp_path: Pa
     name = "pypi_attestations-0.0.19.tar.gz"
     for one in (name, f"{name}.publish.attestation"):
         shutil.copy(assets / one, dist)
-    said = publish(tmp_path, dist, "--to", index.url, token=index.token)
-    assert said["files"][0]["attestations"] == 1  # type: ignore[index]  # it is a list
+    result = publish(tmp_path, dist, "--to", index.url, token=index.token)
+    assert result["files"][0]["attestations"] == 1  # type: ignore[index]  # it is a list
     status, _, provenance = index.get(f"/files/{name}.provenance")
     assert status == 200
     publish(tmp_path, dist, "--to", "./public")
@@ -368,8 +370,8 @@ def test_attestations_go_along(index: RunningIndex, registry: None, tmp_path: Pa
     assert bundles == json.loads(provenance)["attestation_bundles"]
     other = "gitlab_oidc_project-0.0.3.tar.gz.publish.attestation"
     shutil.copy(assets / other, dist / f"{name}.publish.attestation")
-    said = publish(tmp_path, dist, "--to", "./other", code=9)
-    assert "bad-attestation" in str(said["findings"])
+    result = publish(tmp_path, dist, "--to", "./other", code=9)
+    assert "bad-attestation" in str(result["findings"])
 
 
 # --- others -------------------------------------------------------------------------------------
@@ -406,12 +408,12 @@ def pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> Iterato
 def test_pypiserver(pypiserver: str, pip: Path, tmp_path: Path) -> None:
     """An index of somebody else's gets the wheels in order, and is asked what it has."""
     release(tmp_path / "dist", "elsewhere")
-    said = publish(tmp_path, "dist", "--to", pypiserver)
-    assert (said["method"], said["published"]) == ("one-by-one", True)
-    assert "elsewhere-1.0-variants.json is refused" in str(said["refused_index_files"])
+    result = publish(tmp_path, "dist", "--to", pypiserver)
+    assert (result["method"], result["published"]) == ("one-by-one", True)
+    assert "elsewhere-1.0-variants.json is refused" in str(result["refused_index_files"])
     again = publish(tmp_path, "dist", "--to", pypiserver)
     assert isinstance(again["files"], list)
-    assert {one["state"] for one in again["files"]} == {"existing"}
+    assert {file["state"] for file in again["files"]} == {"existing"}
     url = f"{pypiserver}simple/"
     target = tmp_path / "target"
     words = ("install", "--no-cache-dir", "--index-url", url, "--target", target, "elsewhere")
@@ -422,8 +424,8 @@ def test_pypiserver(pypiserver: str, pip: Path, tmp_path: Path) -> None:
     run(*install, "--read-unlisted", "elsewhere", folder=tmp_path)
     assert built(ours, "elsewhere") == "'mkl'"
     build_wheel(tmp_path / "other", "elsewhere", "1.0", requires=["x"])
-    said = publish(tmp_path, "other", "--to", pypiserver, code=9)
-    assert "name-taken" in str(said["findings"])
+    result = publish(tmp_path, "other", "--to", pypiserver, code=9)
+    assert "name-taken" in str(result["findings"])
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -68,7 +68,7 @@ def build(folder: Path) -> None:
 def publish(folder: Path, index: RunningIndex, *words: str) -> dict[str, Any]:
     """Publish what is in a folder, or say what would happen."""
     command = [sys.executable, "-m", "wheelfit", "publish", str(folder), "--to", index.url]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, *words, "--json"],
         env=clean_environ(folder.parent) | {"WHEELFIT_INDEX_TOKEN": index.token},
         cwd=folder.parent,
@@ -76,37 +76,37 @@ def publish(folder: Path, index: RunningIndex, *words: str) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    said = json.loads(done.stdout)
-    assert isinstance(said, dict)
-    return said
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    report = json.loads(completed.stdout)
+    assert isinstance(report, dict)
+    return report
 
 
 def pip_takes(pip: Path, url: str, machine: str, folder: Path) -> str | None:
     """Return the wheel that pip downloads for a machine; None: it finds nothing."""
     platforms = platforms_of_preset(compose([machine]))
     folder.mkdir()
-    done = subprocess.run(
+    completed = subprocess.run(
         [pip, "download", "--no-cache-dir", "--index-url", url, "--no-deps", "--dest", folder,
          "--only-binary", ":all:", "--python-version", "3.14",
-         *(word for one in platforms for word in ("--platform", one)), "fast"],
+         *(word for platform in platforms for word in ("--platform", platform)), "fast"],
         env=clean_environ(folder), capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = [path.name for path in folder.glob("*.whl")]
-    assert bool(found) == (done.returncode == 0), done.stderr
+    assert bool(found) == (completed.returncode == 0), completed.stderr
     return found[0] if found else None
 
 
 def uv_takes(uv: Path, folder: Path, *words: str, **variables: str) -> str | None:
     """Return the build that uv installs; None: it finds nothing."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [uv, "pip", "install", "--no-config", "--no-cache", "--python", sys.executable,
          "--target", folder, *words, "fast"],
         env={**clean_environ(folder.parent), **variables},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode:
-        assert "No solution found" in done.stderr, done.stderr
+    if completed.returncode:
+        assert "No solution found" in completed.stderr, completed.stderr
         return None
     return (folder / "fast" / "__init__.py").read_text().split("__variant__ = ")[1].strip()
 
@@ -120,10 +120,10 @@ def test_pip_and_uv_take_what_was_foretold(
     foretold = publish(dist, index, "--dry-run")
     assert index.get("/simple/fast/")[0] == 404
     (choices,) = foretold["choices"]
-    rows = {row["machine"]: {one["tool"]: one for one in row["tools"]}
+    rows = {row["machine"]: {tool["tool"]: tool for tool in row["tools"]}
             for row in choices["machines"]}  # fmt: skip
     assert list(rows) == list(MACHINES)
-    assert any("nothing can be installed" in one for one in choices["warnings"])
+    assert any("nothing can be installed" in warning for warning in choices["warnings"])
     publish(dist, index)
     for number, (machine, tools) in enumerate(rows.items()):
         taken = pip_takes(pip, index.url, machine, tmp_path / f"pip{number}")
@@ -146,10 +146,10 @@ def test_uvs_preview_takes_what_was_foretold(index: RunningIndex, uv: Path, tmp_
         [sys.executable, "-m", "wheelfit", "probe", "x86_64", "--json"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    level = next((one for one in reversed(LEVELS) if f'"{one}"' in probed), "v1")
+    level = next((level for level in reversed(LEVELS) if f'"{level}"' in probed), "v1")
     for (driver, capability), preset in FORCED.items():
         (row,) = tool_choices(offer, [f"{preset}+cpu-x86_64-{level}"]).machines
-        (foretold,) = (one for one in row.choices if one.tool == "uv --preview")
+        (foretold,) = (choice for choice in row.choices if choice.tool == "uv --preview")
         taken = uv_takes(
             uv, tmp_path / preset,
             "--index-url", index.url, "--preview-features", "wheel-variants",

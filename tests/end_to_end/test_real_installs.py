@@ -33,11 +33,11 @@ SMALL_SETS = ("own-requests-socks", "own-docopt")
 
 def run(*words: str | Path) -> str:
     """Run a program and return what it prints; a failure shows all of it."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
     )
-    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    assert completed.returncode == 0, f"{words}\n{completed.stdout}\n{completed.stderr}"
+    return completed.stdout
 
 
 @pytest.mark.parametrize(

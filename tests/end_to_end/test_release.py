@@ -24,8 +24,8 @@ def dist(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.importorskip(program, reason="needs the tools of the session")
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, ".ci/build_distributions.py", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPOSITORY)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     return folder
 
 
@@ -49,15 +49,15 @@ def test_a_release_is_rehearsed(dist: Path) -> None:
     script = str(REPOSITORY / ".ci/rehearse_release.py")
     own = ("WHEELFIT_", "COLUMNS")  # a width would fold the lines that are looked for
     environ = {name: text for name, text in os.environ.items() if not name.startswith(own)}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, script, str(dist)],
         capture_output=True,
         text=True,
         check=False,
         env=environ | {"NO_PROXY": "127.0.0.1", "WHEELFIT_CONFIG_FILE": os.devnull},
     )
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+    said = completed.stdout + completed.stderr
+    assert completed.returncode == 0, said
     assert "5 files published" in said
     assert len(re.findall(r"whl: published by github:\S+/wheelfit$", said, re.MULTILINE)) == 3
     version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]

@@ -81,13 +81,13 @@ def test_show(run: Runner, python: Path) -> None:
 
 def test_show_several(run: Runner, python: Path) -> None:
     """Names in any spelling are shown; one that is not installed is a warning."""
-    said = run("show", "--python", python, "Web", "APP", "nosuch", "--files")
-    first, second = said.out.split("---\n")
+    result = run("show", "--python", python, "Web", "APP", "nosuch", "--files")
+    first, second = result.out.split("---\n")
     assert "Requires: app" in first
     assert "Requires: fast, plugin" in second
     assert "Required-by: web" in second
     assert "  app/__init__.py" in second.split("Files:\n")[1].splitlines()
-    assert "nosuch is not installed" in said.err
+    assert "nosuch is not installed" in result.err
 
 
 def test_show_json(run: Runner, python: Path) -> None:

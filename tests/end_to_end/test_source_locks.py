@@ -70,8 +70,8 @@ def found(target: Path) -> tuple[str, ...]:
 def with_pip(pip: Path, lock: Path, folder: Path) -> tuple[int, str]:
     """Install a lock with pip; return its status and what it says."""
     words: list[str | Path] = [pip, "install", "-r", lock, "--target", folder / "target"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
+    completed = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return completed.returncode, completed.stdout + completed.stderr
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_pip(lock: Path, pip: Path, tmp_path: Path) -> None:
     entries = lock.read_text().split("[[packages]]")
     unhashed = ("packages.directory]", "packages.vcs]")
     lock.write_text(
-        "[[packages]]".join(one for one in entries if not any(key in one for key in unhashed))
+        "[[packages]]".join(entry for entry in entries if not any(key in entry for key in unhashed))
     )
     code, said = with_pip(pip, lock, tmp_path)
     assert code == 0, said
@@ -136,6 +136,6 @@ def test_uv(lock: Path, uv: Path, tmp_path: Path) -> None:
         "--target",
         target,
     ]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
     assert found(target) == NAMES

@@ -83,11 +83,11 @@ def own_settings(bare_environment: None) -> None:
 def run(*words: str | Path) -> str:
     """Run a client, which has to end well."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
-    done = subprocess.run(
+    completed = subprocess.run(
         list(map(str, words)), capture_output=True, text=True, check=False, env=environ
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
 
 
 def installed(target: Path) -> set[str]:
@@ -102,12 +102,12 @@ def variant(target: Path) -> str:
 
 def test_pip(index: str, pip: Path, tmp_path: Path) -> None:
     """Pip takes the plain wheel, reads metadata beside it, and heeds yanks and Pythons."""
-    said = run(
+    result = run(
         pip, "install", "-v", "--no-cache-dir", "--index-url", index, "--target", tmp_path, "fast"
     )
     assert installed(tmp_path) == {"fast-2.0", "plain-1.0"}
     assert variant(tmp_path) == "None"
-    assert "fast-2.0-py3-none-any.whl.metadata" in said
+    assert "fast-2.0-py3-none-any.whl.metadata" in result
     other = tmp_path / "other"
     run(pip, "install", "--no-cache-dir", "--index-url", index, "--target", other, "plain")
     assert installed(other) == {"plain-1.0"}

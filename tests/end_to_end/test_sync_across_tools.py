@@ -73,7 +73,7 @@ def tool(tmp_path: Path) -> Callable[..., None]:
         names = ("PATH", "SYSTEMROOT")
         kept = {name: os.environ[name] for name in names if name in os.environ}
         settings = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
-        done = subprocess.run(
+        completed = subprocess.run(
             words,
             env={**kept, **settings},
             cwd=tmp_path,
@@ -81,7 +81,7 @@ def tool(tmp_path: Path) -> Callable[..., None]:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert completed.returncode == 0, completed.stderr
 
     return call
 
@@ -104,9 +104,9 @@ def sync(run: Runner, index: RecordingIndex, environment: Path, *words: str | Pa
     """Sync, and see that nothing but files was fetched."""
     index.forget()
     run("sync", *words, "--python", environment, "--no-cache-dir", "--for", "cpu-x86_64-v1")
-    assert all(one.path.startswith("/files/") for one in index.requests)
-    said = run("sync", *words, "--python", environment, "--for", "cpu-x86_64-v1")
-    assert said.out.startswith("nothing to do")
+    assert all(request.path.startswith("/files/") for request in index.requests)
+    result = run("sync", *words, "--python", environment, "--for", "cpu-x86_64-v1")
+    assert result.out.startswith("nothing to do")
 
 
 def test_of_a_project_of_uv(
@@ -123,10 +123,10 @@ def test_of_a_project_of_uv(
     words = ["export", "--no-config", "--no-cache", "--python", sys.executable, "-q"]
     words += ["--default-index", index.url, "--format", "pylock.toml", "--all-extras"]
     tool(uv, *words, "--all-groups", "-o", lock)
-    said = run("sync", lock, "--python", environment, code=3)
-    assert "[source-off]" in said.err
-    assert "--allow-source app" in said.err
-    assert "`uv export --no-emit-project`" in said.err
+    result = run("sync", lock, "--python", environment, code=3)
+    assert "[source-off]" in result.err
+    assert "--allow-source app" in result.err
+    assert "`uv export --no-emit-project`" in result.err
     tool(uv, *words, "--no-emit-project", "-o", lock)
     sync(run, index, environment, lock)
     # uv writes what was asked for on export as needed in any case, markers for platforms aside.

@@ -34,7 +34,11 @@ def can_run() -> str | None:
     if sys.platform != "linux":
         return "is for Linux"
     detected = Machine().detect("x86_64")
-    levels = [one.values for one in detected.features if one.name == "level"] if detected else []
+    levels = (
+        [feature.values for feature in detected.features if feature.name == "level"]
+        if detected
+        else []
+    )
     if not any("v3" in values for values in levels):
         return "needs an x86-64 processor of level v3"
     if find_compiler() is None or shutil.which("bash") is None:
@@ -87,7 +91,7 @@ class Reader:
             self._exports.append(command)
             return
         fails = any(line.lstrip().startswith("error ") for line in shown)
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", "\n".join([f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}',
                                       *self._exports, command])],
             cwd=self._folder,
@@ -96,9 +100,9 @@ class Reader:
             text=True,
             check=False,
         )  # fmt: skip
-        said = done.stdout + done.stderr
-        assert done.returncode == (9 if fails else 0), f"{command}\n{said}"
-        printed = iter(map(plain, done.stdout.splitlines()))
+        said = completed.stdout + completed.stderr
+        assert completed.returncode == (9 if fails else 0), f"{command}\n{said}"
+        printed = iter(map(plain, completed.stdout.splitlines()))
         for line in shown:
             assert plain(line) in printed, f"{command} does not print {line!r} there, but\n{said}"
 
@@ -163,6 +167,6 @@ def compiled(wheel: Path) -> Optimisation:
     """Return how the library in a wheel was compiled."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [one for one in archive.namelist() if one.endswith(".so")]
-        found = read_optimisation(io.BytesIO(archive.read(name)), name)
-    assert found is not None
-    return found
+        optimisation = read_optimisation(io.BytesIO(archive.read(name)), name)
+    assert optimisation is not None
+    return optimisation

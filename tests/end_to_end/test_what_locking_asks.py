@@ -55,17 +55,21 @@ def test_a_lock_for_all_platforms_asks_little_and_once(
     run, output = Runner(capsys), tmp_path / "pylock.toml"
     words = ("lock", "-i", index.url, "-o", output, "--cache-dir", tmp_path / "cache", "top")
     run(*words)
-    asked = [one.path for one in index.requests]
+    asked = [request.path for request in index.requests]
     pages = Counter(path for path in asked if path.startswith("/simple/"))
     assert pages == {f"/simple/{name}/": 1 for name in ("top", "fast", "left", "low", "win-only")}
     files = {path.rpartition("/")[2] for path in asked if path.startswith("/files/")}
     assert {name.partition("-py3")[0] for name in files} <= {
         "top-1.0", "fast-2.0", "fast-2.0-variants.json", "left-2.0", "low-2.0", "win_only-1.0",
     }  # fmt: skip
-    whole = [one for one in index.requests if one.path.endswith(".whl") and one.status != 206]
+    whole = [
+        request
+        for request in index.requests
+        if request.path.endswith(".whl") and request.status != 206
+    ]
     assert whole == []
 
     index.forget()
     run(*words)
-    assert {one.path for one in index.requests} == set(pages)
-    assert {one.status for one in index.requests} == {304}
+    assert {request.path for request in index.requests} == set(pages)
+    assert {request.status for request in index.requests} == {304}

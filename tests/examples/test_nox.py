@@ -29,13 +29,13 @@ def test_session(tmp_path: Path) -> None:
     build_wheel(tmp_path / "wheels", "spam", "1.0")
     shutil.copy(HELPER, tmp_path)
     (tmp_path / "noxfile.py").write_text(NOXFILE.format(folder=str(tmp_path / "wheels")))
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "nox", "--no-color"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "installed spam 1.0: the only wheel that fits" in done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "1.0"
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "installed spam 1.0: the only wheel that fits" in completed.stdout + completed.stderr
+    assert completed.stdout.splitlines()[-1] == "1.0"

@@ -31,16 +31,16 @@ def test_the_best_wheel_for_a_host(tmp_path: Path, host: str, label: str | None)
     build_wheel(tmp_path, "spam", "0.9")
     (tmp_path / "spam-1.0-variants.json").write_text(json.dumps(DOCUMENT))
     with LoopbackIndex(tmp_path) as index:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, CHOOSE, index.url, "spam", host],
             capture_output=True,
             text=True,
             check=False,
         )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     ending = f"any-{label}.whl" if label else "any.whl"
-    assert done.stdout.strip().rpartition("/")[2] == f"spam-1.0-py3-none-{ending}"
-    assert len(done.stderr.splitlines()) == 3
+    assert completed.stdout.strip().rpartition("/")[2] == f"spam-1.0-py3-none-{ending}"
+    assert len(completed.stderr.splitlines()) == 3
 
 
 def test_nothing_fits(tmp_path: Path) -> None:
@@ -48,5 +48,5 @@ def test_nothing_fits(tmp_path: Path) -> None:
     build_wheel(tmp_path, "spam", "1.0", tag="py3-none-win_arm64")
     with LoopbackIndex(tmp_path) as index:
         command: list[str | Path] = [sys.executable, CHOOSE, index.url, "spam", "cuda-12.8-sm90"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (3, "no wheel of spam fits\n")
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout) == (3, "no wheel of spam fits\n")

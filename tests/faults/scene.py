@@ -176,7 +176,7 @@ class Scene:
             )
             line = [sys.executable, "-I", "-S", str(STEPPER), str(orders), "--", *line]
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 line,
                 env=self.environ(),
                 cwd=self.folder,
@@ -189,12 +189,12 @@ class Scene:
         except subprocess.TimeoutExpired as error:
             return Ended(HANGS, "", f"still running after {_PATIENCE:g} s: {error.stderr!r}")
         if step is None:
-            return Ended(done.returncode, done.stdout, done.stderr)
+            return Ended(completed.returncode, completed.stdout, completed.stderr)
         found = json.loads(report.read_text())
         report.unlink()
         orders.unlink()
         calls = tuple(found["calls"])
-        return Ended(found["status"], done.stdout, done.stderr, found["fired"], calls)
+        return Ended(found["status"], completed.stdout, completed.stderr, found["fired"], calls)
 
     def numbers(self) -> dict[str, int]:
         """Return the number of each file, by its path below `state`."""
@@ -229,8 +229,8 @@ def can_step() -> str | None:
     """Say why commands cannot be stopped at system calls here, or None if they can."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "the stepper is for Linux on x86-64"
-    done = subprocess.run(["cp", "--version"], capture_output=True, check=False)
-    return None if done.returncode == 0 else "needs cp"
+    completed = subprocess.run(["cp", "--version"], capture_output=True, check=False)
+    return None if completed.returncode == 0 else "needs cp"
 
 
 def snapshot(folder: Path) -> dict[str, str]:

@@ -98,8 +98,8 @@ def test_other_tools_agree(prepared: Callable[[Change], Prepared], pip: Path, uv
     listed = scene.must("list", "--json").out
     ours = {(entry["name"], entry["version"]) for entry in json.loads(listed)["packages"]}
     for line in ([*pip_line, "list"], [*uv_line, "list", "--python", str(scene.python)]):
-        said = scene.run_line([*line, "--format", "json"])
-        assert {(entry["name"], entry["version"]) for entry in json.loads(said.out)} == ours
+        result = scene.run_line([*line, "--format", "json"])
+        assert {(entry["name"], entry["version"]) for entry in json.loads(result.out)} == ours
     for line in ([*pip_line, "check"], [*uv_line, "check", "--python", str(scene.python)]):
         assert scene.run_line(line).code == 0
 

@@ -49,9 +49,9 @@ def run_at_once(folder: Path, processes: int) -> tuple[list[str], str]:
                 found = _only(snapshot(place), package)
                 broken += difference(found, wholes[package])
         fetched = [index.bytes_sent(path.name) / path.stat().st_size for path in wheels.iterdir()]
-        said = scene.run("cache", "verify", "--cache-dir", scene.cache)
-        if said.code:
-            broken.append(f"the cache: {said.out}{said.err}")
+        result = scene.run("cache", "verify", "--cache-dir", scene.cache)
+        if result.code:
+            broken.append(f"the cache: {result.out}{result.err}")
         left = [path.name for path in scene.library.iterdir() if path.name.startswith(".wheelfit")]
         broken += [f"left over: {path}" for path in [*left, *scene.temporary.iterdir()]]
     if max(fetched) > 1.5:

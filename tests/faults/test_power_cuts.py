@@ -59,10 +59,10 @@ class Powerless:
     def fault_of_cache(self) -> str:
         """Say what a command that takes its wheels from the cache got wrong; empty for nothing."""
         scene = self.prepared.scene
-        said = scene.run("install", self.wanted, "--target", self.target)
+        result = scene.run("install", self.wanted, "--target", self.target)
         found = snapshot(self.target) if self.target.exists() else {}
-        if said.code or found != self.right:
-            return f"the cache gave a wrong installation ({said.code}): {said.err}"
+        if result.code or found != self.right:
+            return f"the cache gave a wrong installation ({result.code}): {result.err}"
         verify = ("cache", "verify", "--json", "--cache-dir", scene.cache)
         damaged = json.loads(scene.run(*verify).out)["damaged"]
         # What indexes and interpreters said is not waited for: it carries a checksum, and they are

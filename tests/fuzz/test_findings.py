@@ -74,9 +74,9 @@ class TestMarkers:
 
     def test_a_long_word(self) -> None:
         """A word that is not a variable is quoted in part only."""
-        with pytest.raises(InvalidMarker) as caught:
+        with pytest.raises(InvalidMarker) as excinfo:
             parse_marker("a" * 9000)
-        assert len(str(caught.value)) < 200
+        assert len(str(excinfo.value)) < 200
 
     def test_what_is_no_text(self) -> None:
         """A lone surrogate in a string is refused, as in packaging."""
@@ -147,17 +147,17 @@ class TestLocks:
     def test_a_marker_that_is_none(self) -> None:
         """F-136: what is wrong with one is said in a line."""
         text = LOCK + 'environments = ["sys_platform == \'linux"]\npackages = []\n'
-        with pytest.raises(InvalidLock) as caught:
+        with pytest.raises(InvalidLock) as excinfo:
             read_lock(text.encode(), where="x")
-        (fault,) = caught.value.faults
+        (fault,) = excinfo.value.faults
         assert fault.path == "environments[0]"
         assert fault.message.isprintable()
 
     def test_a_long_name(self) -> None:
         """F-12: a name that cannot be one is quoted in part only."""
-        with pytest.raises(InvalidFilename) as caught:
+        with pytest.raises(InvalidFilename) as excinfo:
             parse_wheel_filename(f"{'a' * 9000}-{'b' * 9000}-py3-none-any.whl")
-        assert len(str(caught.value)) < 700
+        assert len(str(excinfo.value)) < 700
 
 
 def page(*entries: dict[str, str]) -> ProjectPage:
@@ -207,6 +207,6 @@ class TestPages:
     def test_a_version_is_quoted(self) -> None:
         """PEP 629: what the page says of its version cannot break the line of the error."""
         body = json.dumps({"meta": {"api-version": "2\n\x9b"}, "files": []}).encode()
-        with pytest.raises(InvalidPage, match="speaks version '2") as caught:
+        with pytest.raises(InvalidPage, match="speaks version '2") as excinfo:
             parse_page(body, "application/json", "https://h/", canonicalize_name("a"))
-        assert str(caught.value).isprintable()
+        assert str(excinfo.value).isprintable()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cli.running import Said, tree
+from cli.running import CommandResult, tree
 from hostile.shelf import Shelf
 
 from wheelfit.cli.main import main
@@ -54,7 +54,7 @@ class Site:
             if not f"{name}/".startswith(tuple(f"{cache}/" for cache in caches))
         }
 
-    def attempt(self, command: str, *words: str | Path) -> Said:
+    def attempt(self, command: str, *words: str | Path) -> CommandResult:
         """Run a command on the environment, whatever comes of it; see `bare`."""
         line = [*self.place, *words]
         if command in {"install", "explain"}:
@@ -63,7 +63,7 @@ class Site:
                 line += ["-i", self.index.url]
         return self.bare(command, *line)
 
-    def bare(self, *words: str | Path) -> Said:
+    def bare(self, *words: str | Path) -> CommandResult:
         """Run a command line as it is.
 
         A command that fails has changed nothing, says so in the words of the family of
@@ -73,25 +73,25 @@ class Site:
         self.capsys.readouterr()
         code = main([str(word) for word in words])
         caught = self.capsys.readouterr()
-        said = Said(code, caught.out, caught.err)
-        assert "Traceback" not in said.out + said.err
-        assert code in range(9), said
+        result = CommandResult(code, caught.out, caught.err)
+        assert "Traceback" not in result.out + result.err
+        assert code in range(9), result
         assert self.index.failures == ()
         if code:
             assert self.world() == before
-        return said
+        return result
 
-    def run(self, command: str, *words: str | Path, code: int = 0) -> Said:
+    def run(self, command: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Run a command that shall end with ``code``."""
-        said = self.attempt(command, *words)
-        assert said.code == code, said
-        return said
+        result = self.attempt(command, *words)
+        assert result.code == code, result
+        return result
 
-    def refused(self, *words: str | Path, code: int) -> Said:
+    def refused(self, *words: str | Path, code: int) -> CommandResult:
         """Run an installation that must be refused."""
-        said = self.run("install", "--json", *words, code=code)
-        assert said.error["message"]
-        return said
+        result = self.run("install", "--json", *words, code=code)
+        assert result.error["message"]
+        return result
 
     @property
     def place(self) -> list[str | Path]:

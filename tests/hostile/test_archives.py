@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable
 
 import pytest
-from cli.running import Said
+from cli.running import CommandResult
 from hostile.archives import rebuilt
 from hostile.attacks import ATTACKS, HARMLESS, INIT, NAME, UNPORTABLE
 from hostile.conftest import Site
@@ -18,7 +18,7 @@ from hostile.sampling import mostly_corpora
 from wheelfit.testing.wheels import build_wheel
 
 METADATA = b"Metadata-Version: 2.1\nName: demo\nVersion: 2\n"
-Route = Callable[[Site, bytes], Said]
+Route = Callable[[Site, bytes], CommandResult]
 ROUTES: dict[str, Route] = {}
 
 
@@ -33,42 +33,42 @@ def route(name: str) -> Callable[[Route], Route]:
 
 
 @route("index")
-def from_an_index(site: Site, content: bytes) -> Said:
+def from_an_index(site: Site, content: bytes) -> CommandResult:
     """Put sound metadata beside it, so that nobody looks into it before it is there."""
     site.shelf.put(content, NAME, metadata=METADATA)
     return site.attempt("install", "--json", "demo")
 
 
 @route("page without hashes")
-def without_hashes(site: Site, content: bytes) -> Said:
+def without_hashes(site: Site, content: bytes) -> CommandResult:
     """Promise nothing, so that only the archive itself can tell."""
     site.shelf.put(content, NAME, metadata=METADATA, hashes=False, size=False)
     return site.attempt("install", "--json", "demo")
 
 
 @route("page in HTML")
-def from_html(site: Site, content: bytes) -> Said:
+def from_html(site: Site, content: bytes) -> CommandResult:
     """Give it on the older kind of page."""
     site.index.faults.html_only = True
     return from_an_index(site, content)
 
 
 @route("server without ranges")
-def without_ranges(site: Site, content: bytes) -> Said:
+def without_ranges(site: Site, content: bytes) -> CommandResult:
     """Give it from its beginning to its end only."""
     site.index.faults.ranges = False
     return from_an_index(site, content)
 
 
 @route("no cache")
-def without_cache(site: Site, content: bytes) -> Said:
+def without_cache(site: Site, content: bytes) -> CommandResult:
     """Keep nothing."""
     site.shelf.put(content, NAME, metadata=METADATA)
     return site.attempt("install", "--json", "demo", "--no-cache-dir")
 
 
 @route("URL")
-def from_a_url(site: Site, content: bytes) -> Said:
+def from_a_url(site: Site, content: bytes) -> CommandResult:
     """Name it without any page."""
     site.shelf.put(content, NAME, metadata=METADATA)
     base = site.index.url.partition("/simple")[0]
@@ -76,7 +76,7 @@ def from_a_url(site: Site, content: bytes) -> Said:
 
 
 @route("file")
-def from_a_file(site: Site, content: bytes) -> Said:
+def from_a_file(site: Site, content: bytes) -> CommandResult:
     """Name a file on this machine."""
     wheel = site.wheels / NAME
     wheel.write_bytes(content)
@@ -101,9 +101,9 @@ def refuse(site: Site, label: str, routes: tuple[str, ...]) -> None:
     for name in routes:
         site.shelf.forget()
         site.index.faults.html_only, site.index.faults.ranges = False, True
-        said = ROUTES[name](site, content)
-        assert (said.code, said.error["code"]) == (4, "invalid-wheel"), name
-        assert NAME in said.error["where"], name
+        result = ROUTES[name](site, content)
+        assert (result.code, result.error["code"]) == (4, "invalid-wheel"), name
+        assert NAME in result.error["where"], name
         check_nothing_kept(site, content)
         assert not site.library.exists()
 
@@ -127,8 +127,8 @@ def test_the_same_wheel_read_by_ranges(site: Site, label: str, html: bool) -> No
     site.index.faults.html_only = html
     wheel = build_wheel(site.wheels, "demo", "2")
     site.shelf.put(ATTACKS[label](wheel), NAME, metadata=False)
-    said = site.attempt("install", "demo")
-    assert said.code in {3, 4}
+    result = site.attempt("install", "demo")
+    assert result.code in {3, 4}
 
 
 @pytest.mark.parametrize("label", mostly_corpora(ATTACKS))

@@ -110,8 +110,8 @@ def altered(provenance: bytes, change: str) -> bytes:
 def test_what_holds_is_told(shop: Site, html: bool) -> None:  # noqa: FBT001
     """A sound signature lets the wheel in, and says who published it."""
     shop.index.faults.html_only = html
-    said = shop.run("install", "--pre", "--verify-attestations", NAME)
-    assert f"{WHEEL}: published by {PUBLISHER}" in said.err
+    result = shop.run("install", "--pre", "--verify-attestations", NAME)
+    assert f"{WHEEL}: published by {PUBLISHER}" in result.err
     assert any(shop.library.glob("*.dist-info"))
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.running import Said
+from cli.running import CommandResult
 from hostile.conftest import Site
 
 from wheelfit.testing.wheels import build_wheel
@@ -74,12 +74,12 @@ class Cache:
         head = b"wheelfit unpacked 1 " + hashlib.sha256(body).hexdigest().encode()
         manifest.write_bytes(head + b"\n" + body)
 
-    def install(self, *words: str | Path, code: int = 0) -> Said:
+    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Install the wheel into an empty folder."""
         shutil.rmtree(self.site.library, ignore_errors=True)
         return self.site.run("install", *(words or ["demo"]), code=code)
 
-    def install_by_hash(self, *words: str | Path, code: int = 0) -> Said:
+    def install_by_hash(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Install the wheel by a requirements file with its hash."""
         file = self.site.folder / "home" / "requirements.txt"
         file.write_text(f"demo==1 --hash=sha256:{self.sha256}\n")
@@ -104,9 +104,9 @@ class TestContents:
         cache.poison()
         cache.install()
         assert cache.installed() == EVIL  # the attack works: nothing else tells
-        said = cache.install_by_hash("--require-hashes")
+        result = cache.install_by_hash("--require-hashes")
         assert cache.installed() == GOOD
-        assert "demo/__init__.py of the unpacked demo-1-py3-none-any.whl" in said.err
+        assert "demo/__init__.py of the unpacked demo-1-py3-none-any.whl" in result.err
         cache.install()
         assert cache.installed() == GOOD
 
@@ -129,10 +129,10 @@ class TestContents:
         cache.site.bare("lock", "-o", lock, "demo", "-i", cache.site.index.url)
         cache.poison()
         shutil.rmtree(cache.site.library)
-        said = cache.site.bare(
+        result = cache.site.bare(
             "sync", lock, "--target", cache.site.library, "-i", cache.site.index.url
         )
-        assert said.code == 0, said
+        assert result.code == 0, result
         assert cache.installed() == GOOD
 
     def test_a_forged_manifest(self, cache: Cache) -> None:
@@ -187,8 +187,8 @@ class TestContents:
     def test_without_the_archive_and_offline(self, cache: Cache) -> None:
         """Then there is nothing to go by, and the message says so."""
         cache.at("wheels-1").unlink()
-        said = cache.install_by_hash("--offline", code=5)
-        assert "the archive of demo-1-py3-none-any.whl is not in the cache" in said.err
+        result = cache.install_by_hash("--offline", code=5)
+        assert "the archive of demo-1-py3-none-any.whl is not in the cache" in result.err
         cache.install("demo", "--offline")
         assert cache.installed() == GOOD
 
@@ -234,8 +234,8 @@ class TestContents:
         """A hash that only the user knows counts, whatever is kept under that of the index."""
         file = cache.site.folder / "home" / "requirements.txt"
         file.write_text(f"demo==1 --hash=sha512:{'0' * 128}\n")
-        said = cache.install("-r", file, code=4)
-        assert "sha512" in said.err
+        result = cache.install("-r", file, code=4)
+        assert "sha512" in result.err
 
     def test_a_wheel_on_this_machine(self, cache: Cache) -> None:
         """A local wheel is its own archive; what was remembered of its hash does not count."""
@@ -292,9 +292,9 @@ class TestFolders:
         cache.poison()
         harm(cache.folder)
         before = sorted(path.name for path in cache.folder.rglob("*"))
-        said = cache.install()
+        result = cache.install()
         assert cache.installed() == GOOD
-        (warning,) = [line for line in said.err.splitlines() if line.startswith("warning")]
+        (warning,) = [line for line in result.err.splitlines() if line.startswith("warning")]
         assert str(cache.folder) in warning
         assert re.search(r"chmod go-w|chown|sudo -H", warning)
         assert sorted(path.name for path in cache.folder.rglob("*")) == before
@@ -353,9 +353,9 @@ class TestFolders:
         """A cache on another disk, to which the user has made a link, is a cache."""
         link_elsewhere(cache.folder)
         cache.site.index.forget()
-        said = cache.install("demo", "--offline")
+        result = cache.install("demo", "--offline")
         assert cache.installed() == GOOD
-        assert "warning" not in said.err
+        assert "warning" not in result.err
 
     def test_whoever_has_no_umask(self, site: Site) -> None:
         """With umask 000, as daemons have it, nobody else can write to what is made."""
@@ -376,12 +376,12 @@ class TestFolders:
         cache.folder.chmod(0o777)
         words = ["--all"] if action == "remove" else []
         before = sorted(cache.folder.rglob("*"))
-        said = cache.site.bare("cache", action, *words, "--cache-dir", cache.folder)
-        assert said.code == 1, said
-        assert f"chmod go-w {cache.folder}" in said.err
+        result = cache.site.bare("cache", action, *words, "--cache-dir", cache.folder)
+        assert result.code == 1, result
+        assert f"chmod go-w {cache.folder}" in result.err
         assert sorted(cache.folder.rglob("*")) == before
-        said = cache.site.bare("cache", "info", "--cache-dir", cache.folder)
-        assert (said.code, "chmod go-w" in said.err) == (0, True)
+        result = cache.site.bare("cache", "info", "--cache-dir", cache.folder)
+        assert (result.code, "chmod go-w" in result.err) == (0, True)
         cache.folder.chmod(0o700)
         assert cache.site.bare("cache", action, *words, "--cache-dir", cache.folder).code == 0
 

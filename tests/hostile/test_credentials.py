@@ -52,8 +52,8 @@ def test_it_is_used_and_not_shown(site: Site) -> None:
     put(site)
     url = site.index.url_with_login(*LOGIN)
     for words in (["explain", "demo"], ["install", "--json", "-v", "demo"], ["list", "--json"]):
-        said = site.run(*words, *(["-i", url] if words[0] != "list" else []))
-        assert SECRET not in said.out + said.err
+        result = site.run(*words, *(["-i", url] if words[0] != "list" else []))
+        assert SECRET not in result.out + result.err
     for path in site.folder.rglob("*"):
         assert SECRET not in path.name
         if path.is_file() and not path.is_symlink():
@@ -77,9 +77,9 @@ def test_a_redirect_that_brings_a_login(site: Site, foreign: RecordingIndex) -> 
     evil = foreign.origin.replace("://", f"://eve:{SECRET}x@")
     site.index.faults.redirect["/files/"] = f"{evil}/files/"
     foreign.faults.status["demo-1-py3-none-any.whl"] = 404
-    said = site.attempt("install", "--json", "demo", "-i", site.index.url_with_login(*LOGIN))
-    assert said.code == 5
-    assert SECRET not in said.out + said.err
+    result = site.attempt("install", "--json", "demo", "-i", site.index.url_with_login(*LOGIN))
+    assert result.code == 5
+    assert SECRET not in result.out + result.err
 
 
 def test_a_link_to_another_server(site: Site, foreign: RecordingIndex) -> None:
@@ -132,8 +132,8 @@ class TestNetrc:
         """The host of the index may see what netrc has for it."""
         put(site)
         self.write(site, f"machine 127.0.0.1 login alice password {SECRET}\n")
-        said = site.run("install", "demo")
-        assert SECRET not in said.out + said.err
+        result = site.run("install", "demo")
+        assert SECRET not in result.out + result.err
 
     def test_not_for_another_host(self, site: Site) -> None:
         """Other hosts do not, whatever redirects and links lead there."""
@@ -157,9 +157,9 @@ class TestNetrc:
         """It is left out with a note that shows nothing of it."""
         put(site)
         self.write(site, f"machine 127.0.0.1 lgoin alice password {SECRET}\n")
-        said = site.run("install", "demo", code=5)
-        assert SECRET not in said.out + said.err
-        assert ".netrc is not used" in said.err
+        result = site.run("install", "demo", code=5)
+        assert SECRET not in result.out + result.err
+        assert ".netrc is not used" in result.err
 
 
 class TestPlainHttp:
@@ -232,9 +232,9 @@ class TestKeyring:
         site.run("install", "demo")
         assert not self.asked.exists()
         put(site)
-        said = site.run("install", "demo", "--force-reinstall", "--no-cache-dir")
+        result = site.run("install", "demo", "--force-reinstall", "--no-cache-dir")
         assert self.asked.exists()
-        assert SECRET not in said.out + said.err
+        assert SECRET not in result.out + result.err
 
     def test_another_server_gets_nothing(self, site: Site, foreign: RecordingIndex) -> None:
         """A server that a redirect leads to is asked about by its own name only."""
@@ -283,8 +283,8 @@ class TestCache:
         evil = Shelf()
         evil.put(site.wheels / good.filename, metadata=b"Name: demo\nVersion: 1\n")
         with RecordingIndex(evil) as index:
-            said = site.run("install", "--dry-run", "--json", "demo", "-i", index.url)
-            assert len(said.object["install"]) == 1
+            result = site.run("install", "--dry-run", "--json", "demo", "-i", index.url)
+            assert len(result.object["install"]) == 1
         site.run("install", "demo")
         assert set(site.installed()) == {"demo", "other"}
 

@@ -104,11 +104,11 @@ UNUSABLE: Mapping[str, bytes] = {
 def test_the_plain_wheel_is_taken(release: Site, label: str) -> None:
     """F-130: metadata that cannot be used costs the variants and nothing else, with a warning."""
     release.shelf.put(UNUSABLE[label], INDEX_FILE, metadata=False)
-    said = release.run("install", "demo")
+    result = release.run("install", "demo")
     assert release.installed() == {"demo": None}
-    assert "warning: " in said.err
-    assert "F-" in said.err or "variant wheels are ignored" in said.err
-    assert len(said.err) < 4000
+    assert "warning: " in result.err
+    assert "F-" in result.err or "variant wheels are ignored" in result.err
+    assert len(result.err) < 4000
     assert {request.path for request in release.index.requests} <= {
         "/simple/demo/",
         f"/files/{INDEX_FILE}",
@@ -206,9 +206,9 @@ class TestPartly:
         if name == "evil":
             wheel = build_wheel(release.wheels, "demo", "2", label="evil", document=changed)
             release.shelf.put(wheel)
-        said = release.run("install", "demo")
+        result = release.run("install", "demo")
         assert release.installed() == {"demo": "mkl"}
-        assert "\x1b" not in said.out + said.err
+        assert "\x1b" not in result.out + result.err
         told = release.run("explain", "demo")
         assert "\x1b" not in told.out + told.err
 
@@ -242,9 +242,9 @@ class TestPartly:
         }
         release.shelf.put(json.dumps(changed).encode(), INDEX_FILE, metadata=False)
         release.shelf.put(build_wheel(release.wheels, "demo", "2", label="evil", document=changed))
-        said = release.run("install", "demo")
+        result = release.run("install", "demo")
         assert release.installed() == {"demo": "mkl"}
-        assert "evil" in release.run("explain", "demo").out + said.err
+        assert "evil" in release.run("explain", "demo").out + result.err
         assert not release.index.requests_for("/simple/evil/")
 
 
@@ -299,9 +299,9 @@ class TestVendors:
         site.shelf.put(build_wheel(site.wheels, "demo", "2", label="evil", document=made))
         site.shelf.put(build_wheel(site.wheels, "demo", "2"))
         site.shelf.put(json.dumps(made).encode(), INDEX_FILE, metadata=False)
-        said = site.run("install", "--dry-run", "demo")
-        assert "warning: " in said.err
-        assert namespace in said.err
+        result = site.run("install", "--dry-run", "demo")
+        assert "warning: " in result.err
+        assert namespace in result.err
         site.run("install", "demo", "--ignore-static", namespace)
         assert site.installed() == {"demo": None}
 
@@ -335,9 +335,9 @@ class TestSwapped:
         """F-93: the wheel is held against it, found to differ, and the next one is taken."""
         wrong = release_document({"mkl": {"blas": {"library": ["openblas"]}}}, static=STATIC)
         release.shelf.put(json.dumps(wrong).encode(), INDEX_FILE, metadata=False)
-        said = release.run("install", "demo")
+        result = release.run("install", "demo")
         assert release.installed() == {"demo": None}
-        assert "demo-2-py3-none-any-mkl.whl is not taken" in said.err
+        assert "demo-2-py3-none-any-mkl.whl is not taken" in result.err
 
     def test_a_file_that_is_gone(self, release: Site) -> None:
         """F-79: a listed file that is not there costs the variants."""

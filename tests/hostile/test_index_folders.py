@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import Said, tree
+from cli.running import CommandResult, tree
 from hostile.conftest import Site
 
 from wheelfit.testing.wheels import build_wheel
@@ -50,21 +50,21 @@ class Index:
             known[key] = {**known[key], **value} if isinstance(value, dict) else value
         self.memory.write_text(json.dumps(known))
 
-    def generate(self, *words: str | Path) -> Said:
+    def generate(self, *words: str | Path) -> CommandResult:
         """Generate the index, and see that nothing outside changes."""
         memory = self.site.folder / "cache" / "facts.json"  # what was learnt of wheels may stay
         line = (self.wheels, "--to", self.folder, "--cache-file", memory)
-        said = self.site.bare("index", "generate", *line, *words)
+        result = self.site.bare("index", "generate", *line, *words)
         assert tree(self.victim) == self.before or not self.before
-        return said
+        return result
 
-    def refused(self, *words: str | Path) -> Said:
+    def refused(self, *words: str | Path) -> CommandResult:
         """Generate it in vain: nothing at all is changed."""
         before = tree(self.folder)
-        said = self.generate(*words)
-        assert said.code == 1, said
+        result = self.generate(*words)
+        assert result.code == 1, result
         assert tree(self.folder) == before
-        return said
+        return result
 
     def new_release(self) -> None:
         """Give the next run something to do."""
@@ -129,9 +129,9 @@ class TestForgedMemory:
         for path in (*OUTSIDE, "files/x", "precious.txt"):
             pages = json.loads(known.read_bytes())["pages"]
             known.write_text(json.dumps({"pages": {**pages, path: "0" * 64}}))
-            said = index.generate("--site")
-            assert said.code == 1, said
-            assert "pages.json" in said.err
+            result = index.generate("--site")
+            assert result.code == 1, result
+            assert "pages.json" in result.err
             known.write_text(json.dumps({"pages": pages}))
 
     def test_entries_that_lead_out(self, index: Index) -> None:
@@ -146,8 +146,8 @@ class TestForgedMemory:
         }
         known["projects"]["fake"] = [entry]
         index.memory.write_text(json.dumps(known))
-        said = index.generate("--site", "--release", "demo==1")
-        assert "precious" not in said.out + said.err
+        result = index.generate("--site", "--release", "demo==1")
+        assert "precious" not in result.out + result.err
         written = (index.folder / "project").rglob("*.html")
         assert not any("precious" in path.read_text() for path in written)
 
@@ -247,9 +247,9 @@ class TestLinks:
         link.rename(index.folder / "aside")
         link.symlink_to(index.victim)
         wheel = build_wheel(index.site.folder / "dist", "demo", "4")
-        said = index.site.bare("publish", wheel, "--to", index.folder)
-        assert said.code == 1, said
-        assert str(link) in said.err
+        result = index.site.bare("publish", wheel, "--to", index.folder)
+        assert result.code == 1, result
+        assert str(link) in result.err
         assert tree(index.victim) == index.before
 
     def test_people(self, index: Index) -> None:
@@ -259,8 +259,8 @@ class TestLinks:
         link.rename(index.folder / "aside")
         link.symlink_to(index.victim)
         index.new_release()
-        said = index.generate("--site")
-        assert said.code == 1, said
+        result = index.generate("--site")
+        assert result.code == 1, result
 
     def test_the_target_itself(self, index: Index) -> None:
         """A link of the user's own to the folder is followed, this once."""

@@ -103,10 +103,10 @@ class TestNames:
             {"filename": name, "url": f"/files/{EVIL}", "hashes": {}},
             {"filename": GOOD, "url": f"/files/{GOOD}", "hashes": {}},
         )
-        said = good.run("install", "demo")
+        result = good.run("install", "demo")
         assert (good.library / "demo-1.dist-info").exists()
         told = good.run("explain", "demo")
-        assert "\x1b" not in said.out + said.err + told.out + told.err
+        assert "\x1b" not in result.out + result.err + told.out + told.err
 
     def test_the_name_a_server_invents(self, good: Site) -> None:
         """Pip #6413: Content-Disposition decides nothing."""
@@ -158,10 +158,10 @@ class TestLinks:
             )
         else:
             good.shelf.pages["demo"] = html_page((url, EVIL), (f"/files/{GOOD}", GOOD))
-        said = good.attempt("install", "demo", "--timeout", "2")
-        assert said.code in {0, 5}
+        result = good.attempt("install", "demo", "--timeout", "2")
+        assert result.code in {0, 5}
         assert not (good.library / "demo-9.dist-info").exists()
-        if said.code == 5:
+        if result.code == 5:
             assert not url.strip().lower().startswith(("file", "fi\t", "javascript", "data"))
 
     def test_a_base_that_is_local(self, good: Site) -> None:
@@ -169,11 +169,11 @@ class TestLinks:
         home = good.folder / "home"
         head = f'<base href="file://{home}/">'
         good.shelf.pages["demo"] = html_page((EVIL, EVIL), head=head)
-        said = good.attempt("install", "--json", "demo")
-        assert said.code == 3
+        result = good.attempt("install", "--json", "demo")
+        assert result.code == 3
         good.shelf.pages["page.html"] = html_page((EVIL, EVIL), head=head)
-        said = good.attempt("install", "demo", "--no-index", "-f", f"{good.index.url}page.html/")
-        assert said.code == 3
+        result = good.attempt("install", "demo", "--no-index", "-f", f"{good.index.url}page.html/")
+        assert result.code == 3
 
     @pytest.mark.parametrize("base", ["javascript:alert(1)", "http://[", "//", "data:,"])
     def test_a_base_that_is_none(self, good: Site, base: str) -> None:
@@ -348,10 +348,10 @@ class TestContent:
         entry = {"filename": GOOD, "url": f"/files/{GOOD}", "hashes": {}, **changes}
         good.shelf.pages["demo"] = json_page(entry)
         for command in ("explain", "install"):
-            said = good.attempt(command, "demo")
-            assert said.code in {0, 1, 3, 4, 5}
-            assert "\x1b" not in said.out + said.err
-            assert "\n" + "another: line" not in said.out + said.err
+            result = good.attempt(command, "demo")
+            assert result.code in {0, 1, 3, 4, 5}
+            assert "\x1b" not in result.out + result.err
+            assert "\n" + "another: line" not in result.out + result.err
 
 
 class TestHostsOfOthers:
@@ -364,8 +364,8 @@ class TestHostsOfOthers:
         good.shelf.pages["demo"] = json_page(
             {"filename": GOOD, "url": f"/files/{other.name}", "hashes": {}}
         )
-        said = good.attempt("install", "--json", "demo")
-        assert said.code in {3, 4}
+        result = good.attempt("install", "--json", "demo")
+        assert result.code in {3, 4}
         assert good.installed() == {}
 
     def test_ranges_that_lie(self, good: Site) -> None:
@@ -385,8 +385,8 @@ class TestHostsOfOthers:
             good.shelf.answers[f"/files/{GOOD}"] = Answer.of(
                 206, wheel, {"content-range": header, "content-type": "application/zip"}
             )
-            said = good.attempt("install", "--json", "demo", "--no-cache-dir")
-            assert said.code in {3, 4, 5}
+            result = good.attempt("install", "--json", "demo", "--no-cache-dir")
+            assert result.code in {3, 4, 5}
 
     def test_a_file_that_changes(self, good: Site) -> None:
         """What one index promised is not taken from what another one serves."""

@@ -503,20 +503,20 @@ def test_older_kernels(victim: Victim, lacking: str) -> None:
     endpoints = [fictional_hw().endpoint, *(hostile(kind).endpoint for kind in kinds)]
     endpoints[1] += "@0.4"
     words = [sys.executable, asking.__file__, victim.python, *endpoints]
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, without.__file__, lacking, *map(str, words)],
         capture_output=True,
         text=True,
         check=False,
         env={**victim.environ, "TMPDIR": str(victim.folder / "tmp")},
     )
-    if done.stderr == "this kernel has no filters\n":
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    good, late, stays, attacks, *forks = map(json.loads, done.stdout.splitlines())
+    if completed.stderr == "this kernel has no filters\n":
+        pytest.skip(completed.stderr)
+    assert completed.returncode == 0, completed.stderr
+    good, late, stays, attacks, *forks = map(json.loads, completed.stdout.splitlines())
     assert [one["failure"] for one in (good, stays, attacks)] == [None] * 3
     assert late["failure"] == "it did not answer within 0.4 s"
-    assert [one["failure"] for one in forks] in ([], ["it started more than 64 processes"])
+    assert [fork["failure"] for fork in forks] in ([], ["it started more than 64 processes"])
     for what in lacking.split(","):
         assert SAID[what] in good["unconfined"]
     both = "landlock,namespaces"

@@ -76,13 +76,13 @@ def pip_checks(site: Site) -> None:
     """Let pip say whether everything fits, where there is one."""
     python = next((p for p in (sys.executable, sys._base_executable) if _has_pip(p)), None)  # type: ignore[attr-defined]
     if python is not None:
-        done = subprocess.run(
+        completed = subprocess.run(
             [python, "-m", "pip", "--python", site.venv, "check"],
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout
+        assert completed.returncode == 0, completed.stdout
 
 
 def _has_pip(python: str) -> bool:
@@ -311,5 +311,5 @@ class TestForeignCode:
     def test_start_up_files_are_told(self, site: Site) -> None:
         """A wheel that runs code whenever Python starts is pointed out (section 3)."""
         site.shelf.put(build_wheel(site.wheels, "demo", "1", files={"demo.pth": "import demo\n"}))
-        said = site.run("install", "demo")
-        assert "runs code whenever Python starts: demo.pth" in said.err
+        result = site.run("install", "demo")
+        assert "runs code whenever Python starts: demo.pth" in result.err

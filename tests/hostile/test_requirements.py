@@ -80,13 +80,13 @@ class TestEverywhere:
     def test_as_an_argument(self, site: Site, text: str) -> None:
         """Exit code 1 (no requirement), 2 (an option), 3 (nothing of the kind), 4 or 5."""
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
-        said = site.attempt("install", "--json", "--timeout", "2", "--no-deps", "--", text)
-        if said.code == 0:
+        result = site.attempt("install", "--json", "--timeout", "2", "--no-deps", "--", text)
+        if result.code == 0:
             # A marker that is false asks for nothing; a true one for demo.
             assert text.startswith("demo; ")
         else:
-            assert len(said.out) < 50_000
-            assert "\x1b" not in said.out + said.err
+            assert len(result.out) < 50_000
+            assert "\x1b" not in result.out + result.err
 
     @pytest.mark.parametrize("text", mostly_corpora(TEXTS, IDS))
     def test_in_a_file(self, site: Site, text: str) -> None:
@@ -94,8 +94,8 @@ class TestEverywhere:
         path = site.folder / "work" / "requirements.txt"
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
-        said = site.attempt("install", "--json", "--dry-run", "--timeout", "2", "-r", path)
-        assert len(said.out) < 50_000
+        result = site.attempt("install", "--json", "--dry-run", "--timeout", "2", "-r", path)
+        assert len(result.out) < 50_000
 
     @pytest.mark.parametrize("text", mostly_corpora(TEXTS, IDS))
     def test_as_a_dependency(self, site: Site, text: str) -> None:
@@ -104,8 +104,8 @@ class TestEverywhere:
             pytest.skip("no value of a header")
         site.shelf.put(build_wheel(site.wheels, "app", "1", requires=[text]))
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
-        said = site.attempt("install", "--json", "--dry-run", "app")
-        assert said.code in {0, 1, 3, 4}
+        result = site.attempt("install", "--json", "--dry-run", "app")
+        assert result.code in {0, 1, 3, 4}
         assert not {r.path for r in site.index.requests} & {"/etc/passwd", "/simple/evil/"}
 
 
@@ -139,9 +139,9 @@ class TestFiles:
         """It is refused by name, and whatever is secret in it is not shown."""
         path = site.folder / "work" / "requirements.txt"
         path.write_text(f"{line}\n")
-        said = site.attempt("install", "--json", "--timeout", "2", "-r", path)
-        assert said.code
-        assert "hunter2" not in said.out + said.err
+        result = site.attempt("install", "--json", "--timeout", "2", "-r", path)
+        assert result.code
+        assert "hunter2" not in result.out + result.err
 
     def test_nothing_at_great_length(self, site: Site) -> None:
         """Thousands of continued lines without a word ask for nothing."""
@@ -155,8 +155,8 @@ class TestFiles:
         for number in range(2000):
             (folder / f"{number}.txt").write_text(f"-r {number + 1}.txt\n")
         (folder / "2000.txt").write_text("demo\n")
-        said = site.attempt("install", "--json", "--dry-run", "-r", folder / "0.txt")
-        assert said.code in {1, 3}
+        result = site.attempt("install", "--json", "--dry-run", "-r", folder / "0.txt")
+        assert result.code in {1, 3}
 
 
 def test_secrets_of_the_user_are_not_repeated(site: Site) -> None:
@@ -167,13 +167,13 @@ def test_secrets_of_the_user_are_not_repeated(site: Site) -> None:
         "demo @ https://user:hunter2@[",
         "demo== https://user:hunter2@evil.invalid/",
     ):
-        said = site.attempt("install", "--json", "--timeout", "2", text)
-        assert said.code
-        assert "hunter2" not in said.out + said.err, text
-    said = site.attempt("install", "demo", "-i", "https://user:hunter2@127.0.0.1:1/simple/")
-    assert "hunter2" not in said.out + said.err
-    said = site.attempt("install", "demo", "-i", "user:hunter2@127.0.0.1:1/simple/")
-    assert "hunter2" not in said.out + said.err
+        result = site.attempt("install", "--json", "--timeout", "2", text)
+        assert result.code
+        assert "hunter2" not in result.out + result.err, text
+    result = site.attempt("install", "demo", "-i", "https://user:hunter2@127.0.0.1:1/simple/")
+    assert "hunter2" not in result.out + result.err
+    result = site.attempt("install", "demo", "-i", "user:hunter2@127.0.0.1:1/simple/")
+    assert "hunter2" not in result.out + result.err
 
 
 def test_nothing_in_the_working_folder_is_taken(site: Site) -> None:
@@ -181,5 +181,5 @@ def test_nothing_in_the_working_folder_is_taken(site: Site) -> None:
     (site.folder / "work" / "demo").mkdir()
     wheel = build_wheel(site.folder / "work", "demo", "9")
     assert Path(wheel).exists()
-    said = site.attempt("install", "--json", "demo")
-    assert said.code == 3
+    result = site.attempt("install", "--json", "demo")
+    assert result.code == 3

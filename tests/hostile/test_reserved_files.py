@@ -91,8 +91,8 @@ def test_no_wheel_brings_them(site: Site, options: tuple[str, ...]) -> None:
 def found_by_check(wheel: Path) -> dict[str, Severity]:
     """Return what `check` finds in a wheel that installing would refuse."""
     findings, _ = check_wheel(wheel, wheel.name, where=wheel.name, options=CheckOptions(full=True))
-    assert {one.code for one in findings} <= {"reserved-file"}
-    return {one.message: one.severity for one in findings}
+    assert {finding.code for finding in findings} <= {"reserved-file"}
+    return {finding.message: finding.severity for finding in findings}
 
 
 def test_check_finds_them(site: Site) -> None:
@@ -134,9 +134,9 @@ def test_into_a_prefix(site: Site) -> None:
     """A prefix that the user names is a prefix too."""
     prefix = site.folder / "prefix"
     wheel = wheel_with(site, "demo-2.data/data/pip.conf")
-    said = site.bare("install", "--no-index", "--prefix", prefix, wheel, "--json")
-    assert said.code == 4
-    assert "settings of pip" in said.error["message"]
+    result = site.bare("install", "--no-index", "--prefix", prefix, wheel, "--json")
+    assert result.code == 4
+    assert "settings of pip" in result.error["message"]
 
 
 def test_into_the_standard_library_below_a_root(site: Site) -> None:
@@ -147,9 +147,9 @@ def test_into_the_standard_library_below_a_root(site: Site) -> None:
     wheel = wheel_with(site, f"demo-2.data/data/{module}")
     root = site.folder / "root"
     options = ("--no-index", "--python", base, "--root", root, wheel, "--json")
-    said = site.bare("install", *options)
-    assert (said.code, root.exists()) == (4, False)
-    assert "belongs to the standard library" in said.error["message"]
+    result = site.bare("install", *options)
+    assert (result.code, root.exists()) == (4, False)
+    assert "belongs to the standard library" in result.error["message"]
 
 
 def test_others_are_not_meant(site: Site) -> None:
@@ -161,7 +161,7 @@ def test_others_are_not_meant(site: Site) -> None:
 def test_pip_goes_on_asking_whom_it_did(site: Site) -> None:
     """What the attack is for: pip of the environment reads ``pip.conf`` of its prefix."""
     (site.venv / "pip.conf").write_text("[global]\nindex-url = https://attacker.example/simple\n")
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "pip", "--python", site.venv, "config", "list"],
         capture_output=True,
         text=True,
@@ -169,9 +169,9 @@ def test_pip_goes_on_asking_whom_it_did(site: Site) -> None:
         timeout=120,
         env={key: value for key, value in os.environ.items() if not key.startswith("PIP_")},
     )
-    if said.returncode:
-        pytest.skip(f"this pip cannot be asked: {said.stderr.strip()[-80:]}")
-    assert "attacker.example" in said.stdout
+    if completed.returncode:
+        pytest.skip(f"this pip cannot be asked: {completed.stderr.strip()[-80:]}")
+    assert "attacker.example" in completed.stdout
     (site.venv / "pip.conf").unlink()
     site.refused(wheel_with(site, "demo-2.data/data/pip.conf"), code=4)
     assert not (site.venv / "pip.conf").exists()

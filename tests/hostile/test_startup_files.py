@@ -85,15 +85,15 @@ def test_by_the_data_folder_into_a_target(site: Site, name: str) -> None:
 def test_others_are_not_meant(site: Site, member: str) -> None:
     """The same names elsewhere do nothing when Python starts."""
     offer(site, member)
-    said = site.run("install", "demo", "--startup-files", "deny")
-    assert "whenever Python starts" not in said.err
+    result = site.run("install", "demo", "--startup-files", "deny")
+    assert "whenever Python starts" not in result.err
 
 
 def test_they_can_be_allowed(site: Site) -> None:
     """Who knows the package need not be told each time."""
     offer(site, "demo.pth")
-    said = site.run("install", "demo", "--startup-files", "allow")
-    assert "whenever Python starts" not in said.err
+    result = site.run("install", "demo", "--startup-files", "allow")
+    assert "whenever Python starts" not in result.err
     assert (site.library / "demo.pth").exists()
 
 

@@ -73,9 +73,9 @@ class TestInstalled:
             path.unlink()
         else:
             path.write_bytes(content)
-        said = site.run("list")
+        result = site.run("list")
         machine = site.run("list", "--json")
-        for text in (said.out, said.err, machine.out, machine.err):
+        for text in (result.out, result.err, machine.out, machine.err):
             assert "\x1b" not in text
             assert "hunter2" not in text
             assert len(text) < 100_000
@@ -120,8 +120,8 @@ class TestInstalled:
             case "loop":
                 path.symlink_to(path)
         site.run("install", "other")
-        said = site.run("list")
-        assert "\x1b" not in said.out + said.err
+        result = site.run("list")
+        assert "\x1b" not in result.out + result.err
         site.run("list", "--json")
 
 
@@ -199,9 +199,9 @@ class TestConfiguration:
             monkeypatch.setenv("PIP_INDEX_URL", site.index.url)
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
         for options in ([], ["-i", site.index.url]):
-            said = site.bare("explain", "demo", "--retries", "0", "--timeout", "1", *options)
-            assert "hunter2" not in said.out + said.err
-            assert "\x1b" not in said.out + said.err
+            result = site.bare("explain", "demo", "--retries", "0", "--timeout", "1", *options)
+            assert "hunter2" not in result.out + result.err
+            assert "\x1b" not in result.out + result.err
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -232,9 +232,9 @@ class TestConfiguration:
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
         for words in (["explain", "demo"], ["explain", "demo", "-i", site.index.url], ["probe"]):
             options = ["--retries", "0", "--timeout", "1"] if words[0] == "explain" else []
-            said = site.bare(*words, *options)
-            assert "hunter2" not in said.out + said.err
-            assert "\x1b" not in said.out + said.err
+            result = site.bare(*words, *options)
+            assert "hunter2" not in result.out + result.err
+            assert "\x1b" not in result.out + result.err
 
 
 def test_what_is_said_of_strangers_is_harmless(site: Site) -> None:
@@ -244,10 +244,10 @@ def test_what_is_said_of_strangers_is_harmless(site: Site) -> None:
         site.shelf.put(build_wheel(site.wheels, name, "1"))
         site.shelf.revise(f"{name}-1-py3-none-any.whl", yanked=words)
         for option in ([], ["--json"]):
-            said = site.run("explain", name, *option)
-            assert words not in said.out + said.err, (ascii(words), option)
+            result = site.run("explain", name, *option)
+            assert words not in result.out + result.err, (ascii(words), option)
             if option:
-                assert json.loads(said.out)
+                assert json.loads(result.out)
 
 
 class TestPlaces:
@@ -260,9 +260,9 @@ class TestPlaces:
         monkeypatch.chdir(place)
         place.rmdir()
         for words in (["list"], ["install", "demo"], ["explain", "-f", "wheels", "demo"]):
-            said = site.bare(*words)
-            assert said.code == 1
-            assert "the current folder no longer exists" in said.err
+            result = site.bare(*words)
+            assert result.code == 1
+            assert "the current folder no longer exists" in result.err
 
     def test_a_locale_without_characters(self, site: Site) -> None:
         """Paths with characters that the locale lacks are read and written all the same."""
@@ -276,13 +276,13 @@ class TestPlaces:
             ["list", "--target", target, "--json"],
         ]
         for words in commands:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [sys.executable, "-m", "wheelfit", *(os.fsencode(word) for word in words)],
                 env=environ,
                 capture_output=True,
                 check=False,
             )
-            assert done.returncode == 0, done.stderr
+            assert completed.returncode == 0, completed.stderr
         assert (target / "demo-1.dist-info").is_dir()
 
     def test_a_cache_that_cannot_be_used(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,8 +291,8 @@ class TestPlaces:
         file.write_text("")
         monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(file / "cache"))
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
-        said = site.run("install", "demo")
-        assert said.err.count(f"nothing is kept in the cache {file / 'cache'}: ") == 1
+        result = site.run("install", "demo")
+        assert result.err.count(f"nothing is kept in the cache {file / 'cache'}: ") == 1
         assert site.installed() == {"demo": None}
 
 
@@ -302,14 +302,14 @@ class TestPlaces:
 def test_a_proxy_that_is_none(site: Site, proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error blames the proxy and not the index, whether an option or a variable names it."""
     words = ["explain", "demo", "-i", "http://index.invalid/", "--trusted-host", "index.invalid"]
-    said = site.bare(*words, "--proxy", proxy, "--retries", "0")
-    assert said.code == 1
-    assert "error: the proxy is not an http, https or SOCKS URL" in said.err
+    result = site.bare(*words, "--proxy", proxy, "--retries", "0")
+    assert result.code == 1
+    assert "error: the proxy is not an http, https or SOCKS URL" in result.err
     monkeypatch.setenv("HTTP_PROXY", proxy)
     told = site.bare(*words, "--retries", "0")
     assert told.code == 5
     assert "the proxy is not an http, https or SOCKS URL" in told.err
-    assert "hunter2" not in said.err + told.err
+    assert "hunter2" not in result.err + told.err
 
 
 def test_a_link_in_a_wheel(site: Site) -> None:
@@ -329,9 +329,9 @@ def test_metadata_of_the_future(site: Site) -> None:
         wheel = build_wheel(site.wheels, "demo", version)
         text = f"Metadata-Version: {metadata}\nName: demo\nVersion: {version}\n"
         site.shelf.put(wheel, metadata=text.encode())
-    said = site.run("explain", "demo")
-    assert "demo 1 for this machine" in said.out
-    assert "Metadata-Version 10.0, which this version of wheelfit does not read" in said.err
+    result = site.run("explain", "demo")
+    assert "demo 1 for this machine" in result.out
+    assert "Metadata-Version 10.0, which this version of wheelfit does not read" in result.err
 
 
 ROW = "[[provider]]\nnamespace = '{}'\npackage = 'b'\nversions = ['{}']\nplugin-api = ['{}']\n"

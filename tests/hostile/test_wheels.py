@@ -154,10 +154,10 @@ class TestRecord:
         record.write_text(f"{record.read_text()}{line}\n")
         before = site.world()
         leads_out = "precious" in line
-        said = site.run("uninstall", "demo", code=1 if leads_out else 0)
+        result = site.run("uninstall", "demo", code=1 if leads_out else 0)
         left = site.world()
         if leads_out:
-            assert "lies outside" in said.err
+            assert "lies outside" in result.err
             assert left == before
         gone = {name for name in before.keys() - left.keys() if "/__pycache__" not in name}
         assert all("/site-packages/demo" in name for name in gone)
@@ -205,8 +205,8 @@ class TestIdentity:
     def test_metadata_beside_that_is_of_no_use(self, site: Site, beside: bytes) -> None:
         """F-94: such a wheel is not chosen; the older one is, if there is one."""
         site.shelf.put(build_wheel(site.wheels, "demo", "2"), metadata=beside)
-        said = site.attempt("install", "--json", "demo")
-        assert said.code in {3, 4}
+        result = site.attempt("install", "--json", "demo")
+        assert result.code in {3, 4}
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
         site.run("install", "demo")
         assert (site.library / "demo-1.dist-info").exists()
@@ -229,8 +229,8 @@ class TestIdentity:
     def test_another_file_name(self, site: Site, filename: str) -> None:
         """F-27: dist-info is that of another release, or a variant.json is missing."""
         site.shelf.put(build_wheel(site.wheels, "demo", "2"), filename)
-        said = site.attempt("install", "--json", filename.partition("-")[0])
-        assert said.code in {3, 4}
+        result = site.attempt("install", "--json", filename.partition("-")[0])
+        assert result.code in {3, 4}
 
     @pytest.mark.parametrize(
         "filename",
@@ -448,13 +448,13 @@ class TestVariantInside:
         site.shelf.put(json.dumps(self.DOCUMENT).encode(), "demo-2-variants.json", metadata=False)
         if plain:
             site.shelf.put(build_wheel(site.wheels, "demo", "2"))
-            said = site.run("install", "demo")
+            result = site.run("install", "demo")
             assert site.installed() == {"demo": None}
-            assert "warning: " in said.err
-            assert wheel.name in said.err
+            assert "warning: " in result.err
+            assert wheel.name in result.err
         else:
-            said = site.attempt("install", "--json", "demo")
-            assert said.code in {3, 4}
+            result = site.attempt("install", "--json", "demo")
+            assert result.code in {3, 4}
 
     def test_two_labels_inside(self, site: Site) -> None:
         """F-24: a wheel describes its own label only."""
@@ -484,8 +484,8 @@ class TestVariantInside:
         other = json.dumps(self.single("other", self.MKL)).encode()
         wheel.write_bytes(rebuilt(wheel, {f"{INFO}/variant.json": other}))
         if given == "by path":
-            said = site.attempt("install", "--json", wheel)
-            assert said.code in {3, 4}
+            result = site.attempt("install", "--json", wheel)
+            assert result.code in {3, 4}
         else:
             build_wheel(site.wheels, "demo", "2")
             site.run("install", "demo", "--no-index", "-f", site.wheels)

@@ -103,10 +103,10 @@ def home(tmp_path: Path) -> Path:
 def pip() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs the pip of another interpreter on an environment."""
     for python in _pythons():
-        done = subprocess.run(
+        completed = subprocess.run(
             [python, "-m", "pip", "--version"], capture_output=True, check=False, text=True
         )
-        if done.returncode == 0:
+        if completed.returncode == 0:
             break
     else:
         pytest.skip("no interpreter with pip was found")

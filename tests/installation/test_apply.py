@@ -48,10 +48,10 @@ def run(environment: Environment, *arguments: str) -> str:
     """Run the interpreter of an environment, or one of its scripts."""
     scripts = environment.schemes.scripts
     first = scripts / (arguments[0] if arguments else "python")
-    done = subprocess.run(
+    completed = subprocess.run(
         [first, *arguments[1:]], capture_output=True, check=True, text=True, cwd=scripts
     )
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def check_record(environment: Environment, dist_info: str) -> dict[str, str]:
@@ -337,10 +337,10 @@ class TestSchemes:
             entry_points={"console_scripts": {"hello": "demo:main"}},
         )  # fmt: skip
         install(environment, wheel)
-        done = subprocess.run(
+        completed = subprocess.run(
             [environment.schemes.scripts / "hello"], capture_output=True, check=False, text=True
         )
-        assert (done.stdout, done.returncode) == ("hello\n", 3)
+        assert (completed.stdout, completed.returncode) == ("hello\n", 3)
         assert "../../../bin/hello" in check_record(environment, "demo-1.dist-info")
 
     def test_wrapper_in_the_wheel(
@@ -489,9 +489,9 @@ class TestOtherFileSystems:
         install(environment, build_wheel(home, "demo", "1"))
         before = tree(environment.interpreter.prefix)
         for after in range(6):
-            with pytest.raises(EnvironmentUnavailable, match="space") as caught:
+            with pytest.raises(EnvironmentUnavailable, match="space") as excinfo:
                 install(environment, build_wheel(home, "demo", "2"), file_system=Full(after))
-            assert caught.value.exit_code == 6
+            assert excinfo.value.exit_code == 6
             assert tree(environment.interpreter.prefix) == before
 
 
@@ -524,9 +524,9 @@ class TestOthersAtWork:
         """Where there are no locks, another process may still be filling it, and is waited for."""
         left = self.abandon(environment)
         (environment.schemes.purelib / LOCK_FILE).mkdir()  # so that none can be made
-        with pytest.raises(EnvironmentBusy) as caught:
+        with pytest.raises(EnvironmentBusy) as excinfo:
             install(environment, build_wheel(home, "demo", "1"), patience=0.1)
-        assert "wheelfit recover" in str(caught.value.hint)
+        assert "wheelfit recover" in str(excinfo.value.hint)
         assert (left / "new-abcdefgh" / "big.so").exists()
 
     @pytest.mark.parametrize("change", ["appears", "goes", "is replaced", "is not kept"])

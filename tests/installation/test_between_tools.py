@@ -79,7 +79,7 @@ def packages(pip: Pip, environment: Environment) -> dict[str, str]:
     checked = pip("--python", python, "check")
     assert checked.returncode == 0, checked.stdout
     assert listed.stderr == ""
-    return {one["name"]: one["version"] for one in json.loads(listed.stdout)}
+    return {package["name"]: package["version"] for package in json.loads(listed.stdout)}
 
 
 def imported(environment: Environment) -> str:
@@ -146,10 +146,13 @@ def test_what_is_told(
 ) -> None:
     """A change that was interrupted says what it was, and what becomes of it."""
     kill(environment, home, install, moments[1])
-    found = find_interruption(environment)
-    assert found is not None
-    assert (found.outcome, found.changes) == (RecoveryOutcome.UNDONE, ("install demo 2.0",))
-    assert "wheelfit recover" in str(found)
+    interruption = find_interruption(environment)
+    assert interruption is not None
+    assert (interruption.outcome, interruption.changes) == (
+        RecoveryOutcome.UNDONE,
+        ("install demo 2.0",),
+    )
+    assert "wheelfit recover" in str(interruption)
     done = mend(environment)
     assert done is not None
     assert str(done) == "an interrupted change was undone: install demo 2.0"

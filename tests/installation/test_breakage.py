@@ -47,9 +47,9 @@ class TestBreakages:
         """Who needs another version than the one that comes is named with it."""
         old, flask = put("click", "8"), put("flask", "3", "click>=8", "jinja2")
         plan = Plan(install=(click_7,), remove=(old,))
-        (found,) = breakages(plan, [old, flask], ENVIRONMENT)
-        assert str(found) == "flask 3 needs click>=8, and will find click 7"
-        assert found.to_mapping() == {
+        (breakage,) = breakages(plan, [old, flask], ENVIRONMENT)
+        assert str(breakage) == "flask 3 needs click>=8, and will find click 7"
+        assert breakage.to_mapping() == {
             "name": "flask",
             "version": "3",
             "requirement": "click>=8",
@@ -62,21 +62,21 @@ class TestBreakages:
         gone = put("zope-interface", "8")
         plan = Plan(remove=(gone,))
         needing, other = put("one", "1", need), put("two", "1", "zope-interface-more")
-        (found,) = breakages(plan, [gone, needing, other], ENVIRONMENT)
-        assert found.dependent == needing
+        (breakage,) = breakages(plan, [gone, needing, other], ENVIRONMENT)
+        assert breakage.dependent == needing
 
     def test_folded_metadata(self, put: Callable[..., Installed]) -> None:
         """A need counts where its line is broken."""
         gone, needing = put("click", "8"), put("one", "1", "\n click>1")
-        (found,) = breakages(Plan(remove=(gone,)), [gone, needing], ENVIRONMENT)
-        assert str(found.requirement) == "click>1"
+        (breakage,) = breakages(Plan(remove=(gone,)), [gone, needing], ENVIRONMENT)
+        assert str(breakage.requirement) == "click>1"
 
     def test_removed(self, put: Callable[..., Installed]) -> None:
         """Who needs what goes is named; who goes too is not."""
         click, flask, other = put("click", "8"), put("flask", "3", "click"), put("x", "1", "click")
-        (found,) = breakages(Plan(remove=(click, other)), [click, flask, other], ENVIRONMENT)
-        assert str(found) == "flask 3 needs click, and nothing of click will be left"
-        assert found.to_mapping()["installed"] is None
+        (breakage,) = breakages(Plan(remove=(click, other)), [click, flask, other], ENVIRONMENT)
+        assert str(breakage) == "flask 3 needs click, and nothing of click will be left"
+        assert breakage.to_mapping()["installed"] is None
 
     def test_hidden(self, put: Callable[..., Installed]) -> None:
         """What was hidden behind the removed one is found afterwards and may do."""

@@ -43,37 +43,37 @@ class TestSchemes:
     def test_prefix(self, venv: Path, tmp_path: Path) -> None:
         """--prefix lays everything out below another folder, as the interpreter would."""
         prefix = tmp_path / "prefix"
-        found = open_environment(str(venv), environ=ENVIRON, prefix=prefix)
-        own = found.interpreter.schemes
-        assert found.kind is DestinationKind.PREFIX
-        for name, folder in found.schemes.folders().items():
+        environment = open_environment(str(venv), environ=ENVIRON, prefix=prefix)
+        own = environment.interpreter.schemes
+        assert environment.kind is DestinationKind.PREFIX
+        for name, folder in environment.schemes.folders().items():
             assert folder.relative_to(prefix) == own.folders()[name].relative_to(venv), name
-        assert found.search == (found.schemes.purelib,)
+        assert environment.search == (environment.schemes.purelib,)
         assert not prefix.exists()
 
     def test_root(self, venv: Path, tmp_path: Path) -> None:
         """--root puts all paths below another folder; at run time they are as without it."""
         root = tmp_path / "root"
-        found = open_environment(str(venv), environ=ENVIRON, root=root)
-        assert found.kind is DestinationKind.ROOT
-        assert found.runtime == found.interpreter.schemes
-        assert found.schemes.scripts == Path(f"{root}{venv}/bin")
+        environment = open_environment(str(venv), environ=ENVIRON, root=root)
+        assert environment.kind is DestinationKind.ROOT
+        assert environment.runtime == environment.interpreter.schemes
+        assert environment.schemes.scripts == Path(f"{root}{venv}/bin")
 
     def test_root_and_prefix(self, venv: Path, tmp_path: Path) -> None:
         """--root applies to --prefix too."""
-        found = open_environment(
+        environment = open_environment(
             str(venv), environ=ENVIRON, root=tmp_path / "root", prefix=Path("/opt/thing")
         )
-        assert found.schemes.scripts == tmp_path / "root/opt/thing/bin"
-        assert found.runtime.scripts == Path("/opt/thing/bin")
+        assert environment.schemes.scripts == tmp_path / "root/opt/thing/bin"
+        assert environment.runtime.scripts == Path("/opt/thing/bin")
 
     def test_target(self, venv: Path, tmp_path: Path) -> None:
         """--target is flat: modules in the folder, scripts in its bin."""
-        found = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "flat")
-        assert found.kind is DestinationKind.TARGET
-        assert found.schemes.purelib == found.schemes.platlib == tmp_path / "flat"
-        assert found.schemes.scripts == tmp_path / "flat" / "bin"
-        assert found.name == str(tmp_path / "flat")
+        environment = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "flat")
+        assert environment.kind is DestinationKind.TARGET
+        assert environment.schemes.purelib == environment.schemes.platlib == tmp_path / "flat"
+        assert environment.schemes.scripts == tmp_path / "flat" / "bin"
+        assert environment.name == str(tmp_path / "flat")
 
     def test_one_library(self, environment: Environment, tmp_path: Path) -> None:
         """Where lib64 is a link to lib, both schemes have one name for the folder."""
@@ -110,8 +110,8 @@ class TestSchemes:
             pytest.skip("the base interpreter is laid out otherwise")
         options = ["--without-pip", "--system-site-packages"]
         subprocess.run([python, "-m", "venv", *options, str(tmp_path / "venv")], check=True)
-        found = open_environment(str(tmp_path / "venv"), environ=ENVIRON)
-        installed = found.installed()
+        environment = open_environment(str(tmp_path / "venv"), environ=ENVIRON)
+        installed = environment.installed()
         if not installed:
             pytest.skip("nothing is installed in the base interpreter")
         assert all(entry.outside for entry in installed)
@@ -141,10 +141,10 @@ class TestManaged:
 
     def test_refused(self, managed: Environment) -> None:
         """PEP 668: it is refused in the words of whoever manages it."""
-        with raises_code("externally-managed") as caught:
+        with raises_code("externally-managed") as excinfo:
             managed.check_allowed()
-        assert caught.value.note == "Use the package manager:\napt install python3-x"
-        assert caught.value.exit_code == 7
+        assert excinfo.value.note == "Use the package manager:\napt install python3-x"
+        assert excinfo.value.exit_code == 7
 
     def test_insisting(self, managed: Environment) -> None:
         """--break-system-packages insists."""
@@ -161,9 +161,9 @@ class TestManaged:
     def test_without_words(self, managed: Environment, text: str) -> None:
         """A marker file without a message protects as well."""
         interpreter = managed.interpreter._replace(externally_managed=text)
-        with raises_code("externally-managed") as caught:
+        with raises_code("externally-managed") as excinfo:
             managed._replace(interpreter=interpreter).check_allowed()
-        assert caught.value.note is None
+        assert excinfo.value.note is None
 
     def test_free(self, environment: Environment) -> None:
         """A virtual environment is never protected."""
@@ -179,22 +179,22 @@ class TestWritable:
 
     def test_new_folders(self, venv: Path, tmp_path: Path) -> None:
         """Folders that do not exist yet are judged by where they would be created."""
-        found = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "a" / "b")
-        found.check_writable()
+        environment = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "a" / "b")
+        environment.check_writable()
         assert not (tmp_path / "a").exists()
 
     def test_file_in_place(self, venv: Path, tmp_path: Path) -> None:
         """A file where a folder must be is named."""
         (tmp_path / "file").write_text("")
-        found = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "file" / "x")
-        with raises_code("environment-read-only", match="a file is in the place") as caught:
-            found.check_writable()
-        assert caught.value.where == str(tmp_path / "file")
+        environment = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "file" / "x")
+        with raises_code("environment-read-only", match="a file is in the place") as excinfo:
+            environment.check_writable()
+        assert excinfo.value.where == str(tmp_path / "file")
 
     def test_read_only(self, environment: Environment, read_only: Callable[[Path], None]) -> None:
         """An environment that cannot be written is refused, also for root."""
         read_only(environment.schemes.purelib)
-        with raises_code("environment-read-only") as caught:
+        with raises_code("environment-read-only") as excinfo:
             environment.check_writable()
-        assert caught.value.exit_code == 6
-        assert caught.value.hint is not None
+        assert excinfo.value.exit_code == 6
+        assert excinfo.value.hint is not None

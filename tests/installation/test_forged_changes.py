@@ -60,9 +60,9 @@ def forged(document: dict[str, Any], signature: str = "0" * 64) -> bytes:
 def refused(places: EnvironmentFolders, tmp_path: Path, match: str) -> None:
     """Check that recovering and changing are refused, and that nothing is touched."""
     before = tree(tmp_path)
-    with pytest.raises(NotRecoverable, match=match) as caught:
+    with pytest.raises(NotRecoverable, match=match) as excinfo:
         recover(places)
-    assert caught.value.hint
+    assert excinfo.value.hint
     assert tree(tmp_path) == before
     with pytest.raises(WheelfitError):
         change(places)
@@ -184,9 +184,9 @@ class TestForged:
             change(places, Killing(26))
         other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
-        with pytest.raises(NotRecoverable, match="did not start here") as caught:
+        with pytest.raises(NotRecoverable, match="did not start here") as excinfo:
             recover(other)
-        assert "--trust-journal" in (caught.value.hint or "")
+        assert "--trust-journal" in (excinfo.value.hint or "")
         assert tree(tmp_path / "env") == found
         assert recover(other, trusting=True) is not None
         assert tree(tmp_path / "env") == before

@@ -54,8 +54,8 @@ class TestFind:
 
     def test_active_environment(self, venv: Path) -> None:
         """VIRTUAL_ENV names the environment to use."""
-        found = find_interpreter(None, {"VIRTUAL_ENV": str(venv)}, NOWHERE)
-        assert found == venv / "bin" / "python"
+        interpreter = find_interpreter(None, {"VIRTUAL_ENV": str(venv)}, NOWHERE)
+        assert interpreter == venv / "bin" / "python"
 
     def test_conda(self, venv: Path) -> None:
         """CONDA_PREFIX names the environment to use, but not the base one, where conda lives."""
@@ -76,8 +76,8 @@ class TestFind:
         inner.mkdir(parents=True)
         (tmp_path / "project" / ".venv").symlink_to(venv)
         (tmp_path / "project" / "src" / ".venv").mkdir()  # no environment
-        found = find_interpreter(None, {}, inner)
-        assert found == tmp_path / "project" / ".venv" / "bin" / "python"
+        interpreter = find_interpreter(None, {}, inner)
+        assert interpreter == tmp_path / "project" / ".venv" / "bin" / "python"
 
     @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="this is not a virtual environment")
     def test_own_environment_is_not_found(self, tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ class TestFind:
             os.chown(venv, 12345, -1)
         except OSError:
             pytest.skip("only root can give a folder away")
-        with pytest.raises(UnusableInterpreter, match="another user") as caught:
+        with pytest.raises(UnusableInterpreter, match="another user") as excinfo:
             find_interpreter(None, {}, tmp_path)
-        assert f"--python {venv}" in str(caught.value.hint)
+        assert f"--python {venv}" in str(excinfo.value.hint)
 
     def test_system(self, venv: Path, tmp_path: Path) -> None:
         """The system's Python is the first on PATH that belongs to no virtual environment."""
@@ -124,14 +124,14 @@ class TestFind:
         """A bare name is looked up on the PATH of the given variables."""
         name = "my-python"
         (venv / "bin" / name).symlink_to("python")
-        found = find_interpreter(name, {"PATH": str(venv / "bin")}, NOWHERE)
-        assert found == venv / "bin" / name
+        interpreter = find_interpreter(name, {"PATH": str(venv / "bin")}, NOWHERE)
+        assert interpreter == venv / "bin" / name
 
     def test_version(self, venv: Path) -> None:
         """A version stands for the command of that version."""
         (venv / "bin" / "python3.77").symlink_to("python")
-        found = find_interpreter("3.77", {"PATH": str(venv / "bin")}, NOWHERE)
-        assert found == venv / "bin" / "python3.77"
+        interpreter = find_interpreter("3.77", {"PATH": str(venv / "bin")}, NOWHERE)
+        assert interpreter == venv / "bin" / "python3.77"
 
     @pytest.mark.parametrize(
         ("python", "command"),
@@ -147,13 +147,13 @@ class TestFind:
             (tmp_path / python / "bin").mkdir(parents=True)
             script(tmp_path / python / "bin", "exit 1")
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(UnusableInterpreter, match="on PATH") as caught:
+        with pytest.raises(UnusableInterpreter, match="on PATH") as excinfo:
             find_interpreter(python, {"PATH": "/nonexistent"}, NOWHERE)
-        assert f"write ./{python}" in str(caught.value.hint)
+        assert f"write ./{python}" in str(excinfo.value.hint)
         assert find_interpreter(f"./{python}", {"PATH": "/nonexistent"}, NOWHERE)
         (venv / "bin" / command).symlink_to("python")
-        found = find_interpreter(python, {"PATH": str(venv / "bin")}, NOWHERE)
-        assert found == venv / "bin" / command
+        interpreter = find_interpreter(python, {"PATH": str(venv / "bin")}, NOWHERE)
+        assert interpreter == venv / "bin" / command
 
     def test_folder_without_a_slash(
         self, venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -186,9 +186,9 @@ class TestFind:
     )
     def test_missing(self, python: str, message: str) -> None:
         """What does not exist is refused with a hint."""
-        with pytest.raises(UnusableInterpreter, match=message) as caught:
+        with pytest.raises(UnusableInterpreter, match=message) as excinfo:
             find_interpreter(python, {"PATH": "/nonexistent"}, NOWHERE)
-        assert caught.value.hint is not None
+        assert excinfo.value.hint is not None
 
     def test_folder_without_interpreter(self, tmp_path: Path) -> None:
         """A folder that is not an environment is refused."""
@@ -197,10 +197,10 @@ class TestFind:
 
     def test_active_environment_is_gone(self, tmp_path: Path) -> None:
         """A stale VIRTUAL_ENV is named, not ignored: another environment would be changed."""
-        with pytest.raises(UnusableInterpreter, match="does not exist") as caught:
+        with pytest.raises(UnusableInterpreter, match="does not exist") as excinfo:
             find_interpreter(None, {"VIRTUAL_ENV": str(tmp_path / "gone")}, NOWHERE)
-        assert caught.value.hint is not None
-        assert "VIRTUAL_ENV" in caught.value.hint
+        assert excinfo.value.hint is not None
+        assert "VIRTUAL_ENV" in excinfo.value.hint
 
 
 class TestInspect:
@@ -219,15 +219,15 @@ class TestInspect:
 
     def test_environment_of_a_virtual_environment(self, venv: Path) -> None:
         """A virtual environment is recognised; its folders lie inside it."""
-        found = inspect_interpreter(venv / "bin" / "python", ENVIRON)
-        assert found.virtual
-        assert found.prefix == venv
-        assert found.executable == venv / "bin" / "python"
-        assert found.schemes.scripts == venv / "bin"
-        assert found.schemes.data == venv
-        assert found.schemes.purelib.is_relative_to(venv)
-        assert found.site_packages == (found.schemes.purelib,)
-        assert found.externally_managed is None
+        interpreter = inspect_interpreter(venv / "bin" / "python", ENVIRON)
+        assert interpreter.virtual
+        assert interpreter.prefix == venv
+        assert interpreter.executable == venv / "bin" / "python"
+        assert interpreter.schemes.scripts == venv / "bin"
+        assert interpreter.schemes.data == venv
+        assert interpreter.schemes.purelib.is_relative_to(venv)
+        assert interpreter.site_packages == (interpreter.schemes.purelib,)
+        assert interpreter.externally_managed is None
 
     @pytest.mark.parametrize(
         "python",
@@ -241,26 +241,26 @@ class TestInspect:
             with pytest.raises(UnusableInterpreter, match="too old"):
                 inspect(python)
             return
-        found = inspect_interpreter(python, ENVIRON)
-        assert found.version[:2] == version
-        assert found.environment["python_version"] == "{}.{}".format(*version)
-        assert found.tags[0].interpreter == "cp{}{}".format(*version)
+        interpreter = inspect_interpreter(python, ENVIRON)
+        assert interpreter.version[:2] == version
+        assert interpreter.environment["python_version"] == "{}.{}".format(*version)
+        assert interpreter.tags[0].interpreter == "cp{}{}".format(*version)
         # The same as the interpreter's own pip would say.
         command = "import json, sysconfig; print(json.dumps(sysconfig.get_paths()))"
         output = subprocess.run(
             [python, "-I", "-c", command], check=True, capture_output=True, text=True
         ).stdout
         paths = json.loads(output)
-        assert str(found.schemes.purelib) == paths["purelib"]
-        assert str(found.schemes.scripts) == paths["scripts"]
+        assert str(interpreter.schemes.purelib) == paths["purelib"]
+        assert str(interpreter.schemes.scripts) == paths["scripts"]
 
     def test_variables_do_not_reach_it(self, venv: Path, tmp_path: Path) -> None:
         """PYTHON* variables cannot put modules in front of the standard library's."""
         (tmp_path / "json.py").write_text("raise SystemExit(3)\n")
-        found = inspect_interpreter(
+        interpreter = inspect_interpreter(
             venv / "bin/python", {**ENVIRON, "PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nope"}
         )
-        assert found.prefix == venv
+        assert interpreter.prefix == venv
 
     def test_own_packaging_is_not_used(self, venv: Path) -> None:
         """A packaging that is installed in the environment takes no part."""
@@ -283,7 +283,7 @@ class TestInspect:
             check=True,
             env=ENVIRON,
         )
-        found = inspect_interpreter(place / "bin/python", ENVIRON)
+        interpreter = inspect_interpreter(place / "bin/python", ENVIRON)
         command = (
             "import json, site, sys, sysconfig; print(json.dumps(["
             "sys.prefix, sys.base_prefix, site.getsitepackages(), sysconfig.get_paths()]))"
@@ -292,12 +292,12 @@ class TestInspect:
             [place / "bin/python", "-I", "-c", command], check=True, capture_output=True, text=True
         ).stdout
         prefix, base, folders, paths = json.loads(output)
-        assert (str(found.prefix), found.virtual) == (prefix, prefix != base)
-        assert list(map(str, found.site_packages)) == folders
+        assert (str(interpreter.prefix), interpreter.virtual) == (prefix, prefix != base)
+        assert list(map(str, interpreter.site_packages)) == folders
         assert len(folders) == (2 if options else 1)
         for name in ("purelib", "platlib", "scripts", "data"):
-            assert str(getattr(found.schemes, name)) == paths[name]
-        assert str(found.stdlib) == paths["stdlib"]
+            assert str(getattr(interpreter.schemes, name)) == paths[name]
+        assert str(interpreter.stdlib) == paths["stdlib"]
 
     def test_start_up_files_do_not_run(self, venv: Path, tmp_path: Path) -> None:
         """Nothing of the environment runs while it describes itself."""
@@ -321,22 +321,22 @@ class TestInspect:
         folder = tmp_path / "venv"
         options = ["--without-pip", "--system-site-packages"]
         subprocess.run([sys.executable, "-m", "venv", *options, str(folder)], check=True)
-        found = inspect_interpreter(folder / "bin/python", ENVIRON)
-        assert found.site_packages[0] == found.schemes.purelib
-        assert len(found.site_packages) > 1
+        interpreter = inspect_interpreter(folder / "bin/python", ENVIRON)
+        assert interpreter.site_packages[0] == interpreter.schemes.purelib
+        assert len(interpreter.site_packages) > 1
 
     def test_externally_managed(self, tmp_path: Path) -> None:
         """PEP 668: the marker file is read where the standard library lies."""
         # A relocated interpreter: the program with a folder of links as standard library.
         base = Path(sys._base_executable)  # type: ignore[attr-defined]
-        found = inspect_interpreter(base, ENVIRON)
-        assert found.externally_managed is None or "[externally-managed]" in (
-            found.externally_managed
+        interpreter = inspect_interpreter(base, ENVIRON)
+        assert interpreter.externally_managed is None or "[externally-managed]" in (
+            interpreter.externally_managed
         )
         home = tmp_path / "python"
-        stdlib = home / found.stdlib.relative_to(found.prefix)
+        stdlib = home / interpreter.stdlib.relative_to(interpreter.prefix)
         stdlib.mkdir(parents=True)
-        for entry in found.stdlib.iterdir():
+        for entry in interpreter.stdlib.iterdir():
             if entry.name != "EXTERNALLY-MANAGED":
                 (stdlib / entry.name).symlink_to(entry)
         (home / "bin").mkdir()
@@ -369,9 +369,9 @@ class TestUnusable:
     def test_dangling_link(self, tmp_path: Path) -> None:
         """An environment whose base has been removed is refused, naming the link."""
         (tmp_path / "python").symlink_to(tmp_path / "gone")
-        with pytest.raises(UnusableInterpreter, match="cannot be started") as caught:
+        with pytest.raises(UnusableInterpreter, match="cannot be started") as excinfo:
             inspect(tmp_path / "python")
-        assert caught.value.where == str(tmp_path / "python")
+        assert excinfo.value.where == str(tmp_path / "python")
 
     def test_crash(self, tmp_path: Path) -> None:
         """An interpreter that dies on start is reported with its signal."""
@@ -383,9 +383,9 @@ class TestUnusable:
         """What a failing interpreter wrote is part of the error."""
         text = 'case "$*" in *isolated*) echo no stdlib >&2; exit 4;; esac\n'
         text += f'exec {sys.executable} "$@"'
-        with pytest.raises(UnusableInterpreter, match="status 4") as caught:
+        with pytest.raises(UnusableInterpreter, match="status 4") as excinfo:
             inspect(script(tmp_path, text))
-        assert caught.value.note == "no stdlib"
+        assert excinfo.value.note == "no stdlib"
 
     def test_silence(self, tmp_path: Path) -> None:
         """An interpreter that does not answer is given up after the deadline."""

@@ -227,8 +227,8 @@ def a_whole_interpreter(folder: Path) -> Path:
     """Make links to an installation that can be changed: its program and library are copies."""
     program = "import sys, sysconfig; print(sys.executable, sysconfig.get_path('stdlib'))"
     base = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
-    said = subprocess.run([base, "-c", program], capture_output=True, text=True, check=True)
-    executable, stdlib = map(Path, said.stdout.split())
+    completed = subprocess.run([base, "-c", program], capture_output=True, text=True, check=True)
+    executable, stdlib = map(Path, completed.stdout.split())
     library = folder / "lib" / stdlib.name
     library.mkdir(parents=True)
     for entry in stdlib.iterdir():

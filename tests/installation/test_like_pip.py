@@ -133,14 +133,14 @@ class TestScripts:
             str(environment.interpreter.prefix), environ=os.environ, prefix=tmp_path / "p"
         )
         install(found, wheel)
-        done = subprocess.run(
+        completed = subprocess.run(
             [tmp_path / "p/bin/hello"],
             capture_output=True,
             check=True,
             env={"PYTHONPATH": str(found.schemes.purelib)},
             text=True,
         )
-        assert done.stdout == "hello\n"
+        assert completed.stdout == "hello\n"
 
     def test_root(
         self, environment: Environment, wheel: Path, tmp_path: Path, install: Install

@@ -66,12 +66,12 @@ def test_busy(tmp_path: Path) -> None:
     process = hold(tmp_path, 60)
     try:
         with (
-            pytest.raises(EnvironmentBusy, match="another process") as caught,
+            pytest.raises(EnvironmentBusy, match="another process") as excinfo,
             locked(tmp_path, patience=0.2),
         ):
             pass
-        assert caught.value.exit_code == 6
-        assert caught.value.where == str(tmp_path / LOCK_FILE)
+        assert excinfo.value.exit_code == 6
+        assert excinfo.value.where == str(tmp_path / LOCK_FILE)
     finally:
         finish(process)
 

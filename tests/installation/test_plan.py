@@ -131,8 +131,8 @@ class TestSync:
     def test_what_is_not_named_goes(self, plain: Pin) -> None:
         """All of it in one plan with what is replaced, except what is spared."""
         old, stranger, pip = installed("demo", "0.9"), installed("left"), installed("pip")
-        found = plan_sync(Resolution((plain,)), [old, stranger, pip], preserved={pip.name})
-        assert found == Plan(install=(plain,), remove=(old, stranger))
+        sync = plan_sync(Resolution((plain,)), [old, stranger, pip], preserved={pip.name})
+        assert sync == Plan(install=(plain,), remove=(old, stranger))
 
     def test_inexactly(self, plain: Pin) -> None:
         """Without anything spared nothing goes but what is replaced."""

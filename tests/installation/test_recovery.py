@@ -362,9 +362,9 @@ class TestJournal:
     def refused(self, places: EnvironmentFolders, tmp_path: Path, match: str) -> None:
         """Check that nothing is touched."""
         found = tree(tmp_path)
-        with pytest.raises(NotRecoverable, match=match) as caught:
+        with pytest.raises(NotRecoverable, match=match) as excinfo:
             recover(places)
-        assert caught.value.exit_code == 6
+        assert excinfo.value.exit_code == 6
         assert tree(tmp_path) == found
 
     def test_torn(self, places: EnvironmentFolders, journal: Path, tmp_path: Path) -> None:

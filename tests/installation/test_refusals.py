@@ -54,10 +54,10 @@ def refused(
         *paths: Path, error: type[WheelfitError] = IntegrityError, **options: object
     ) -> WheelfitError:
         before = tree(environment.interpreter.prefix)
-        with pytest.raises(error) as caught:
+        with pytest.raises(error) as excinfo:
             install(environment, first, *paths, **options)
         assert tree(environment.interpreter.prefix) == before
-        return caught.value
+        return excinfo.value
 
     return attempt
 
@@ -482,9 +482,9 @@ class TestEnvironment:
         install(environment, build_wheel(home, "rest", "1", files={"deep/sub/rest.py": ""}))
         before = tree(environment.interpreter.prefix)
         read_only(environment.schemes.purelib / "deep" / "sub")
-        with raises_code("environment-read-only") as caught:
+        with raises_code("environment-read-only") as excinfo:
             install(environment, build_wheel(home, "demo", "2", files=files | {"b.py": ""}))
-        assert "nothing was changed" in str(caught.value.hint)
+        assert "nothing was changed" in str(excinfo.value.hint)
         after = tree(environment.interpreter.prefix)
         sub = environment.schemes.purelib.relative_to(environment.interpreter.prefix) / "deep/sub"
         assert {k: v for k, v in before.items() if k != str(sub)} == {
@@ -601,7 +601,7 @@ class TestNoSpace:
             install(environment, wheel)  # both fit at the same time
             return
         disk = f"space on the disk at {small_venv.parent}: .+ are needed and .+ are free"
-        with pytest.raises(EnvironmentUnavailable, match=disk) as caught:
+        with pytest.raises(EnvironmentUnavailable, match=disk) as excinfo:
             install(environment, wheel)
-        assert caught.value.exit_code == 6
+        assert excinfo.value.exit_code == 6
         assert tree(small_venv) == before

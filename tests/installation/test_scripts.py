@@ -36,14 +36,14 @@ def test_they_run(tmp_path: Path, place: str) -> None:
     script = tmp_path / name
     script.write_bytes(data)
     script.chmod(0o755)
-    done = subprocess.run(
+    completed = subprocess.run(
         [script, "a", "b c"],
         capture_output=True,
         check=False,
         env={"PYTHONPATH": str(tmp_path)},
         text=True,
     )
-    assert (done.stdout, done.returncode) == ("a b c\n", 3), done.stderr
+    assert (completed.stdout, completed.returncode) == ("a b c\n", 3), completed.stderr
 
 
 @pytest.mark.parametrize("section", ["console", "gui"])

@@ -206,9 +206,9 @@ class TestSwitch:
         """A file that appeared in the meantime is not overwritten; all is as before."""
         (root / LIBRARY / "only_new.py").write_text("somebody's")
         before = tree(root)
-        with raises_code("file-conflict") as caught:
+        with raises_code("file-conflict") as excinfo:
             change(places)
-        assert caught.value.where == str(root / LIBRARY / "only_new.py")
+        assert excinfo.value.where == str(root / LIBRARY / "only_new.py")
         assert tree(root) == before
 
     def test_replace(self, places: EnvironmentFolders, root: Path) -> None:
@@ -257,9 +257,9 @@ class TestSwitch:
         """Nothing is begun on top of a change that is not finished."""
         Path(places.workplace).mkdir()
         Path(places.workplace, "journal").touch()
-        with pytest.raises(EnvironmentBusy, match="another process") as caught:
+        with pytest.raises(EnvironmentBusy, match="another process") as excinfo:
             change(places)
-        assert "wheelfit recover" in str(caught.value.hint)
+        assert "wheelfit recover" in str(excinfo.value.hint)
 
     def test_without_locks(self, places: EnvironmentFolders) -> None:
         """Where there are no locks, the folder of a change is one."""

@@ -66,7 +66,7 @@ def again(pin: Callable[..., Pin], tmp_path: Path) -> Install:
         pins = tuple(map(pin, paths))
         files = LocalFiles(WheelStore(Store(tmp_path / "cache")))
         found = plan(Resolution(pins), environment.installed(), reinstall=True)
-        unpacked = {one.name: files.unpacked(one.file, tmp_path) for one in pins}
+        unpacked = {pin.name: files.unpacked(pin.file, tmp_path) for pin in pins}
         return apply(found, environment, unpacked, **options)  # type: ignore[arg-type]
 
     return run

@@ -169,9 +169,9 @@ class TestStays:
         path = victim if absolute else os.path.relpath(victim, environment.schemes.purelib)
         add_rows(environment, str(path))
         before = tree(tmp_path)
-        with pytest.raises(NotRemovable, match=f"RECORD lists {victim}") as caught:
+        with pytest.raises(NotRemovable, match=f"RECORD lists {victim}") as excinfo:
             remove(environment, "demo")
-        assert "delete that row" in (caught.value.hint or "")
+        assert "delete that row" in (excinfo.value.hint or "")
         assert tree(tmp_path) == before
 
     def test_nothing_outside(self, environment: Environment) -> None:
@@ -292,9 +292,9 @@ class TestRefused:
         info = environment.schemes.purelib / "demo-1.dist-info"
         (info / "RECORD").unlink()
         (info / "INSTALLER").write_text(f"{by}\n")
-        with pytest.raises(NotRemovable, match="no RECORD") as caught:
+        with pytest.raises(NotRemovable, match="no RECORD") as excinfo:
             remove(environment, "demo")
-        assert caught.value.hint == hint
+        assert excinfo.value.hint == hint
 
     @pytest.mark.parametrize("record", [b"a,b\n", b"\xff,,\n", b'"a,,\n'])
     def test_bad_record(

@@ -17,7 +17,7 @@ ANY = "py3-none-any"
 def document(variants: Mapping[str, object], **providers: object) -> dict[str, Any]:
     """Return the variant metadata of a release."""
     known: dict[str, object] = {"nvidia": NVIDIA, "x86_64": X86_64, "amd": AMD, **providers}
-    used = {namespace for one in variants.values() for namespace in one}  # type: ignore[attr-defined]
+    used = {namespace for variant in variants.values() for namespace in variant}  # type: ignore[attr-defined]
     providers = {name: known[name] for name in known if name in used} or {"nvidia": NVIDIA}
     return {
         "$schema": SCHEMA,

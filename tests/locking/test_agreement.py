@@ -95,7 +95,7 @@ class TestTogether:
         )
         torch = selection.resolution().pin(canonicalize_name("torch"))
         assert torch is not None
-        reasons = [one.reason for one in torch.choice.selection.verdicts]
+        reasons = [verdict.reason for verdict in torch.choice.selection.verdicts]
         assert "is built for CUDA 13, this environment has CUDA 12 because of flash" in reasons
 
     def test_each_machine_by_itself(self) -> None:
@@ -111,14 +111,14 @@ class TestTogether:
 
     def test_no_set(self) -> None:
         """A-47: a lock without builds that agree is refused, with the closest sets."""
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             choose(lock(torch="cu13", flash="cu12"))
-        assert caught.value.message.endswith("CUDA 12: flash; CUDA 13: torch")
-        assert [(one["values"], one["lacks"]) for one in caught.value.details] == [
+        assert excinfo.value.message.endswith("CUDA 12: flash; CUDA 13: torch")
+        assert [(detail["values"], detail["lacks"]) for detail in excinfo.value.details] == [
             ({"cuda": "13"}, ["flash"]),
             ({"cuda": "12"}, ["torch"]),
         ]
-        assert "torch has no wheel in the lock" in str(caught.value.note)
+        assert "torch has no wheel in the lock" in str(excinfo.value.note)
 
     def test_mixing_can_be_allowed(self) -> None:
         """A-47: with mixing allowed each package has its best build, with a warning."""
@@ -186,9 +186,9 @@ class TestInstalled:
 
     def test_beside_the_lock_and_in_the_way(self) -> None:
         """What stays and goes with no build of the lock is named."""
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             choose(BOTH, installed("other", "cu11"))
-        assert "other 1 (cu11) is installed and not in the lock" in str(caught.value.note)
+        assert "other 1 (cu11) is installed and not in the lock" in str(excinfo.value.note)
 
     def test_of_the_lock(self) -> None:
         """What is installed keeps its value if it can, and has no say if it cannot."""

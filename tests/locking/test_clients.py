@@ -113,7 +113,9 @@ class TestUv:
         path.write_bytes(write_lock(lock_from(index, "fastfft==2.1", "small==1")))
         done = uv_sync(uv, path, tmp_path, *preview)
         assert done.returncode == 0, done.stderr
-        wheels = {one.path.rpartition("/")[2] for one in index.requests if ".whl" in one.path}
+        wheels = {
+            request.path.rpartition("/")[2] for request in index.requests if ".whl" in request.path
+        }
         assert wheels == {"fastfft-2.1-py3-none-any.whl", "small-1-py3-none-any.whl"}
 
     def test_without_a_plain_wheel_it_gives_up(
@@ -228,7 +230,7 @@ class TestTheCommand:
         options = ["--no-config", "--no-cache", "--python", sys.executable, "--target"]
         done = run(uv, *words, path, *options, target, folder=tmp_path)
         assert done.returncode == 0, done.stderr
-        found = {one.name.split("-")[0] for one in target.glob("*.dist-info")}
+        found = {path.name.split("-")[0] for path in target.glob("*.dist-info")}
         assert found == {"app", "small", "more"}
 
     def test_pip_installs_plain_locks(self, written: Any, pip: Path, tmp_path: Path) -> None:
@@ -253,7 +255,7 @@ class TestTheCommand:
         path = written("fast")
         done = uv_sync(uv, path, tmp_path)
         assert done.returncode == 0, done.stderr
-        found = {one.name.split("-")[0] for one in (tmp_path / "target").glob("*.dist-info")}
+        found = {path.name.split("-")[0] for path in (tmp_path / "target").glob("*.dist-info")}
         assert found == {"fast"}
         assert not index.requests_for("fast-1-py3-none-any-v3.whl")
 
@@ -268,7 +270,10 @@ class TestTheCommand:
         assert done.returncode == 0, done.stderr
         build_wheel(tmp_path / "wheels", "small", "2")
         lock = read_lock(written("app").read_bytes(), where="pylock.toml")
-        assert {f"{one.name} {one.version}" for one in lock.packages} == {"app 1", "small 1"}
+        assert {f"{package.name} {package.version}" for package in lock.packages} == {
+            "app 1",
+            "small 1",
+        }
 
 
 def test_our_own_choice_is_the_variant(index: RecordingIndex, tmp_path: Path) -> None:
@@ -284,4 +289,4 @@ def test_our_own_choice_is_the_variant(index: RecordingIndex, tmp_path: Path) ->
     own = chooser.candidates.repository.metadata(pin.file)
     assert path.name == "fastfft-2.1-py3-none-any-v3.whl"
     assert b"Name: fastfft" in own
-    assert not [one.path for one in index.requests if "simple" in one.path]
+    assert not [request.path for request in index.requests if "simple" in request.path]

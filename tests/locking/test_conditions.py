@@ -61,18 +61,18 @@ def test_it_holds_just_where_it_should(
     """In each environment of a lock, for whatever is asked for."""
     environments, kinds = drawn
     marker = Conditions(environments).marker(kinds)
-    for one in environments:
-        wanted = kinds.get(place(one))
+    for environment in environments:
+        wanted = kinds.get(place(environment))
         for asked in (frozenset[str](), frozenset(KINDS[:1]), frozenset(KINDS[1:])):
             expected = wanted is not None and (not wanted or not wanted.isdisjoint(asked))
-            assert holds(marker, one, asked) == expected, marker
+            assert holds(marker, environment, asked) == expected, marker
 
 
 @given(st.lists(st.sampled_from(ALL), min_size=1, unique=True))
 def test_a_lock_is_for_its_environments_only(environments: list[LockEnvironment]) -> None:
     """``environments`` and ``requires-python`` together admit them and no other that we know."""
     texts = Conditions(environments).environments()
-    pythons = SpecifierSet(requires_python([one.python for one in environments]))
+    pythons = SpecifierSet(requires_python([environment.python for environment in environments]))
     for one in ALL:
         admitted = pythons.contains(one.target.python_full_version) and any(
             holds(text, one, frozenset()) for text in texts
@@ -132,9 +132,9 @@ def test_which_pythons(pythons: list[tuple[int, int]], wanted: str | None, expec
 def test_known_pythons() -> None:
     """Those that a project admits; none is an error that says what to do."""
     assert known_pythons(SpecifierSet(">=3.12,<3.14")) == ((3, 12), (3, 13))
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError) as excinfo:
         known_pythons(SpecifierSet("<3"))
-    assert "--python-version" in str(caught.value.hint)
+    assert "--python-version" in str(excinfo.value.hint)
 
 
 @pytest.mark.parametrize(

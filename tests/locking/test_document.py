@@ -55,10 +55,10 @@ def variant_entry(*labels: str | None, **more: Any) -> dict[str, Any]:
 
 def faults_of(table: dict[str, Any], **options: Any) -> dict[str, str]:
     """Return what is wrong with a lock, path to message."""
-    with pytest.raises(InvalidLock) as caught:
+    with pytest.raises(InvalidLock) as excinfo:
         Lock.of(table, where="pylock.toml", **options)
-    assert caught.value.where == "pylock.toml"
-    return {fault.path: f"{fault.message} {fault.rule}".strip() for fault in caught.value.faults}
+    assert excinfo.value.where == "pylock.toml"
+    return {fault.path: f"{fault.message} {fault.rule}".strip() for fault in excinfo.value.faults}
 
 
 class TestVariants:
@@ -370,10 +370,10 @@ class TestHostile:
     )
     def test_bad_files(self, data: bytes, message: str) -> None:
         """Each is refused with what is wrong, and no other error."""
-        with pytest.raises(InvalidLock) as caught:
+        with pytest.raises(InvalidLock) as excinfo:
             read_lock(data, where="pylock.toml")
-        assert caught.value.where == "pylock.toml"
-        assert message in str(caught.value)
+        assert excinfo.value.where == "pylock.toml"
+        assert message in str(excinfo.value)
 
     def test_limits_are_the_callers(self) -> None:
         """Size and number of entries are limited before anything is parsed (F-30)."""

@@ -181,7 +181,7 @@ def test_extras(shelf: Shelf) -> None:
     shelf.add("base 1", "plot 1")
     more = Root(parse_requirement("plot", allow_variant_markers=False), extra="charts")  # type: ignore[arg-type]
     (made,) = lock(shelf, [machine("linux")], "base", roots=[more])
-    markers = {one.name: one.marker for one in made.locked.lock.packages}
+    markers = {package.name: package.marker for package in made.locked.lock.packages}
     assert str(markers[canonicalize_name("plot")]) == '"charts" in extras'
     assert chosen(made) == [{"base": "1", "plot": "1"}]
 
@@ -190,6 +190,6 @@ def test_no_solution_for_one(shelf: Shelf) -> None:
     """The error says for which machine there is none."""
     shelf.add("lib 1", tags="cp312-cp312-manylinux_2_17_x86_64")
     machines = [machine("linux"), machine("windows", platform="windows-x86_64")]
-    with pytest.raises(NoFit) as caught:
+    with pytest.raises(NoFit) as excinfo:
         lock(shelf, machines, "lib")
-    assert caught.value.where == "windows"
+    assert excinfo.value.where == "windows"

@@ -81,11 +81,11 @@ class Universe:
         ).select()
         pins = {pin.name: pin for pin in candidates.resolution().pins}
         pending = [
-            one.requirement
-            for one in self.roots
-            if (one.extra is None or one.extra in extras)
-            and (one.group is None or one.group in groups)
-            and one.requirement.applies(target.environment)
+            root.requirement
+            for root in self.roots
+            if (root.extra is None or root.extra in extras)
+            and (root.group is None or root.group in groups)
+            and root.requirement.applies(target.environment)
         ]
         found = []
         seen = set()
@@ -129,7 +129,7 @@ class Universe:
         return always + more
 
     def _text(self, own: str, extra: str = "", conditions: tuple[str, ...] = CONDITIONS) -> str:
-        name = self._random.choice([one for one in NAMES if one != own])
+        name = self._random.choice([name for name in NAMES if name != own])
         wanted = f"[{self._random.choice('xy')}]" if self._random.random() < 0.35 else ""
         bounds = self._random.choice(["", "", "", "<2", ">=2"])
         if own:
@@ -157,7 +157,9 @@ def test_neither_too_little_nor_too_much(start: int) -> None:
         except NoFit:
             continue
         tried += 1
-        lost = any("nothing locked for machines that no label fits" in one for one in locked.notes)
+        lost = any(
+            "nothing locked for machines that no label fits" in note for note in locked.notes
+        )
         asked = itertools.product(((), EXTRAS[:1], EXTRAS), ((), ("dev",)))
         for (extras, groups), settled, machine in itertools.product(
             asked, locked.settled, MACHINES

@@ -53,7 +53,7 @@ def lock(
     **options: Any,
 ) -> LockResult:
     """Lock requirements for every machine of some environments."""
-    asked = [one if isinstance(one, Root) else roots(one)[0] for one in texts]
+    asked = [text if isinstance(text, Root) else roots(text)[0] for text in texts]
     request = request or LockNeeds(roots=tuple(asked))
     solver = Solver(request, shelf, policy, threads=0)
     locked = lock_everywhere(solver, environments_for(platforms, pythons), **options)
@@ -67,8 +67,8 @@ def entries(locked: LockResult | Lock) -> dict[str, str | None]:
     """Return the marker of each entry by ``name version``."""
     packages = locked.lock.packages if isinstance(locked, LockResult) else locked.packages
     return {
-        f"{one.name} {one.version}": None if one.marker is None else str(one.marker)
-        for one in packages
+        f"{package.name} {package.version}": None if package.marker is None else str(package.marker)
+        for package in packages
     }
 
 
@@ -138,7 +138,9 @@ class TestEnvironments:
             "lib 1": 'sys_platform == "win32"',
             "lib 2": 'sys_platform != "win32"',
         }
-        (app,) = (one for one in locked.lock.to_mapping()["packages"] if one["name"] == "app")
+        (app,) = (
+            package for package in locked.lock.to_mapping()["packages"] if package["name"] == "app"
+        )
         assert app["dependencies"] == [
             {"name": "lib", "version": "1"},
             {"name": "lib", "version": "2"},
@@ -177,9 +179,9 @@ class TestEnvironments:
             "linux-aarch64, macos-arm64 and windows-x86_64, Python 3.12 are left out: "
             "fast 1 has no wheel that fits them"
         )
-        with pytest.raises(NoFit) as caught:
+        with pytest.raises(NoFit) as excinfo:
             lock(shelf, "fast", platforms=["windows-x86_64"], every_platform=True)
-        assert caught.value.where == "windows-x86_64, Python 3.12"
+        assert excinfo.value.where == "windows-x86_64, Python 3.12"
 
     def test_a_reason_in_one_clause(self, shelf: Shelf) -> None:
         """Of what is left out for a longer reason the note has the essence: who lacks what."""
@@ -194,9 +196,9 @@ class TestEnvironments:
     def test_a_python_without_wheels_is_an_error(self, shelf: Shelf) -> None:
         """A Python that was asked for is not left out in silence."""
         shelf.add("fast 1", tags="cp312-cp312-manylinux_2_17_x86_64")
-        with pytest.raises(NoFit) as caught:
+        with pytest.raises(NoFit) as excinfo:
             lock(shelf, "fast", pythons=[(3, 12), (3, 13)])
-        assert "Python 3.13" in str(caught.value.where)
+        assert "Python 3.13" in str(excinfo.value.where)
 
     def test_a_python_that_only_may_be(self, shelf: Shelf) -> None:
         """One that a project merely admits is left out like a platform, if another is left."""
@@ -204,9 +206,9 @@ class TestEnvironments:
         options: Any = {"platforms": ["linux-x86_64"], "every_python": False}
         locked = lock(shelf, "fast", pythons=[(3, 12), (3, 13)], **options)
         assert str(locked.lock.requires_python) == "<3.13,>=3.12"
-        with pytest.raises(NoFit) as caught:
+        with pytest.raises(NoFit) as excinfo:
             lock(shelf, "fast", pythons=[(3, 13)], **options)
-        assert caught.value.where == "linux-x86_64, Python 3.13"
+        assert excinfo.value.where == "linux-x86_64, Python 3.13"
 
     def test_environments_agree_as_far_as_they_can(self, shelf: Shelf) -> None:
         """What the first one takes the others take too, if they can."""
@@ -227,16 +229,16 @@ class TestEnvironments:
         shelf.add("old 1", metadata_requires_python=">=3.8")
         shelf.add("new 1", metadata_requires_python=">=3.12.3")
         locked = lock(shelf, "old", "new")
-        told = {one.name: one.requires_python for one in locked.lock.packages}
+        told = {package.name: package.requires_python for package in locked.lock.packages}
         assert told == {"old": None, "new": ">=3.12.3"}
 
     def test_what_no_marker_tells_apart(self, shelf: Shelf) -> None:
         """Two C libraries of one system must do with one version."""
         shelf.add("lib 1", tags="cp312-cp312-musllinux_1_2_x86_64")
         shelf.add("lib 2", tags="cp312-cp312-manylinux_2_17_x86_64")
-        with pytest.raises(NoFit) as caught:
+        with pytest.raises(NoFit) as excinfo:
             lock(shelf, "lib", platforms=["linux-x86_64", "musllinux-x86_64"])
-        assert "no marker" in caught.value.message
+        assert "no marker" in excinfo.value.message
         shelf.add("lib 2", tags="cp312-cp312-musllinux_1_2_x86_64")
         locked = lock(shelf, "lib", platforms=["linux-x86_64", "musllinux-x86_64"])
         assert entries(locked) == {"lib 2": None}
@@ -415,7 +417,7 @@ class TestVariants:
         assert entries(locked) == {"fast 1": None, "lib 2": None}
         assert labels(locked, "fast") == {"cu13", "null", None}
         assert "fast 1: cu12 not locked, it needs lib<2, but 2 is locked" in locked.notes
-        (package,) = (one for one in locked.lock.packages if one.name == "fast")
+        (package,) = (package for package in locked.lock.packages if package.name == "fast")
         assert package.document is not None
         assert set(package.document.variants) == {"cu13", "null"}
 
@@ -478,7 +480,7 @@ class TestVariants:
         shelf.add("torch 2.7", "torch 2.8")
         locked = lock(shelf, "torch", "attention")
         assert labels(locked, "attention") == {"torch8"}
-        assert any(one.startswith("attention 1: torch7 not locked, ") for one in locked.notes)
+        assert any(note.startswith("attention 1: torch7 not locked, ") for note in locked.notes)
         locked = lock(shelf, "torch<2.8", "attention")
         assert labels(locked, "attention") == {"torch7"}
 
@@ -506,9 +508,9 @@ class TestVariants:
         shelf.add_variants("two 1", {"cu12": cuda("12")["cu12"]}, plain=False, tags=LINUX_TAGS)
         for name in ("one", "two"):
             shelf.add(f"{name} 1", tags="cp312-cp312-win_amd64")
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             lock(shelf, "one", "two")
-        assert caught.value.where == "linux-x86_64, Python 3.12"
+        assert excinfo.value.where == "linux-x86_64, Python 3.12"
         policy = ChoicePolicy(mixed=frozenset(["cuda"]))
         assert labels(lock(shelf, "one", "two", policy=policy), "one") == {"cu13", None}
 

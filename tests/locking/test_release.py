@@ -87,14 +87,14 @@ print(Machine().detect("nvidia").status, file=sys.stderr)
         gpu = {**bare, **driver, "LD_LIBRARY_PATH": str(fake_driver.folder)}
         locks, statuses = [], []
         for environment in (gpu, {**bare, "WHEELFIT_OVERRIDE_NVIDIA": ""}):
-            done = subprocess.run(
+            completed = subprocess.run(
                 [sys.executable, "-c", self.SCRIPT],
                 env=environment,
                 capture_output=True,
                 check=True,
             )
-            locks.append(done.stdout)
-            statuses.append(done.stderr.decode().strip())
+            locks.append(completed.stdout)
+            statuses.append(completed.stderr.decode().strip())
         assert statuses[0] == "supported"
         assert statuses[1] != "supported"
         assert locks[0] == locks[1]
@@ -400,4 +400,4 @@ def test_published_documents_choose_the_same_from_a_lock(published_index: Path) 
 
 
 def _order(choice: ReleaseChoice) -> list[tuple[str | None, str]]:
-    return [(one.filename.label, one.verdict) for one in choice.selection.verdicts]
+    return [(verdict.filename.label, verdict.verdict) for verdict in choice.selection.verdicts]

@@ -345,9 +345,9 @@ class TestWithoutTable:
     def test_nothing_left_is_an_error(self) -> None:
         """Without plain wheels, the reasons are all that can be had."""
         lock = without(lock_world(world(("cu12.6", "v3"))), "variants-json")
-        with pytest.raises(NoCompatibleWheel, match="fastfft has no wheel in the lock") as caught:
+        with pytest.raises(NoCompatibleWheel, match="fastfft has no wheel in the lock") as excinfo:
             choose(lock, GPU)
-        assert "does not describe its variants" in (caught.value.note or "")
+        assert "does not describe its variants" in (excinfo.value.note or "")
 
     def test_an_unusable_table_leaves_plain_wheels(self) -> None:
         """As if there were no table; the note names the fault (F-134)."""
@@ -399,9 +399,9 @@ class TestArchives:
     @pytest.mark.parametrize("table", [True, False])
     def test_one_that_does_not_fit(self, *, table: bool) -> None:
         """There is no other: an error names what is missing (F-125)."""
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             choose(self.lock("cu12.6", table=table), CPU, files=world())
-        assert "cuda_version_lower_bound" in (caught.value.note or "")
+        assert "cuda_version_lower_bound" in (excinfo.value.note or "")
 
     def test_a_plain_one_is_ordinary(self) -> None:
         """Without a label nothing more is asked."""
@@ -471,9 +471,9 @@ class TestEntries:
 
     def test_another_python(self) -> None:
         """Most often the interpreter in use is not the one that the lock is for."""
-        with pytest.raises(NoFit) as caught:
+        with pytest.raises(NoFit) as excinfo:
             self.names(Lock.of({**lock_table(plain_entry("a")), "requires-python": ">=3.12"}))
-        assert "--python" in (caught.value.hint or "")
+        assert "--python" in (excinfo.value.hint or "")
 
     def test_one_of_the_environments_is_enough(self) -> None:
         """The first that holds decides."""
@@ -494,9 +494,9 @@ class TestEntries:
         lock = Lock.of(
             lock_table(plain_entry("a", marker="os_name ~= 'posix'")), where="pylock.toml"
         )
-        with pytest.raises(UserError) as caught:
+        with pytest.raises(UserError) as excinfo:
             self.names(lock)
-        assert caught.value.where == "pylock.toml"
+        assert excinfo.value.where == "pylock.toml"
 
 
 class TestSources:
@@ -513,10 +513,10 @@ class TestSources:
         directory = {"name": "here", "directory": {"path": "."}}
         win = plain_entry("win")
         win["wheels"][0]["url"] = "https://x.invalid/win-1-cp311-cp311-win_amd64.whl"
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             choose(Lock.of(lock_table(self.SDIST, directory, win)))
-        assert caught.value.message.startswith("src, here, win have no wheel")
-        note = caught.value.note or ""
+        assert excinfo.value.message.startswith("src, here, win have no wheel")
+        note = excinfo.value.note or ""
         assert "only a source distribution is locked" in note
         assert "only a directory is locked" in note
         assert "Windows" in note
@@ -548,9 +548,9 @@ class TestSources:
         """No file of this machine, no unknown scheme; and no password in the message."""
         wheel = {"name": "a-1-py3-none-any.whl", **place, "hashes": {"sha256": "0"}}
         lock = Lock.of(lock_table({"name": "a", "wheels": [wheel]}))
-        with pytest.raises(FileProblem, match="cannot be read") as caught:
+        with pytest.raises(FileProblem, match="cannot be read") as excinfo:
             choose(lock)
-        assert "secret" not in str(caught.value)
+        assert "secret" not in str(excinfo.value)
 
     def test_a_path_that_is_none(self, tmp_path: Path) -> None:
         """A lock of this machine may name its files, but no impossible ones."""

@@ -17,8 +17,11 @@ from wheelfit.testing.detectors import FixedDetector
 
 def needs(tree: Tree, name: str) -> dict[str, list[str | None] | str]:
     """Return what a package needs: always, or with which labels."""
-    (package,) = [one for one in tree.packages if one.name == name]
-    return {one.name: "always" if one.always else list(one.labels) for one in package.branches}
+    (package,) = [package for package in tree.packages if package.name == name]
+    return {
+        branch.name: "always" if branch.always else list(branch.labels)
+        for branch in package.branches
+    }
 
 
 def tells(name: str, *needed: str, **more: Any) -> dict[str, Any]:
@@ -39,8 +42,8 @@ class TestOfAll:
             "cpu-lib": ["v4"],
         }
         assert tree.notes == ()
-        (fastfft,) = [one for one in tree.packages if one.name == "fastfft"]
-        assert [(one.label, one.condition) for one in fastfft.labels][:2] == [
+        (fastfft,) = [package for package in tree.packages if package.name == "fastfft"]
+        assert [(label.label, label.condition) for label in fastfft.labels][:2] == [
             ("cu12.6", "needs CUDA driver >= 12.6"),
             ("cu12.8", "needs CUDA driver >= 12.8"),
         ]
@@ -77,10 +80,10 @@ class TestOfAll:
         entry["dependencies"] = [{"name": "gpu-lib"}, {"name": "gone", "version": "3"}]
         plain = plain_entry("gpu-lib", dependencies=[{"name": "Low", "version": "1"}])
         tree = tree_of_all(Lock.of(lock_table(entry, plain, plain_entry("low"))))
-        known = {one.name: one.known for one in tree.packages}
+        known = {package.name: package.known for package in tree.packages}
         assert known == {"fastfft": "by-release", "gpu-lib": "by-label", "low": "unknown"}
         assert needs(tree, "gpu-lib") == {"low": "always"}
-        (gone,) = [one for one in tree.packages[0].branches if one.name == "gone"]
+        (gone,) = [branch for branch in tree.packages[0].branches if branch.name == "gone"]
         assert gone.entries == ()
         assert tree.notes == (
             "the lock does not say what it was made for",
@@ -137,7 +140,7 @@ class TestParts:
         assert tree.above(name) == {0, 1, 2}
         assert tree.above(name, 1) == {1, 2}
         cut = tree.only(tree.above(name, 1))
-        assert [one.name for one in cut.packages] == ["b", "c"]
+        assert [package.name for package in cut.packages] == ["b", "c"]
         assert cut.packages[0].branches[0].entries == (1,)
         assert cut.roots == ()
 
@@ -145,7 +148,7 @@ class TestParts:
         """What is needed and not locked stays said."""
         tree = tree_of_all(new_lock([tells("a", "gone", "b"), tells("b")], roots=["a"]))
         cut = tree.only([0])
-        assert [one.name for one in cut.packages[0].branches] == ["gone"]
+        assert [branch.name for branch in cut.packages[0].branches] == ["gone"]
 
 
 class TestOfOne:
@@ -157,7 +160,7 @@ class TestOfOne:
         machine = FixedDetector({"x86_64": {"level": ["v4", "v3"]}})
         tree = tree_of_one(lock, LockCandidates(lock, TARGET, machine).select())
         assert needs(tree, "fastfft") == {"cpu-lib": "always", "numbers": "always"}
-        (fastfft,) = [one for one in tree.packages if one.name == "fastfft"]
+        (fastfft,) = [package for package in tree.packages if package.name == "fastfft"]
         assert fastfft.chosen is not None
         assert fastfft.chosen.label == "v4"
         assert fastfft.reason == "best fit: x86_64 :: level :: v4"

@@ -59,7 +59,7 @@ def test_the_plain_wheel_and_what_it_needs(shelf: Shelf) -> None:
     assert names_of(entries["torch"]) == ["torch-1-py3-none-any.whl"]
     assert entries["torch"]["dependencies"] == [{"name": "cpu-lib"}]
     assert "tool" not in entries["torch"]
-    assert {one.name for one in made.packages} == {"torch", "cpu-lib", "gpu-lib", "nothing"}
+    assert {package.name for package in made.packages} == {"torch", "cpu-lib", "gpu-lib", "nothing"}
     assert read_lock(write_lock(made), where="") == made
 
 
@@ -92,7 +92,10 @@ def test_markers_are_theirs(shelf: Shelf) -> None:
     shelf.add("lib 1")
     made = lock(shelf, "torch")
     assert plain(made)["lib"]["marker"] == "sys_platform == 'win32'"
-    assert {str(one.name): one.marker for one in made.packages} == {"lib": None, "torch": None}
+    assert {str(package.name): package.marker for package in made.packages} == {
+        "lib": None,
+        "torch": None,
+    }
 
 
 def test_extras(shelf: Shelf) -> None:
@@ -116,8 +119,8 @@ def test_faults_of_our_entries() -> None:
     """They are checked as those of other tools are, and placed."""
     table: dict[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
     own = [{"name": "a", "version": "1", "wheels": [{"name": "a.whl", "hashes": {"sha256": "0"}}]}]
-    with pytest.raises(InvalidLock) as caught:
+    with pytest.raises(InvalidLock) as excinfo:
         Lock.of({**table, "tool": {"wheelfit": {"packages": own}}})
-    assert [fault.path for fault in caught.value.faults] == ["tool.wheelfit.packages[0].wheels[0]"]
+    assert [fault.path for fault in excinfo.value.faults] == ["tool.wheelfit.packages[0].wheels[0]"]
     with pytest.raises(InvalidLock):
         Lock.of({**table, "tool": {"wheelfit": {"packages": "all"}}})

@@ -71,7 +71,9 @@ def test_from_requirements_to_a_bundle(tmp_path: Path, capfd: pytest.CaptureFixt
             ),
             context,
         )
-    assert [str(one.chosen) for one in explained.explanations] == ["fast-1.0-py3-none-any-v3.whl"]
+    assert [str(explanation.chosen) for explanation in explained.explanations] == [
+        "fast-1.0-py3-none-any-v3.whl"
+    ]
     assert not explained.refused
     assert [row.label for row in labels.overviews[0].rows] == ["v3", "null", None]
     assert [one.path for one in locked.locks] == [path]

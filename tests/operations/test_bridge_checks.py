@@ -143,7 +143,7 @@ def test_every_family(of_registry: CheckBridgesRequest) -> None:
         name for name in SHIPPED.names() if (one := shipped(name)) and not one.is_of_indexes
     )
     report = check_bridges(of_registry.with_options(names=names), Context())
-    assert {one.family.name: one.faults for one in report.checks if one.faults} == {}
+    assert {check.family.name: check.faults for check in report.checks if check.faults} == {}
 
 
 @pytest.mark.usefixtures("bare_environment")

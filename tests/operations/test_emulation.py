@@ -138,7 +138,7 @@ def test_environment_under_qemu(tmp_path: Path) -> None:
     subprocess.run([real, "-m", "venv", "--without-pip", native], check=True)
     emulate(native / "bin/python", (qemu, "-cpu", "Nehalem"))
     for started, processor in ((python, "qemu64"), (native / "bin/python3", "Nehalem")):
-        done = subprocess.run([started, "-c", ASK], capture_output=True, text=True, check=True)
-        prefix, *child = done.stdout.split()
+        completed = subprocess.run([started, "-c", ASK], capture_output=True, text=True, check=True)
+        prefix, *child = completed.stdout.split()
         assert prefix == str(started.parent.parent)
         assert child[:3] == [qemu, "-cpu", processor]

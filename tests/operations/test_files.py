@@ -46,9 +46,9 @@ def test_a_failure_leaves_everything_as_it_was(place: str, tmp_path: Path) -> No
     """No folder, a file in its place, a folder in the place of the file: an error that names it."""
     (tmp_path / "file").write_text("a file")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileProblem) as caught:
+    with pytest.raises(FileProblem) as excinfo:
         write_atomically(str(tmp_path / place), b"new")
-    assert caught.value.where == str(tmp_path / place)
+    assert excinfo.value.where == str(tmp_path / place)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
     assert (tmp_path / "file").read_text() == "a file"
 
@@ -66,9 +66,9 @@ def test_a_link_makes_no_file_elsewhere(tmp_path: Path) -> None:
     """A link that leads to nothing, as one that came with a project, has nothing made there."""
     link, elsewhere = tmp_path / "pylock.toml", tmp_path / "elsewhere"
     link.symlink_to(elsewhere)
-    with pytest.raises(FileProblem, match="dangling link") as caught:
+    with pytest.raises(FileProblem, match="dangling link") as excinfo:
         write_atomically(str(link), b"content")
-    assert caught.value.where == str(link)
+    assert excinfo.value.where == str(link)
     assert not elsewhere.exists()
 
 
@@ -90,9 +90,9 @@ def test_what_is_no_file_takes_the_data_and_stays(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
 def test_a_full_device_is_an_error() -> None:
     """What does not arrive is told, with the name of the device."""
-    with pytest.raises(FileProblem, match="No space left") as caught:
+    with pytest.raises(FileProblem, match="No space left") as excinfo:
         write_atomically("/dev/full", b"content")
-    assert caught.value.where == "/dev/full"
+    assert excinfo.value.where == "/dev/full"
     assert Path("/dev/full").is_char_device()
 
 
@@ -100,9 +100,9 @@ def test_what_is_there_may_stay(tmp_path: Path) -> None:
     """With ``replace=False`` a file that is there is never touched, not even a broken link."""
     path = tmp_path / "host.toml"
     write_atomically(str(path), b"one", replace=False)
-    with pytest.raises(FileProblem) as caught:
+    with pytest.raises(FileProblem) as excinfo:
         write_atomically(str(path), b"two", replace=False)
-    assert "--force" in (caught.value.hint or "")
+    assert "--force" in (excinfo.value.hint or "")
     assert path.read_bytes() == b"one"
     link = tmp_path / "link.toml"
     link.symlink_to(tmp_path / "nowhere")

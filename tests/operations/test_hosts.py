@@ -90,11 +90,11 @@ class TestNames:
         """The error offers what is close, and says where to look."""
         (hosts_folder(environ) / "node7.toml").write_text(FILE)
         assert here.is_dir()
-        with pytest.raises(UnknownHost) as caught:
+        with pytest.raises(UnknownHost) as excinfo:
             open_host(name, environ)
-        assert close in (caught.value.hint or "")
-        assert "wheelfit host list" in (caught.value.hint or "")
-        assert len(caught.value.message) < 200
+        assert close in (excinfo.value.hint or "")
+        assert "wheelfit host list" in (excinfo.value.hint or "")
+        assert len(excinfo.value.message) < 200
 
     def test_a_slip_of_a_preset(self, environ: dict[str, str]) -> None:
         """What is made like a preset is judged as one."""
@@ -116,18 +116,18 @@ class TestReading:
         """The error leads to the line."""
         path = tmp_path / "node.toml"
         path.write_text(FILE + "\n[[provider]]\nnamespace = 'n'\nproperties = {f = ['A']}\n")
-        with raises_code("invalid-host-file") as caught:
+        with raises_code("invalid-host-file") as excinfo:
             open_host(str(path), environ)
-        assert caught.value.where == f"{path}, line 7"
-        assert caught.value.message.startswith("provider[0].properties.f lists 'A'")
+        assert excinfo.value.where == f"{path}, line 7"
+        assert excinfo.value.message.startswith("provider[0].properties.f lists 'A'")
 
     def test_the_size(self, tmp_path: Path, environ: dict[str, str]) -> None:
         """F-30: what is too large is called so, whatever it holds."""
         path = tmp_path / "node.toml"
         path.write_text("#" * (strict_toml.DEFAULT_LIMITS.size + 1))
-        with raises_code("invalid-host-file") as caught:
+        with raises_code("invalid-host-file") as excinfo:
             open_host(str(path), environ)
-        assert caught.value.message == "the host file has more than 4194304 bytes"
+        assert excinfo.value.message == "the host file has more than 4194304 bytes"
 
 
 class TestWriting:

@@ -56,7 +56,7 @@ def files(at: Path, project: str = "some") -> dict[str, StoredFile]:
     """Return the files of a project by name."""
     with open_store(at) as store:
         listing = store.records.listing(canonicalize_name(project))
-        return {} if listing is None else {one.filename: one for one in listing.files}
+        return {} if listing is None else {file.filename: file for file in listing.files}
 
 
 def reasons(report: ImportedPackages) -> dict[str, set[str]]:
@@ -97,7 +97,7 @@ def test_a_dry_run(old: RecordingIndex, tmp_path: Path) -> None:
     """It counts files and bytes, fetches none, and creates nothing."""
     report = bring(old.url, tmp_path / "new", dry_run=True)
     sizes = [
-        one.size for name in ("some", "other") for one in files(tmp_path / "old", name).values()
+        file.size for name in ("some", "other") for file in files(tmp_path / "old", name).values()
     ]
     assert (report.added, report.added_size, report.size) == (5, sum(sizes), sum(sizes))
     assert not old.requests_for("/files/")
@@ -134,11 +134,11 @@ def test_pages_that_lie(old: RecordingIndex, tmp_path: Path) -> None:
     """What a page says of METADATA and of Python has to be what the file has."""
     page = b"".join(SimpleIndexPage(old).get("some"))
     content = json.loads(page)
-    for one in content["files"]:
-        if one["filename"].startswith("some-2.0"):
-            one["requires-python"] = ">=3.8"
-        elif one["filename"].endswith("any-mkl.whl"):
-            one["core-metadata"] = {"sha256": "0" * 64}
+    for file in content["files"]:
+        if file["filename"].startswith("some-2.0"):
+            file["requires-python"] = ">=3.8"
+        elif file["filename"].endswith("any-mkl.whl"):
+            file["core-metadata"] = {"sha256": "0" * 64}
     old.faults.content["/simple/some/"] = json.dumps(content).encode()
     report = bring(old.url, tmp_path / "new", projects=("some",))
     assert reasons(report) == {
@@ -155,7 +155,7 @@ def test_times_that_no_index_has(old: RecordingIndex, tmp_path: Path) -> None:
         entry["upload-time"] = time
     old.faults.content["/simple/some/"] = json.dumps(content).encode()
     assert bring(old.url, tmp_path / "new", projects=("some",)).added == 4
-    stored = [datetime.fromisoformat(one.uploaded) for one in files(tmp_path / "new").values()]
+    stored = [datetime.fromisoformat(file.uploaded) for file in files(tmp_path / "new").values()]
     assert min(stored) == datetime(500, 1, 1, tzinfo=UTC)
     assert max(stored) <= datetime.now(UTC)
 

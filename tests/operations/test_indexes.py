@@ -127,10 +127,10 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
     """It is named; what it says is not repeated with its passwords."""
     path = tmp_path / "pip.conf"
     path.write_text("index-url = https://me:s3cret@host.example\n")
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         settings(configuration=path)
-    assert caught.value.where == str(path)
-    assert "s3cret" not in str(caught.value.parts())
+    assert excinfo.value.where == str(path)
+    assert "s3cret" not in str(excinfo.value.parts())
 
 
 def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,8 +153,8 @@ def test_the_cache(tmp_path: Path) -> None:
     environ = {"WHEELFIT_CACHE_DIR": str(tmp_path / "variable"), "PIP_CONFIG_FILE": "/dev/null"}
     options: tuple[dict[str, Any], ...]
     options = ({}, {"cache_dir": str(tmp_path / "option")}, {"no_cache_dir": True})
-    for one in options:
-        request = SourceOptions(no_index=True, find_links=(str(wheels),), **one)
+    for option in options:
+        request = SourceOptions(no_index=True, find_links=(str(wheels),), **option)
         found = read_settings(request, environ)
         assert found.cache is not request.no_cache_dir
         with open_indexes(request, found, Context(environ)) as repository:

@@ -39,8 +39,8 @@ class TestReadCommand:
         self, words: tuple[str, ...], tool: str, options: dict[str, tuple[str, ...]]
     ) -> None:
         """With a blank or an equals sign, short and shortened; nothing of other programs."""
-        found = read_command(words)
-        assert (found.tool, found.options) == (tool, options)
+        command = read_command(words)
+        assert (command.tool, command.options) == (tool, options)
 
 
 class TestInstallers:

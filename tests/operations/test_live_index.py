@@ -137,7 +137,7 @@ def test_clean_expired_releases(at: str, tmp_path: Path) -> None:
     settings.write_text('[[project]]\nnames = ["some"]\nkeep-releases = 2\n')
     request = CleanIndexRequest(at=at, settings=str(settings), dry_run=True)
     listed = clean_index(request, Context())
-    assert [(one.project, one.version) for one in listed.releases] == [("some", "1.0")]
+    assert [(release.project, release.version) for release in listed.releases] == [("some", "1.0")]
     assert clean_index(request, Context()) == listed  # nothing has gone
     done = clean_index(CleanIndexRequest(at=at, settings=str(settings)), Context())
     assert done.releases == listed.releases
@@ -163,7 +163,7 @@ def test_tokens(at: str) -> None:
     before = list_tokens(LiveIndexRequest(at=at), Context()).tokens
     token = create_token(CreateTokenRequest(at=at, note="for CI"), Context()).token
     assert "for CI" in {
-        one["note"] for one in list_tokens(LiveIndexRequest(at=at), Context()).tokens
+        token["note"] for token in list_tokens(LiveIndexRequest(at=at), Context()).tokens
     }
     request = TokenRequest(at=at, token=token["id"])
     assert revoke_token(request, Context()).token == token["id"]

@@ -43,7 +43,7 @@ def test_the_cache_has_no_content_of_locks(tmp_path: Path) -> None:
     path = tmp_path / "pylock.toml"
     path.write_text(TEXT % UTC)
     load_lock(path, store=Store(tmp_path / "cache"))
-    (entry,) = [one for one in (tmp_path / "cache").glob("locks-1/**/*") if one.is_file()]
+    (entry,) = [path for path in (tmp_path / "cache").glob("locks-1/**/*") if path.is_file()]
     assert b"x.invalid" not in entry.read_bytes()
 
 

@@ -219,17 +219,17 @@ class TestHostFile:
     def test_broken(self, content: bytes, said: str, host: Path) -> None:
         """Each way to be broken is an error that names the file."""
         host.write_bytes(content)
-        with raises_code("invalid-host-file") as caught:
+        with raises_code("invalid-host-file") as excinfo:
             load_host_file(str(host))
-        assert said in caught.value.message
-        assert (caught.value.where or "").partition(", line ")[0] == str(host)
+        assert said in excinfo.value.message
+        assert (excinfo.value.where or "").partition(", line ")[0] == str(host)
 
     @pytest.mark.parametrize("name", ["missing.toml", "."])
     def test_no_file(self, name: str, tmp_path: Path) -> None:
         """A file that is not there, and a folder, are named; the hint says how to get one."""
-        with pytest.raises(FileProblem) as caught:
+        with pytest.raises(FileProblem) as excinfo:
             load_host_file(str(tmp_path / name))
-        assert "probe -o" in (caught.value.hint or "")
+        assert "probe -o" in (excinfo.value.hint or "")
 
 
 @pytest.mark.skipif(

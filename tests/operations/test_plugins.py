@@ -57,9 +57,9 @@ def test_everything() -> None:
     assert rules(remarks, trust_all_plugins=True).trusts_all
     assert "warning: --trust-all-plugins" in remarks.text
     site = SitePolicy((PolicyFile("/etc/wheelfit/policy.toml", forbid_trust_all=True),))
-    with pytest.raises(PolicyRefusal) as caught:
+    with pytest.raises(PolicyRefusal) as excinfo:
         rules(trust_all_plugins=True, site=site)
-    assert caught.value.where == "/etc/wheelfit/policy.toml"
+    assert excinfo.value.where == "/etc/wheelfit/policy.toml"
 
 
 def test_where_plugins_are_installed(tmp_path: Path) -> None:

@@ -61,16 +61,19 @@ def served(upstream: RecordingIndex, folder: Path, path: str) -> bytes:
 def test_a_filled_mirror_needs_no_upstream(upstream: RecordingIndex, tmp_path: Path) -> None:
     """Pages, wheels, their metadata and documents are served once the upstream is gone."""
     report = fill(upstream, tmp_path / "index", "some>=2", "other")
-    assert [(one.name, one.mirror, one.files, one.existing) for one in report.projects] == [
+    assert [
+        (project.name, project.mirror, project.files, project.existing)
+        for project in report.projects
+    ] == [
         ("other", "up", 2, 0),
         ("some", "up", 1, 0),
     ]
     assert (report.fetched, report.missing, report.failed) == (3, (), ())
-    assert report.fetched_size == sum(one.size for one in report.projects)
+    assert report.fetched_size == sum(project.size for project in report.projects)
     upstream.close()
     wheel = "some-2.0-py3-none-any.whl"
     page = json.loads(served(upstream, tmp_path / "index", "/simple/some/"))
-    assert wheel in [one["filename"] for one in page["files"]]
+    assert wheel in [file["filename"] for file in page["files"]]
     content = (tmp_path / "wheels" / wheel).read_bytes()
     assert served(upstream, tmp_path / "index", f"/files/{wheel}") == content
     assert b"Name: some" in served(upstream, tmp_path / "index", f"/files/{wheel}.metadata")
@@ -92,7 +95,7 @@ def test_only_what_is_missing_is_fetched(upstream: RecordingIndex, tmp_path: Pat
 def test_accelerators(upstream: RecordingIndex, tmp_path: Path) -> None:
     """Of variant wheels only those of the labels come."""
     report = fill(upstream, tmp_path / "index", "other", accelerator=("cu13*",))
-    assert [one.files for one in report.projects] == [1]
+    assert [project.files for project in report.projects] == [1]
 
 
 def test_a_family(tmp_path: Path) -> None:
@@ -115,7 +118,7 @@ def test_a_family(tmp_path: Path) -> None:
         options = {"mirror": f"pytorch@{upstream.origin}", "folder": str(tmp_path / "index")}
         request = PrefetchRequest(family=("pytorch",), accelerator=("cu12*",), options=options)
         report = prefetch(request, Context(environ={}))
-        assert [(one.mirror, one.files) for one in report.projects] == [
+        assert [(project.mirror, project.files) for project in report.projects] == [
             ("pytorch/cu126", 1),
             ("pytorch/cu128", 1),
         ]

@@ -117,9 +117,9 @@ class TestWords:
         """F-109: requirements and constraints in files have no wheel to look at either."""
         limits = tmp_path / "limits.txt"
         limits.write_text('first\nsome<2 ; "nvidia" in variant_namespaces\n')
-        with pytest.raises(InvalidRequirement, match="variant_namespaces cannot be") as caught:
+        with pytest.raises(InvalidRequirement, match="variant_namespaces cannot be") as excinfo:
             wanted("other", **{option: [limits]})  # type: ignore[arg-type]
-        assert caught.value.where == f"{limits}:2"
+        assert excinfo.value.where == f"{limits}:2"
 
     @pytest.mark.parametrize(
         ("word", "kind", "said"),
@@ -137,18 +137,18 @@ class TestWords:
     )
     def test_bad_words(self, word: str, kind: type[WheelfitError], said: str) -> None:
         """Each way to be wrong is an error that says so."""
-        with pytest.raises(kind) as caught:
+        with pytest.raises(kind) as excinfo:
             wanted(word)
-        assert said in caught.value.message
+        assert said in excinfo.value.message
 
     @pytest.mark.parametrize(
         "word", ["pyproject.toml", "a/pyproject.toml", "requirements.txt", "./a.txt"]
     )
     def test_a_file_in_place_of_a_requirement(self, word: str) -> None:
         """A forgotten ``-r`` must not fetch whatever an index has under the name of the file."""
-        with pytest.raises(UserError, match="is a file, not a requirement") as caught:
+        with pytest.raises(UserError, match="is a file, not a requirement") as excinfo:
             wanted(word)
-        assert caught.value.hint == f"-r {word} reads it"
+        assert excinfo.value.hint == f"-r {word} reads it"
 
     def test_nothing(self, tmp_path: Path) -> None:
         """No words ask for nothing; that is wrong usage. A file may be empty."""
@@ -197,10 +197,10 @@ class TestFiles:
     @pytest.mark.parametrize("option", ["files", "limits"])
     def test_missing(self, option: str, tmp_path: Path) -> None:
         """A file that is not there is named, whichever option names it."""
-        with pytest.raises(FileProblem) as caught:
+        with pytest.raises(FileProblem) as excinfo:
             wanted("some", **{option: [tmp_path / "missing.txt"]})  # type: ignore[arg-type]
-        assert caught.value.where == str(tmp_path / "missing.txt")
-        assert "No such file" in caught.value.message
+        assert excinfo.value.where == str(tmp_path / "missing.txt")
+        assert "No such file" in excinfo.value.message
 
     def test_not_text(self, tmp_path: Path) -> None:
         """Bytes that are no UTF-8 are an error, not a traceback."""
@@ -215,9 +215,9 @@ class TestFiles:
 
     def test_from_elsewhere(self) -> None:
         """A file on a server is not fetched unseen; its login is not shown."""
-        with pytest.raises(UserError) as caught:
+        with pytest.raises(UserError) as excinfo:
             wanted(files=["https://me:s3cret@host.example/all.txt?token=s3cret"])
-        assert caught.value.where == "https://****@host.example/all.txt?****"
+        assert excinfo.value.where == "https://****@host.example/all.txt?****"
 
     def test_files_that_lead_too_far(self, tmp_path: Path) -> None:
         """A long chain of files ends in an error, not in a full stack."""
@@ -232,6 +232,6 @@ class TestFiles:
         """An error names file and line, for requirements and for wheels."""
         for line in ("some ==", "./missing-1.0-py3-none-any.whl", "http://[::1"):
             (tmp_path / "bad.txt").write_text(f"good\n{line}\n")
-            with pytest.raises(UserError) as caught:
+            with pytest.raises(UserError) as excinfo:
                 wanted(files=[tmp_path / "bad.txt"])
-            assert f"{tmp_path}/bad.txt:2" in f"{caught.value.where} {caught.value.note}"
+            assert f"{tmp_path}/bad.txt:2" in f"{excinfo.value.where} {excinfo.value.note}"

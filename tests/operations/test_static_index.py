@@ -51,7 +51,7 @@ def test_check(dist: Path, context: Context) -> None:
     """Findings that are ignored are not in the report, and unknown names are refused."""
     (dist / "fast-1.0-py3-none-any.whl").unlink()
     everything = check(CheckRequest(targets=(str(dist),)), context).findings
-    assert "no-plain-wheel" in {one.code for one in everything.findings}
+    assert "no-plain-wheel" in {finding.code for finding in everything.findings}
     ignoring = CheckRequest(targets=(str(dist),), ignore=("no-plain-wheel",))
     assert check(ignoring, context).findings == everything.without(["no-plain-wheel"])
     with pytest.raises(UsageError, match="unknown check"):
@@ -64,14 +64,14 @@ def test_publish(dist: Path, tmp_path: Path, context: Context) -> None:
     request = PublishRequest(paths=(str(dist),), to=str(tmp_path / "index"), dry_run=True)
     report = publish(request, context)
     assert report.result is None
-    assert {report.state(one.filename) for one in report.outgoing.files} == {"new"}
+    assert {report.state(file.filename) for file in report.outgoing.files} == {"new"}
     sending = PublishRequest(paths=(str(dist),), to=str(tmp_path / "index"))
     report = publish(sending, context)
     assert report.result is not None
     assert len(report.result.sent) == 3
     assert report.method == "static"
     report = publish(sending, context)
-    assert {report.state(one.filename) for one in report.outgoing.files} == {"existing"}
+    assert {report.state(file.filename) for file in report.outgoing.files} == {"existing"}
 
 
 def test_a_whole_release_without_naming_files(
@@ -106,6 +106,6 @@ def test_a_checkout_that_cannot_be_written(dist: Path, tmp_path: Path, context: 
     """The error names the folder, not a file of it."""
     (tmp_path / "site" / ".git").mkdir(parents=True)
     (tmp_path / "site" / ".nojekyll").symlink_to(tmp_path / "absent" / "file")
-    with pytest.raises(FileProblem, match="the folder cannot be written") as caught:
+    with pytest.raises(FileProblem, match="the folder cannot be written") as excinfo:
         publish(PublishRequest(paths=(str(dist),), to=str(tmp_path / "site")), context)
-    assert caught.value.where == str(tmp_path / "site")
+    assert excinfo.value.where == str(tmp_path / "site")

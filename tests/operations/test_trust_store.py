@@ -163,7 +163,7 @@ class TestTrust:
         processes = [subprocess.Popen([*words, name]) for name in names]
         assert [process.wait(60) for process in processes] == [0] * len(names)
         assert sorted(one.package for one in read_trust_file(path).entries) == names
-        left = {one.name for one in tmp_path.iterdir()} - {path.name}
+        left = {path.name for path in tmp_path.iterdir()} - {path.name}
         assert left <= {f".{path.name}.lock"}
 
 
@@ -202,10 +202,10 @@ class TestPolicy:
 
     def test_named_but_not_there(self, tmp_path: Path) -> None:
         """P-18: a policy that somebody named and that is not there is no reason to go on."""
-        with raises_code("unusable-policy") as caught:
+        with raises_code("unusable-policy") as excinfo:
             read_policies({"WHEELFIT_POLICY_FILE": str(tmp_path / "none")}, tmp_path / "system")
-        assert caught.value.where == str(tmp_path / "none")
-        assert caught.value.exit_code == 7
+        assert excinfo.value.where == str(tmp_path / "none")
+        assert excinfo.value.exit_code == 7
 
     def test_unreadable(self, tmp_path: Path) -> None:
         """P-18: neither is one that cannot be read."""

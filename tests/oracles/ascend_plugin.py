@@ -24,7 +24,7 @@ def main(machine: str, answer: str) -> None:
     """Write what it supports and what it calls valid."""
     os.uname = lambda: SimpleNamespace(machine=machine)  # type: ignore[assignment,return-value]
     told = [
-        [[one.name, one.values] for one in configs]
+        [[config.name, config.values] for config in configs]
         for configs in (
             AscendVariantPlugin.get_supported_configs(),
             AscendVariantPlugin.get_all_configs(),

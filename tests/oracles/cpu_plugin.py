@@ -71,7 +71,7 @@ def main(endpoint: str, machines: str, answers: str) -> None:
             # P-25: the API of mid-2025 has a parameter.
             asked = inspect.signature(plugin.get_supported_configs).parameters
             configs = plugin.get_supported_configs(*[None] * len(asked))
-            found.append([(one.name, one.values) for one in configs])
+            found.append([(config.name, config.values) for config in configs])
         else:
             family = detect.host()
             found.append([family.name, family.generic.name, sorted(family.features)])

@@ -35,7 +35,7 @@ def supported() -> list[str] | str:
         configs = AMDVariantPlugin.get_supported_configs()
     except ValueError as error:
         return f"{type(error).__name__}: {error}"
-    return [value for one in configs if one.name == "gfx_arch" for value in one.values]
+    return [value for config in configs if config.name == "gfx_arch" for value in config.values]
 
 
 def main(cases: str, answers: str) -> None:

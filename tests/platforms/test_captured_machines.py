@@ -29,7 +29,7 @@ def detection(machine: str, namespace: str) -> Detection:
 
 def values(machine: str, namespace: str) -> dict[str, tuple[str, ...]]:
     """Return the supported values by feature."""
-    return {one.name: one.values for one in detection(machine, namespace).features}
+    return {feature.name: feature.values for feature in detection(machine, namespace).features}
 
 
 class TestMachinesThatPeopleHave:
@@ -62,14 +62,14 @@ class TestMachinesThatPeopleHave:
     def test_a_wheel_must_run_on_both_of_two_unlike_gpus(self) -> None:
         """P-88: builds for CUDA 13 leave the V100 out, the last ones for CUDA 12 do not."""
         found = detection("linux-x86-v100-beside-h100", "nvidia")
-        assert [one.device for one in found.devices] == [
+        assert [device.device for device in found.devices] == [
             "GPU 1 (NVIDIA H100 PCIe, 9.0)",
             "GPU 0 (Tesla V100-PCIE-32GB, 7.0)",
         ]
         cu132 = {"75_real", "80_real", "86_real", "90_real", "100_real", "120_real"}
         cu126 = {"50_real", "60_real", "70_real", "75_real", "80_real", "86_real", "90_real"}
-        assert [bool(one.values & cu132) for one in found.devices] == [True, False]
-        assert [bool(one.values & cu126) for one in found.devices] == [True, True]
+        assert [bool(device.values & cu132) for device in found.devices] == [True, False]
+        assert [bool(device.values & cu126) for device in found.devices] == [True, True]
 
     @pytest.mark.parametrize(
         ("machine", "warning"),

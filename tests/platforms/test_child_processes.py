@@ -140,14 +140,14 @@ def test_an_abandoned_child_neither_delays_the_end_nor_is_complained_about() -> 
         "child_processes.abandon(child)\n"
         "del child; gc.collect()\n"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
         capture_output=True,
         text=True,
         check=False,
     )
-    os.kill(int(done.stdout), signal.SIGKILL)  # it is still there
-    assert (done.returncode, done.stderr) == (0, "")
+    os.kill(int(completed.stdout), signal.SIGKILL)  # it is still there
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 @pytest.mark.integration
@@ -161,16 +161,16 @@ def test_a_child_whose_pipes_are_held_does_not_delay_the_end() -> None:
         "answer = child_processes.run(['/bin/sh', '-c', script], environ={}, deadline=2.0)\n"
         "print(answer.ending, int(answer.output))\n"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
-    ending, pid = done.stdout.split()
+    ending, pid = completed.stdout.split()
     os.kill(int(pid), signal.SIGKILL)  # it is still there
-    assert (done.returncode, ending, done.stderr) == (0, "late", "")
+    assert (completed.returncode, ending, completed.stderr) == (0, "late", "")
 
 
 # --- threads, where there is no interpreter to start ------------------------------------------

@@ -24,10 +24,10 @@ def _modules_after(statement: str) -> set[str]:
         f"{statement}\n"
         "print(*sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    return set(done.stdout.split())
+    return set(completed.stdout.split())
 
 
 def test_discovery_needs_nothing_but_the_standard_library() -> None:

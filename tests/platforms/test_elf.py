@@ -66,8 +66,10 @@ def test_compiled(soname: str, tmp_path: Path) -> None:
     with path.open("rb") as stream:
         assert read_soname(stream) == soname
     if shutil.which("readelf"):
-        said = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True)
-        assert f"[{soname}]" in said.stdout
+        completed = subprocess.run(
+            ["readelf", "-d", path], capture_output=True, text=True, check=True
+        )
+        assert f"[{soname}]" in completed.stdout
 
 
 def test_names(tmp_path: Path) -> None:

@@ -51,14 +51,14 @@ def test_the_emulated_processor_counts(emulator: str, model: str, level: str) ->
     """P-104, P-105: the file shows the host, the instruction tells of the emulated processor."""
     host = Machine(SystemView(environ={})).detect("x86_64")
     assert host is not None
-    done = subprocess.run(
+    completed = subprocess.run(
         [emulator, "-cpu", model, sys.executable, "-I", "-c", ASK],
         capture_output=True,
         text=True,
         check=True,
         timeout=120,
     )
-    found, _, warnings = done.stdout.strip().partition(" ")
+    found, _, warnings = completed.stdout.strip().partition(" ")
     assert found == min(level, host.features[0].values[0], key=LEVELS.index)
     if found != host.features[0].values[0]:
         assert "the processor denies it" in warnings

@@ -132,7 +132,7 @@ class TestConda:
         bounds = ["cuda_version_lower_bound", "cuda_version_upper_bound"]
         for arch in ({}, {"CONDA_OVERRIDE_CUDA_ARCH": ""}):
             detection = _detect("nvidia", tmp_path, {"CONDA_OVERRIDE_CUDA": "12"} | arch)
-            assert [one.name for one in detection.features] == bounds
+            assert [feature.name for feature in detection.features] == bounds
         alone = _detect("nvidia", tmp_path, {"CONDA_OVERRIDE_CUDA_ARCH": "8.6"})
         assert (alone.status, alone.features) == (Status.NOTHING, ())
 
@@ -188,7 +188,7 @@ class TestConda:
         """A name of archspec stands for its level and the level's flags, and for no others."""
         environ = {"CONDA_OVERRIDE_ARCHSPEC": name}
         detection = _detect("x86_64", tmp_path, environ)
-        flags = {one.name for one in detection.features[1:]}
+        flags = {feature.name for feature in detection.features[1:]}
         assert detection.features[0].values[0] == level
         assert ("avx2" in flags) == (level in ("v3", "v4"))
         assert not {"avx512_vnni", "gfni"} & flags

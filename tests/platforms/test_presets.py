@@ -49,7 +49,7 @@ def features(*names: str, namespace: str) -> tuple[FeatureConfig, ...]:
 
 def values(*names: str, namespace: str) -> dict[str, tuple[str, ...]]:
     """Return the same, by the names of features."""
-    return {one.name: one.values for one in features(*names, namespace=namespace)}
+    return {feature.name: feature.values for feature in features(*names, namespace=namespace)}
 
 
 class TestAsOnARealMachine:
@@ -80,7 +80,8 @@ class TestAsOnARealMachine:
         facts = AmdDriver((AmdGpu(1, "gfx942"),), (6, 4))
         assert features("rocm-6.4-gfx942", namespace="amd") == amd.supported(facts).features
         older = {
-            one.namespace: one for one in compose(["rocm-6.4"]).detections(rocm_same_major=True)
+            detection.namespace: detection
+            for detection in compose(["rocm-6.4"]).detections(rocm_same_major=True)
         }
         assert "6.3" in older["amd"].features[0].values
         assert values("rocm-6.4", namespace="amd") == {"rocm_version": ("6.4",)}
@@ -155,7 +156,7 @@ class TestAsOnARealMachine:
         """P-76: a machine of that kind that was looked at says the same."""
         captured = open_recorded(CAPTURED / machine).detect(namespace)
         assert captured is not None
-        known = {one.name: one.values[0] for one in captured.features}
+        known = {feature.name: feature.values[0] for feature in captured.features}
         assert features(name.format(**known), namespace=namespace) == captured.features
 
 
@@ -226,9 +227,9 @@ class TestEveryPreset:
             ("cuda-13.5-sm70", "the last that does is 13.0: cuda-13.0-sm70"),
             ("cuda-12.8-sm62", "the last that does is 10.2, and 11.0 is needed"),
         ):
-            with raises_code("invalid-preset") as caught:
+            with raises_code("invalid-preset") as excinfo:
                 compose([name])
-            assert caught.value.hint == hint
+            assert excinfo.value.hint == hint
 
     def test_new_gpus_begin_with_their_first_rocm(self) -> None:
         """The list and a note name the first ROCm that supports a GPU, where that is known."""
@@ -329,9 +330,9 @@ class TestComposing:
     )
     def test_contradictions(self, name: str, message: str) -> None:
         """What cannot be is refused, and says which parts are to blame."""
-        with raises_code("invalid-preset") as caught:
+        with raises_code("invalid-preset") as excinfo:
             compose([name])
-        assert caught.value.message.startswith(message)
+        assert excinfo.value.message.startswith(message)
 
     @pytest.mark.parametrize(
         "name",
@@ -367,16 +368,16 @@ class TestComposing:
     )
     def test_what_there_is_not(self, name: str) -> None:
         """An unknown part is an error that leads to the list."""
-        with pytest.raises(UnknownHost) as caught:
+        with pytest.raises(UnknownHost) as excinfo:
             compose([name])
-        assert "wheelfit host list" in (caught.value.hint or "")
+        assert "wheelfit host list" in (excinfo.value.hint or "")
 
     def test_close_names_are_offered(self) -> None:
         """A slip is corrected."""
-        with pytest.raises(UnknownHost) as caught:
+        with pytest.raises(UnknownHost) as excinfo:
             compose(["cuda-12.8-sm91"])
-        assert "cuda-12.8-sm90" in (caught.value.hint or "")
-        assert caught.value.note == "no GPU has compute capability 9.1"
+        assert "cuda-12.8-sm90" in (excinfo.value.hint or "")
+        assert excinfo.value.note == "no GPU has compute capability 9.1"
 
     @pytest.mark.parametrize(
         ("name", "note"),
@@ -390,7 +391,10 @@ class TestComposing:
         """P-41: what is to come works on the day it comes, and it is said that it is not known."""
         preset = compose([name])
         assert any(one.startswith(note) for one in preset.notes)
-        assert {one.status for one in preset.detections()} == {Status.SUPPORTED, Status.NOTHING}
+        assert {detection.status for detection in preset.detections()} == {
+            Status.SUPPORTED,
+            Status.NOTHING,
+        }
 
     def test_several_names_are_one(self) -> None:
         """Names compose as their parts do; the same part twice is once."""

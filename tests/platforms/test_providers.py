@@ -117,7 +117,7 @@ print(json.dumps({
 
 def run(grown: Path, *words: str, **environ: str) -> str:
     """Run Python with the grown package, and return what it prints."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, *words],
         # What is compiled would lie behind the links, in the package itself.
         env={**os.environ, "PYTHONPATH": str(grown), "PYTHONDONTWRITEBYTECODE": "1", **environ},
@@ -126,8 +126,8 @@ def run(grown: Path, *words: str, **environ: str) -> str:
         check=False,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_commands_show_it(grown: Path, tmp_path: Path) -> None:
         run(grown, "-m", "wheelfit", "probe", "--json", "--for", "abacus-soroban", **environ)
     )
     features = probed["namespaces"]["abacus"]["features"]
-    assert [one["values"] for one in features] == [["soroban"]]
+    assert [feature["values"] for feature in features] == [["soroban"]]
 
 
 def test_it_is_found_in_an_archive_too(grown: Path, tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ def _tell(*arguments: str) -> list[str]:
     if program is None:
         pytest.skip("needs an NVIDIA GPU and nvidia-smi")
     command = [program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    if done.returncode != 0 or not done.stdout.strip():
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if completed.returncode != 0 or not completed.stdout.strip():
         pytest.skip("needs an NVIDIA GPU")
-    return done.stdout.splitlines()
+    return completed.stdout.splitlines()
 
 
 def _query(*names: str) -> list[list[str]]:

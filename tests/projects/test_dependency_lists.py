@@ -27,8 +27,8 @@ def project(text: str) -> ProjectText:
 def added(text: str, *requirements: str, to: DependencyList = OWN) -> str:
     """Return a text after requirements were added."""
     edited = project(text)
-    for one in requirements:
-        edited, _ = with_requirement(edited, to, one)
+    for requirement in requirements:
+        edited, _ = with_requirement(edited, to, requirement)
     return edited.encode().decode()
 
 
@@ -194,7 +194,7 @@ def test_places() -> None:
     """The lists that name a project are found, the first element among others."""
     text = HEAD + 'dependencies = ["a"]\n[dependency-groups]\ntest = ["A>1", "b"]\n'
     places = project(text).lists_with(canonicalize_name("a"))
-    assert [str(one) for one in places] == ["the dependencies of the project", "the group test"]
+    assert [str(place) for place in places] == ["the dependencies of the project", "the group test"]
 
 
 @pytest.mark.parametrize(

@@ -137,10 +137,10 @@ class TestCheckOut:
         folder = tmp_path / "out"
         folder.mkdir()
         wanted = RepositoryUrl((tmp_path / place).as_uri(), revision)
-        with raises_code("checkout-failed") as caught:
+        with raises_code("checkout-failed") as excinfo:
             check_out(wanted, folder, environ)
-        assert caught.value.note
-        assert caught.value.exit_code == 5
+        assert excinfo.value.note
+        assert excinfo.value.exit_code == 5
 
     def test_another_repository_around(self, environ: dict[str, str], tmp_path: Path) -> None:
         """Variables that git sets for its hooks are not passed on."""

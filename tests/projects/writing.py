@@ -184,10 +184,10 @@ def commit_all(folder: Path, *, tag: str | None = None) -> str:
     }  # fmt: skip
 
     def git(*words: str) -> str:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["git", *words], cwd=folder, env=environ, check=True, capture_output=True, text=True
         )
-        return done.stdout.strip()
+        return completed.stdout.strip()
 
     if not (folder / ".git").exists():
         git("init", "--quiet", "--initial-branch=main")

@@ -278,7 +278,7 @@ def test_combining_has_no_order_whatever_is_wrong(
     else:
         # A contradiction is there already between two of them.
         pairs = [outcome(pair) for pair in combinations(documents, 2)]
-        assert not all(isinstance(one, VariantDocument) for one in pairs)
+        assert not all(isinstance(pair, VariantDocument) for pair in pairs)
 
 
 @settings(max_examples=150)

@@ -163,8 +163,8 @@ def test_reading_undoes_writing(table: dict[str, Any]) -> None:
     again = read_lock(data, where="pylock.toml")
     assert again == lock
     assert write_lock(again) == data
-    assert [wheel.filename for one in again.packages for wheel in one.wheels] == [
-        wheel.filename for one in lock.packages for wheel in one.wheels
+    assert [wheel.filename for package in again.packages for wheel in package.wheels] == [
+        wheel.filename for package in lock.packages for wheel in package.wheels
     ]
 
 
@@ -193,7 +193,9 @@ def test_pruning_changes_no_choice(
     labels = [Label(label) for label in listed if label]
     kept = read_document(to_mapping(prune(document, labels)), where="pruned")
     assert all(
-        kept.properties(one) == document.properties(one) for one in labels if one in kept.variants
+        kept.properties(label) == document.properties(label)
+        for label in labels
+        if label in kept.variants
     )
     verdicts = [
         select(

@@ -161,9 +161,9 @@ def test_accepts_what_packaging_accepts(text: str) -> None:
     try:
         PackagingMarker(text)
     except PackagingInvalidMarker:
-        with pytest.raises(InvalidMarker) as caught:
+        with pytest.raises(InvalidMarker) as excinfo:
             parse_marker(text)
-        assert 0 <= caught.value.position <= len(text)
+        assert 0 <= excinfo.value.position <= len(text)
     else:
         parse_marker(text)
 

@@ -142,7 +142,9 @@ def selected(
 
 def fitting(selection: Selection) -> list[str]:
     """Return the wheels that may be chosen, best first."""
-    return [one.filename.text for one in selection.verdicts if one.verdict != "rejected"]
+    return [
+        verdict.filename.text for verdict in selection.verdicts if verdict.verdict != "rejected"
+    ]
 
 
 @settings(max_examples=150)
@@ -217,7 +219,7 @@ def test_selection_is_total_and_complete(
 
     def judge(names: list[str]) -> list[tuple[str, str, str]]:
         verdicts = selected(document, names, support, preferences).verdicts
-        return [(one.filename.text, one.verdict, one.reason) for one in verdicts]
+        return [(verdict.filename.text, verdict.verdict, verdict.reason) for verdict in verdicts]
 
     found = judge(names)
     assert sorted(name for name, _, _ in found) == names

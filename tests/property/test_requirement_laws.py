@@ -51,9 +51,9 @@ def test_reads_what_packaging_reads(text: str) -> None:
     try:
         expected = PackagingRequirement(text)
     except PackagingInvalidRequirement:
-        with pytest.raises(InvalidRequirement) as caught:
+        with pytest.raises(InvalidRequirement) as excinfo:
             parse_requirement(text, allow_variant_markers=True)
-        assert 0 <= caught.value.position <= len(text)
+        assert 0 <= excinfo.value.position <= len(text)
         return
     requirement = parse_requirement(text, allow_variant_markers=False)
     assert requirement.name == canonicalize_name(expected.name)

@@ -142,7 +142,9 @@ class TestNeedsOfLabels:
         pin = resolution.pin(canonicalize_name("flash"))
         assert pin is not None
         assert str(pin) == "flash 2 (pyt28)"
-        reasons = {str(one.filename.label): one.reason for one in pin.choice.selection.verdicts}
+        reasons = {
+            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
+        }
         assert reasons["pyt29"].startswith("is built for torch 2.9, torch 2.8.1 is chosen")
 
     def test_a_label_given_up_for_its_needs_alone(self, world: World) -> None:
@@ -152,7 +154,9 @@ class TestNeedsOfLabels:
         pin = world.resolve("flash").pin(canonicalize_name("flash"))
         assert pin is not None
         assert pin.label == "good"
-        reasons = {str(one.filename.label): one.reason for one in pin.choice.selection.verdicts}
+        reasons = {
+            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
+        }
         assert "its requirements cannot be met" in reasons["best"]
 
     def test_unsound_metadata_costs_one_label(self, world: World) -> None:
@@ -202,7 +206,7 @@ class TestBranches:
             "abi :: torch :: 2.8",
             "abi :: torch :: 2.9",
         ]
-        assert {one.name for one in resolution.pins} == {"flash", "torch", "numbers"}
+        assert {pin.name for pin in resolution.pins} == {"flash", "torch", "numbers"}
 
     def test_values_within_each_other(self, world: World) -> None:
         """P-53, F-111: a version that meets two values meets both for the markers."""
@@ -230,7 +234,9 @@ class TestWhatIsNotThere:
         pin = world.resolve("flash").pin(canonicalize_name("flash"))
         assert pin is not None
         assert pin.label == "null"
-        reasons = {str(one.filename.label): one.reason for one in pin.choice.selection.verdicts}
+        reasons = {
+            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
+        }
         assert "torch is neither installed nor chosen" in reasons["pyt29"]
 
     def test_very_many_labels(self, world: World) -> None:
@@ -246,9 +252,9 @@ class TestWhatIsNotThere:
 
     def test_nothing_is_left(self, world: World) -> None:
         """P-54: a request that only such builds could meet fails, and the reason is told."""
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             world.resolve("flash")
-        assert "is built for torch, which nothing else needs" in str(caught.value.note)
+        assert "is built for torch, which nothing else needs" in str(excinfo.value.note)
 
     def test_something_else_may_bring_it(self, world: World) -> None:
         """P-54: before that, what would bring it is looked for."""
@@ -277,10 +283,10 @@ class TestInstalled:
     def test_a_build_for_another_version(self, world: World) -> None:
         """P-56, A-48: what is installed is not exchanged for a build, and it is said."""
         add(world, "flash 2", {"pyt28": {"torch": ["2.8"]}}, ["torch==2.8.*"])
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             world.resolve("flash==2", installed=[installed("torch 2.9.0")])
-        assert "is built for torch 2.8, torch 2.9.0 is installed" in str(caught.value.note)
-        assert "--upgrade-package torch" in str(caught.value.hint)
+        assert "is built for torch 2.8, torch 2.9.0 is installed" in str(excinfo.value.note)
+        assert "--upgrade-package torch" in str(excinfo.value.hint)
 
     def test_what_is_asked_for_may_change(self, world: World) -> None:
         """P-56: a version that the request itself excludes is not fixed."""
@@ -384,9 +390,9 @@ class TestOthers:
         wheel = given_wheel("https://fake.invalid/flash-5-py3-none-any-pyt28.whl")
         pins = {pin.name: str(pin) for pin in world.resolve(wheels=[wheel]).pins}
         assert pins == {"flash": "flash 5 (pyt28)", "torch": "torch 2.8.1"}
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             world.resolve("torch==2.9.0", wheels=[wheel])
-        assert "flash 5 (pyt28) is built for torch 2.8" in str(caught.value.note)
+        assert "flash 5 (pyt28) is built for torch 2.8" in str(excinfo.value.note)
 
     def test_a_label_that_is_asked_for(self, world: World) -> None:
         """F-91: a label the user names limits what it was built for."""
@@ -421,9 +427,9 @@ class TestOthers:
         """House plan: what was built for what is told with its labels."""
         add(world, "flash 2", BOTH, ["torch"])
         add(world, "vllm 1", {"pyt210": {"torch": ["2.10"]}}, ["torch"])
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             world.resolve("flash", "vllm")
-        note = str(caught.value.note)
+        note = str(excinfo.value.note)
         for clause in (
             "vllm 1 (pyt210) is built for torch 2.10",
             "flash 2 (pyt29) is built for torch 2.9",

@@ -43,7 +43,7 @@ def told(machine: str, wanted: str) -> str:
     resolution = world.resolve(wanted, candidates=candidates)
     names = [pin.name for pin in resolution.pins]
     uses = report_accelerator_use(resolution, names, candidates, listener)
-    assert [one.line for one in uses] == listener.said
+    assert [use.line for use in uses] == listener.said
     return "\n".join(listener.said)
 
 

@@ -130,9 +130,9 @@ class TestWithIndexFile:
         assert note.startswith(f"num 1: {INDEX_FILE} cannot be used: ")
         assert note.endswith("; its variant wheels are ignored")
         world.policy = ChoicePolicy(metadata=MetadataPolicy(strict=True))
-        with pytest.raises(BadMetadata) as caught:
+        with pytest.raises(BadMetadata) as excinfo:
             choose(world)
-        (lost,) = caught.value.details
+        (lost,) = excinfo.value.details
         assert lost["scope"] == "release"
         assert lost["code"] == failure.reference
         assert lost["where"] == INDEX_FILE

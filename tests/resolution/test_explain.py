@@ -125,7 +125,7 @@ class TestContract:
         world.repository.add_file("torch-3-variants.json", CUDA)
         mapping = explain(world, "torch>=3").to_mapping()
         assert (mapping["version"], mapping["chosen"]) == (None, None)
-        assert [one["label"] for one in mapping["candidates"]] == ["cu129"]
+        assert [candidate["label"] for candidate in mapping["candidates"]] == ["cu129"]
 
 
 class TestWhichRelease:
@@ -146,7 +146,7 @@ class TestWhichRelease:
         for version in ("3", "4", "5"):
             world.repository.add_wheel(f"torch-{version}-py3-none-any-cu129.whl")
             world.repository.add_file(f"torch-{version}-variants.json", CUDA)
-        (note,) = [one for one in explain(world).notes if "passed over" in one]
+        (note,) = [note for note in explain(world).notes if "passed over" in note]
         assert note.startswith(
             "torch 5, 4 and 3 are passed over, no wheel of them fits: cu129: needs CUDA driver"
         )
@@ -173,9 +173,9 @@ class TestWhichRelease:
 
     def test_an_unknown_version(self, world: World) -> None:
         """A requirement that no release fits is an error that names the newest."""
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             explain(world, "torch>=9")
-        assert caught.value.note == "latest: 2.8"
+        assert excinfo.value.note == "latest: 2.8"
 
     def test_a_yanked_release(self, world: World) -> None:
         """PEP 592: a pinned release that was yanked is shown with a note."""
@@ -264,6 +264,8 @@ def test_what_a_host_file_leaves_out_is_told(world: World) -> None:
     world.user_lists = HostDetector(HostFile(), "node.toml")
     explanation = explain(world)
     assert explanation.notes == ("torch 2.8: nvidia: not in host file node.toml, so unsupported",)
-    assert [one.source for one in explanation.detections] == ["not in host file node.toml"]
+    assert [detection.source for detection in explanation.detections] == [
+        "not in host file node.toml"
+    ]
     assert explanation.chosen is not None
     assert explanation.chosen.label == "null"

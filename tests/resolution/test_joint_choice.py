@@ -107,7 +107,9 @@ class TestWithinOneVersion:
         )
         pin = resolution.pin(canonicalize_name("torch"))
         assert pin is not None
-        reasons = {str(one.filename.label): one.reason for one in pin.choice.selection.verdicts}
+        reasons = {
+            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
+        }
         assert reasons["cu13"] == (
             "is built for CUDA 13, this environment has CUDA 12 because of flash"
         )
@@ -118,9 +120,9 @@ class TestWithinOneVersion:
         add(world, "xgboost 3", BOTH)
         resolution = world.resolve("torch", "xgboost")
         assert {pin.label for pin in resolution.pins} == {"cu13"}
-        assert [(one.values, one.forced.reasons) for one in resolution.agreements] == [
-            (("13",), ())
-        ]
+        assert [
+            (agreement.values, agreement.forced.reasons) for agreement in resolution.agreements
+        ] == [(("13",), ())]
         chosen = {
             pin.name: ChosenBuild(pin.name, pin.version, pin.label, pin.properties)
             for pin in resolution.pins
@@ -142,8 +144,8 @@ class TestWithinOneVersion:
         for version in ("0.7", "0.8", "0.9"):
             add(world, f"flash {version}", {"cu12": "12.0"})
         world.resolve("torch", "flash")
-        assert not [one for one in world.repository.requests if "flash-0" in one]
-        assert [one for one in world.repository.requests if "flash-1" in one]
+        assert not [request for request in world.repository.requests if "flash-0" in request]
+        assert [request for request in world.repository.requests if "flash-1" in request]
 
     def test_a_pre_release_does_not_come_in_this_way(self, world: World) -> None:
         """Looking for builds that agree admits no versions that did not count before."""
@@ -335,10 +337,10 @@ class TestInstalled:
     def test_what_cannot_be_exchanged(self, world: World) -> None:
         """Where an installed build has no other one, the request is refused."""
         there = installed("other 1", "cu13", "13.0")
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             world.resolve("flash", installed=[there])
-        assert "CUDA 12: flash; CUDA 13: other" in caught.value.message
-        assert "other was not found in any index" in str(caught.value.note)
+        assert "CUDA 12: flash; CUDA 13: other" in excinfo.value.message
+        assert "other was not found in any index" in str(excinfo.value.note)
 
     def test_an_upgrade_lets_other_versions_in(self, world: World) -> None:
         """Of what may be upgraded another version can be taken."""
@@ -378,12 +380,14 @@ class TestNoSet:
         world.policy = ChoicePolicy(
             preferences=Preferences(labels={canonicalize_name("torch"): Label("cu13")})
         )
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             world.resolve("torch", "flash")
-        error = caught.value
+        error = excinfo.value
         assert error.exit_code == 3
         assert error.message.endswith("CUDA 12: flash; CUDA 13: torch")
-        assert [(one["values"], one["packages"], one["lacks"]) for one in error.details] == [
+        assert [
+            (detail["values"], detail["packages"], detail["lacks"]) for detail in error.details
+        ] == [
             ({"cuda": "13"}, ["torch"], ["flash"]),
             ({"cuda": "12"}, ["flash"], ["torch"]),
         ]
@@ -396,11 +400,11 @@ class TestNoSet:
         cuda = {"nvidia": {"cuda_version_lower_bound": ["13.0"]}}
         add(world, "numpy 1", {"both": mkl | cuda, "mkl": mkl})
         add(world, "scipy 1", {"openblas": openblas})
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             world.resolve("flash", "numpy", "scipy")
         message = "must agree on BLAS, but these cannot: BLAS mkl: numpy; BLAS openblas: scipy"
-        assert message in caught.value.message
-        assert "--allow-mixed blas installs" in str(caught.value.hint)
+        assert message in excinfo.value.message
+        assert "--allow-mixed blas installs" in str(excinfo.value.hint)
         world.policy = ChoicePolicy(mixed=frozenset(["blas"]))
         assert world.pins("flash", "numpy", "scipy")["numpy"] == "1:mkl"
 
@@ -408,13 +412,13 @@ class TestNoSet:
         """Where what is installed stands in the way, it is said how another version comes in."""
         add(world, "other 1", {"cu13": "13.0"})
         there = installed("other 1", "cu13", "13.0")
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             world.resolve("flash", installed=[there])
-        assert "-P" not in str(caught.value.hint)
+        assert "-P" not in str(excinfo.value.hint)
         add(world, "other 2", {"cu12": "12.0"})
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             world.resolve("flash", installed=[there])
-        assert str(caught.value.hint).startswith("-P other allows other versions")
+        assert str(excinfo.value.hint).startswith("-P other allows other versions")
 
     def test_a_worse_build_before_none(self, world: World) -> None:
         """A build is given up for what it needs where nothing goes with the better ones."""
@@ -456,6 +460,6 @@ class TestNoSet:
         bound = parse_feature("nvidia :: cuda_version_lower_bound")
         exact = Agreement("exact", "exactly CUDA", (bound,))
         world.policy = ChoicePolicy(agreements=(exact,))
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             world.resolve("torch", "flash")
-        assert "exactly CUDA 12.0: flash; exactly CUDA 13.0: torch" in caught.value.message
+        assert "exactly CUDA 12.0: flash; exactly CUDA 13.0: torch" in excinfo.value.message

@@ -191,8 +191,9 @@ class Problem:
         # All is asked for but what is installed beside, and that stays at its version.
         older = sum(build[0] < free[name][0] for name, build in solution.items())
         poorer = sum(
-            bool(self.values(name, free[name], one.name)) and not self.values(name, build, one.name)
-            for one in self.agreements
+            bool(self.values(name, free[name], agreement.name))
+            and not self.values(name, build, agreement.name)
+            for agreement in self.agreements
             for name, build in solution.items()
         )
         # What stays as it is installed is better than any other build.
@@ -205,7 +206,13 @@ class Problem:
             )
             for name in order
         ]
-        return exchanged, older, poorer, places, [-int(held[one.name]) for one in self.agreements]
+        return (
+            exchanged,
+            older,
+            poorer,
+            places,
+            [-int(held[agreement.name]) for agreement in self.agreements],
+        )
 
     def expected(self) -> Solution | None:
         """Try every combination of values; None: nothing agrees."""
@@ -229,8 +236,8 @@ def random_problem(seed: int, *, agreements: tuple[Agreement, ...], beside: bool
 
     def sets() -> Sets:
         return {
-            one.name: frozenset(rng.sample(VALUES, rng.choice([1, 1, 1, 2])))
-            for one in agreements
+            agreement.name: frozenset(rng.sample(VALUES, rng.choice([1, 1, 1, 2])))
+            for agreement in agreements
             if rng.random() < 0.9
         }
 
@@ -288,9 +295,9 @@ def check(problem: Problem) -> str:
         assert environment(problem, resolution) in sound
         return "worse"
     if expected is None:
-        with pytest.raises(NoConsistentSet) as caught:
+        with pytest.raises(NoConsistentSet) as excinfo:
             world.resolve(*problem.roots, installed=problem.installed())
-        assert caught.value.details
+        assert excinfo.value.details
         return "refused"
     resolution = world.resolve(*problem.roots, installed=problem.installed())
     assert environment(problem, resolution) == expected

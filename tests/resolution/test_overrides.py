@@ -47,9 +47,9 @@ def test_an_override_asks_for_nothing(world: World) -> None:
 
 def test_constraints_limit_what_overrides_say(world: World) -> None:
     """A constraint counts whoever asks, so one against an override leaves nothing."""
-    with pytest.raises(NoSolution) as caught:
+    with pytest.raises(NoSolution) as excinfo:
         world.resolve("app", overrides=["lib>=2"], constraints=["lib<2"])
-    assert "app 1 needs lib[fast]>=2 (overridden by the command line)" in str(caught.value.note)
+    assert "app 1 needs lib[fast]>=2 (overridden by the command line)" in str(excinfo.value.note)
 
 
 def test_an_override_whose_marker_does_not_match(world: World) -> None:
@@ -66,9 +66,9 @@ def test_of_several_overrides_all_count(world: World) -> None:
 
 def test_a_proof_names_the_override(world: World) -> None:
     """If there is no solution because of an override, the proof says so."""
-    with pytest.raises(NoSolution) as caught:
+    with pytest.raises(NoSolution) as excinfo:
         world.resolve("app", overrides=["lib>=3"])
-    assert "app 1 needs lib[fast]>=3 (overridden by the command line)" in str(caught.value.note)
+    assert "app 1 needs lib[fast]>=3 (overridden by the command line)" in str(excinfo.value.note)
 
 
 def test_an_override_of_a_needed_url() -> None:

@@ -98,7 +98,7 @@ def test_every_label_is_told() -> None:
         (None, "fits every machine with such tags; variants that fit come first", 1),
     ]
     assert found.version == Version("2.0")
-    assert [one.code for one in found.degradations] == ["unlisted-variant"]
+    assert [degradation.code for degradation in found.degradations] == ["unlisted-variant"]
 
 
 def test_who_takes_it() -> None:

@@ -20,10 +20,10 @@ def read(text: str) -> ProjectFile:
 
 def faults(text: str) -> list[str]:
     """Return what is wrong with a file, sentence for sentence."""
-    with raises_code("invalid-project") as caught:
+    with raises_code("invalid-project") as excinfo:
         read(text)
-    assert caught.value.where == WHERE
-    return [str(fault) for fault in caught.value.faults]
+    assert excinfo.value.where == WHERE
+    return [str(fault) for fault in excinfo.value.faults]
 
 
 WHOLE = """\
@@ -52,7 +52,7 @@ def test_everything_a_project_needs() -> None:
     """Dependencies, extras and groups, each requirement with the line it is written on."""
     found = read(WHOLE)
     assert (found.name, str(found.requires_python)) == ("demo-app", "<4,>=3.11")
-    assert [str(one) for one in found.dependencies] == [
+    assert [str(dependency) for dependency in found.dependencies] == [
         "numpy>=2 (pyproject.toml:6)",
         'colorama; sys_platform == "win32" (pyproject.toml:7)',
     ]
@@ -116,7 +116,7 @@ def test_extras_that_stand_for_too_much(length: int, conditions: list[str]) -> N
     """Neither long chains nor conditions that double at each step take stack or hours."""
     lines = []
     for number in range(length):
-        marks = [f"; python_version > {one}" if one else "" for one in conditions]
+        marks = [f"; python_version > {condition}" if condition else "" for condition in conditions]
         needs = ", ".join(f'"demo[e{number + 1}]{mark}"' for mark in marks)
         lines.append(f"e{number} = [{needs}]")
     table = "\n".join([*lines, f'e{length} = ["lib"]'])
@@ -232,16 +232,16 @@ def test_everything_wrong_at_once() -> None:
 
 def test_dynamic_dependencies_have_a_way_out() -> None:
     """Nothing is built, so what only a backend knows must be given otherwise."""
-    with raises_code("invalid-project") as caught:
+    with raises_code("invalid-project") as excinfo:
         read('[project]\nname = "a"\ndynamic = ["dependencies"]')
-    assert caught.value.hint == "name its requirements, or a wheel of it"
+    assert excinfo.value.hint == "name its requirements, or a wheel of it"
 
 
 def test_a_project_of_another_kind() -> None:
     """Who writes dependencies for one tool only is told so."""
-    with raises_code("invalid-project") as caught:
+    with raises_code("invalid-project") as excinfo:
         read('[tool.poetry.dependencies]\nx = "^1"')
-    assert "PEP 621" in str(caught.value.hint)
+    assert "PEP 621" in str(excinfo.value.hint)
 
 
 def test_no_toml() -> None:

@@ -86,6 +86,6 @@ def test_options_say_where_files_come_from() -> None:
 )
 def test_bad_lines(line: str, kind: type[UserError], message: str) -> None:
     """A line that cannot be followed is an error that says where, never skipped."""
-    with pytest.raises(kind, match=message) as caught:
+    with pytest.raises(kind, match=message) as excinfo:
         reading(main=f"rich\n{line}\n")
-    assert caught.value.where in ("main.txt:2", "main.txt", "gone.txt")
+    assert excinfo.value.where in ("main.txt:2", "main.txt", "gone.txt")

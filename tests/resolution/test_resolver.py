@@ -178,9 +178,11 @@ class TestReleasesThatDoNotFit:
     def test_nothing_is_left(self, world: World) -> None:
         """F-92: the final error names every rejected label with what it misses."""
         add_torch(world, "2.9", ["cu129"])
-        with pytest.raises(NoCompatibleWheel, match=r"torch 2\.9 has no wheel that fits") as caught:
+        with pytest.raises(
+            NoCompatibleWheel, match=r"torch 2\.9 has no wheel that fits"
+        ) as excinfo:
             world.resolve("torch>=2.9")
-        assert caught.value.note == (
+        assert excinfo.value.note == (
             "torch 2.9:\n"
             "  cu129: needs CUDA driver >= 12.9, this machine has 12.8 "
             "(nvidia :: cuda_version_lower_bound :: 12.9)"
@@ -198,9 +200,9 @@ class TestReleasesThatDoNotFit:
         for number in range(1, 12):
             world.add(f"suite {number}", requires=[f"part=={number}"], extras=["x"])
             world.add(f"part {number}", requires=[f"gone{number}>=1"])
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             world.resolve("suite[x]")
-        assert str(caught.value.note).splitlines() == [
+        assert str(excinfo.value.note).splitlines() == [
             (
                 "because suite 11 needs part==11 and part 11 needs gone11>=1, "
                 "suite 11 needs gone11>=1"
@@ -228,9 +230,9 @@ class TestReleasesThatDoNotFit:
         """F-92: a longer proof ends with the rejected labels."""
         add_torch(world, "2.9", ["cu129"])
         world.add("app 2", requires=["torch>=2.9"])
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             world.resolve("app")
-        assert (caught.value.note or "").splitlines() == [
+        assert (excinfo.value.note or "").splitlines() == [
             (
                 "because torch 2.9 has no wheel that fits and app 2 needs torch>=2.9, "
                 "app 2 cannot be used"
@@ -246,18 +248,18 @@ class TestReleasesThatDoNotFit:
     def test_only_sources(self, world: World) -> None:
         """F-92: a release without wheels says that building it is off, and how to get a wheel."""
         world.repository.add_file("tool-1.0.tar.gz")
-        with pytest.raises(SourceOff) as caught:
+        with pytest.raises(SourceOff) as excinfo:
             world.resolve("tool")
-        assert "building from source is off" in (caught.value.note or "")
-        assert "`wheelfit build tool-1.0.tar.gz -o wheels`" in (caught.value.hint or "")
+        assert "building from source is off" in (excinfo.value.note or "")
+        assert "`wheelfit build tool-1.0.tar.gz -o wheels`" in (excinfo.value.hint or "")
 
     def test_sources_beside_wheels_for_others(self, world: World) -> None:
         """F-92: a release whose wheels do not fit names its source distribution with them."""
         world.repository.add_wheel("tool-1.0-cp39-cp39-win32.whl")
         world.repository.add_file("tool-1.0.tar.gz")
-        with pytest.raises(SourceOff) as caught:
+        with pytest.raises(SourceOff) as excinfo:
             world.resolve("tool")
-        assert "source distribution: building from source is off" in (caught.value.note or "")
+        assert "source distribution: building from source is off" in (excinfo.value.note or "")
 
     def test_every_release_needs_another_python(self, world: World) -> None:
         """F-94: where Requires-Python alone is the cause, it is named, with a Python that does."""
@@ -278,9 +280,9 @@ class TestReleasesThatDoNotFit:
     def test_prereleases_that_are_not_asked_for(self, world: World) -> None:
         """No hint at ``--pre`` where the requirement admits no pre-release anyway."""
         world.add("app 1", "app 2rc1", requires=["absent"])
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             world.resolve("app==1.*")
-        assert "--pre" not in (caught.value.hint or "")
+        assert "--pre" not in (excinfo.value.hint or "")
         with pytest.raises(NoSolution) as open_end:
             world.resolve("app>=1")
         assert "--pre takes pre-releases of app too" in (open_end.value.hint or "")
@@ -291,9 +293,9 @@ class TestReleasesThatDoNotFit:
             world.repository.add_wheel(f"tool-1-{tags}.whl")
         for minor in (7, 8, 10):
             world.repository.add_wheel(f"tool-1-cp3{minor}-cp3{minor}-macosx_11_0_arm64.whl")
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             world.resolve("tool")
-        _, first, second, others = (caught.value.note or "").splitlines()
+        _, first, second, others = (excinfo.value.note or "").splitlines()
         assert "built for cp39, this is cp311" in first
         assert "cp310 on macOS" in second
         assert others.strip() == "and others for other Pythons or platforms"
@@ -310,9 +312,9 @@ class TestReleasesThatDoNotFit:
         world.repository.add_wheel("tool-2-py3-none-any.whl", metadata_requires_python=">=3.13")
         world.repository.add_wheel("tool-1-py3-none-any.whl")
         assert world.pins("tool") == {"tool": "1"}
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             world.resolve("tool>=2")
-        assert "needs Python >=3.13, this is 3.11.7" in (caught.value.note or "")
+        assert "needs Python >=3.13, this is 3.11.7" in (excinfo.value.note or "")
 
     def test_unsound_metadata(self, world: World) -> None:
         """A release whose metadata cannot be read is passed over."""
@@ -339,9 +341,9 @@ class TestWhatIsAsked:
     def test_an_unknown_project_further_down(self, world: World) -> None:
         """One that only another project needs is part of the proof."""
         world.add("app 1", requires=["nope"])
-        with pytest.raises(NoSolution) as caught:
+        with pytest.raises(NoSolution) as excinfo:
             world.resolve("app")
-        assert "nope was not found in any index" in (caught.value.note or "")
+        assert "nope was not found in any index" in (excinfo.value.note or "")
 
     def test_an_unknown_version(self, world: World) -> None:
         """A version that does not exist is told with those that do."""
@@ -364,16 +366,16 @@ class TestWhatIsAsked:
     def test_an_unknown_label(self, world: World) -> None:
         """F-91: a label that does not exist is told with those that do."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("cu7")}))
-        with raises_code("unknown-label") as caught:
+        with raises_code("unknown-label") as excinfo:
             world.resolve("torch")
-        assert caught.value.note == "its labels are cu128, cu129, null"
+        assert excinfo.value.note == "its labels are cu128, cu129, null"
 
     def test_a_label_that_is_unsupported(self, world: World) -> None:
         """F-91: asking for a label does not make it fit."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("cu129")}))
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             world.resolve("torch")
-        assert "cu129: needs CUDA driver >= 12.9" in (caught.value.note or "")
+        assert "cu129: needs CUDA driver >= 12.9" in (excinfo.value.note or "")
 
     def test_a_marker_that_does_not_match(self, world: World) -> None:
         """F-109: markers of the request are about the target alone."""
@@ -418,9 +420,9 @@ class TestWhatIsAsked:
         world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
         assert world.pins("torch")["torch"] == "2.8:cu128"
         world.machine = FixedDetector()
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             world.resolve("torch")
-        note = str(caught.value.note)
+        note = str(excinfo.value.note)
         assert "cu128: needs nvidia :: cuda_version_lower_bound :: 12.8" in note
         assert "torch 2.7:\n  plain wheel: nvidia is required" in note
 
@@ -446,16 +448,16 @@ class TestWhatIsAsked:
         name = canonicalize_name("tool")
         allowed = frozenset([("sha256", "33"), ("sha256", "44")])
         world.policy = ChoicePolicy(hashes={name: allowed})
-        with pytest.raises(HashMismatch) as caught:
+        with pytest.raises(HashMismatch) as excinfo:
             world.resolve("tool", *others)
-        assert caught.value.exit_code == 4
-        note = caught.value.note or ""
+        assert excinfo.value.exit_code == 4
+        note = excinfo.value.note or ""
         assert "expected 33 or 44" in note
         assert "22 (tool-2-py3-none-any.whl)" in note
         assert "11 (tool-1-py3-none-any.whl)" in note
-        with pytest.raises(HashMismatch) as caught:
+        with pytest.raises(HashMismatch) as excinfo:
             world.resolve("tool==1", *others)
-        assert "22" not in (caught.value.note or "")
+        assert "22" not in (excinfo.value.note or "")
 
     def test_an_allowed_wheel_that_does_not_fit(self, world: World) -> None:
         """Where an allowed wheel has another fault, that fault is the reason."""
@@ -523,9 +525,9 @@ class TestGivenWheels:
             "torch-2.8-py3-none-any-cu129.whl", document=document, project="x"
         )
         wheel = given_wheel(f"{self.URL}torch-2.8-py3-none-any-cu129.whl")
-        with pytest.raises(NoCompatibleWheel, match="does not fit this machine") as caught:
+        with pytest.raises(NoCompatibleWheel, match="does not fit this machine") as excinfo:
             world.resolve(wheels=[wheel])
-        assert "needs CUDA driver >= 12.9" in (caught.value.note or "")
+        assert "needs CUDA driver >= 12.9" in (excinfo.value.note or "")
 
     def test_behind_a_server_without_ranges(self, world: World, tmp_path: Path) -> None:
         """F-125: what the user named is fetched as a whole where there is no other way."""
@@ -567,10 +569,10 @@ class TestGivenWheels:
     def test_nobody_else_may_name_a_url(self, world: World) -> None:
         """What a dependency takes from a URL is not taken; the credentials are not told."""
         world.add("app 1", requires=["tool @ https://me:secret@host.invalid/t-1-py3-none-any.whl"])
-        with pytest.raises(NoCompatibleWheel) as caught:
+        with pytest.raises(NoCompatibleWheel) as excinfo:
             world.resolve("app")
-        assert "only you may request a URL" in (caught.value.note or "")
-        assert "secret" not in (caught.value.note or "")
+        assert "only you may request a URL" in (excinfo.value.note or "")
+        assert "secret" not in (excinfo.value.note or "")
 
 
 def present(text: str, requires: Sequence[str] = (), **more: Any) -> InstalledBuild:

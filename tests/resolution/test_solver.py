@@ -20,9 +20,9 @@ def answer(graph: Graph, *roots: str, **options: Any) -> dict[str, str]:
 
 def proof(graph: Graph, *roots: str, **options: Any) -> str:
     """Return why nothing can be chosen."""
-    with pytest.raises(Unsolvable) as caught:
+    with pytest.raises(Unsolvable) as excinfo:
         answer(graph, *roots, **options)
-    return write_proof(caught.value.step, graph)
+    return write_proof(excinfo.value.step, graph)
 
 
 class TestExtras:

@@ -30,7 +30,9 @@ def first_values(file: HostFile) -> dict[str, list[str]]:
     """Return the best value of each feature by namespace; flags of processors are left out."""
     return {
         entry.namespace: [
-            f"{one.name} {one.values[0]}" for one in entry.features if one.values != ("on",)
+            f"{feature.name} {feature.values[0]}"
+            for feature in entry.features
+            if feature.values != ("on",)
         ]
         for entry in file.providers
     }
@@ -62,7 +64,7 @@ def test_what_is_not_there() -> None:
     """Without ``__cuda`` there is no driver; without ``__cuda_arch`` nothing is known of GPUs."""
     assert first_values(machine("linux-64"))["nvidia"] == []
     file = machine("linux-64", cuda="13")
-    assert [one.name for one in file.providers[0].features] == [
+    assert [feature.name for feature in file.providers[0].features] == [
         "cuda_version_lower_bound",
         "cuda_version_upper_bound",
     ]
@@ -122,12 +124,14 @@ def test_systems() -> None:
 )
 def test_mistakes(subdir: str, packages: dict[str, str], problem: str) -> None:
     """What no machine has is an error that names the virtual package."""
-    with raises_code("invalid-host-file", match=problem) as caught:
+    with raises_code("invalid-host-file", match=problem) as excinfo:
         machine(subdir, **packages)
-    assert caught.value.where == "info.json"
+    assert excinfo.value.where == "info.json"
 
 
-@pytest.mark.parametrize("name", [*MACHINES, *(one for one in PLATFORMS if "musl" not in one)])
+@pytest.mark.parametrize(
+    "name", [*MACHINES, *(platform for platform in PLATFORMS if "musl" not in platform)]
+)
 def test_there_and_back(name: str) -> None:
     """What conda is told of a machine describes the same machine, as far as conda can be told."""
     file, _ = host_of_preset(compose([name]))

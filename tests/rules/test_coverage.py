@@ -182,9 +182,9 @@ def test_the_suite_knows_the_same_rules() -> None:
 def test_as_a_program(measured: Coverage) -> None:
     """The program prints the same as JSON, and its status says whether all is well."""
     program = Path(__file__).with_name("coverage.py")
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, program, "--json"], capture_output=True, text=True, check=False
     )
-    printed = json.loads(done.stdout)
+    printed = json.loads(completed.stdout)
     assert printed == measured.as_json()
-    assert done.returncode == (1 if printed["faults"] else 0)
+    assert completed.returncode == (1 if printed["faults"] else 0)

@@ -77,5 +77,5 @@ def runtime_wheel(
         RUNTIME,
     ]
     subprocess.run(command, check=True, capture_output=True)
-    (found,) = folder.glob("*.whl")
-    return found
+    (path,) = folder.glob("*.whl")
+    return path

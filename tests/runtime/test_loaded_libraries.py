@@ -57,13 +57,13 @@ def _conflicts(
     loaded: list[str], wanted: list[str], replaced: str = ""
 ) -> list[tuple[str, str, str, str]]:
     """Load libraries in a process of its own, and return what it says of others."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _CHILD, json.dumps([loaded, wanted, replaced])],
         capture_output=True,
         text=True,
         check=True,
     )
-    return [tuple(one) for one in json.loads(done.stdout)]
+    return [tuple(pair) for pair in json.loads(completed.stdout)]
 
 
 def test_read(tmp_path: Path) -> None:
@@ -175,11 +175,11 @@ def test_replaced(tmp_path: Path) -> None:
 
 def test_unreadable(tmp_path: Path) -> None:
     """What cannot be read is the same as nothing."""
-    one = Library(str(tmp_path / "absent"), "libany.so.1")
+    library = Library(str(tmp_path / "absent"), "libany.so.1")
     other = Library(str(tmp_path / "gone"), "libany.so.1")
-    assert not same_content(one, other)
+    assert not same_content(library, other)
     with pytest.raises(OSError, match="absent"):
-        read_library(one.path)
+        read_library(library.path)
     assert read_library(str(tmp_path)) == Library(str(tmp_path))
 
 
@@ -195,10 +195,10 @@ def test_unreadable_for_a_moment(tmp_path: Path) -> None:
         "    print(read_library(sys.argv[1]).name)"
     )
     command = [sys.executable, "-c", code, path]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["any.so.1.2", "libany.so.1"]
+    assert completed.stdout.split() == ["any.so.1.2", "libany.so.1"]
 
 
 def test_no_family() -> None:

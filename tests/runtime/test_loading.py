@@ -278,11 +278,11 @@ class TestFallingBack:
         """If none can be imported, the error has every reason and the last error as cause."""
         for name in ("cu12", "cu11", "avx2", "generic"):
             spam.broken[f"spam_{name}"] = OSError(f"broken {name}")
-        with pytest.raises(NoImplementation) as caught:
+        with pytest.raises(NoImplementation) as excinfo:
             spam.chosen()
-        assert isinstance(caught.value.__cause__, OSError)
+        assert isinstance(excinfo.value.__cause__, OSError)
         for name in ("cu12", "cu11", "avx2", "generic"):
-            assert f"spam-{name}: cannot be loaded: broken {name}" in str(caught.value)
+            assert f"spam-{name}: cannot be loaded: broken {name}" in str(excinfo.value)
         spam.broken.clear()
         assert spam.chosen() == "spam_cu12"
 
@@ -344,10 +344,10 @@ class TestOneProcess:
         """What is installed after the first choice follows it."""
         assert spam.chosen() == "spam_cu12"
         spam.cuda("eggs-cu11", "11.0")
-        with pytest.raises(NoImplementation) as caught:
+        with pytest.raises(NoImplementation) as excinfo:
             spam.chosen("eggs")
         words = "is for CUDA 11, but this process has CUDA 12: spam uses spam-cu12"
-        assert words in str(caught.value)
+        assert words in str(excinfo.value)
 
     def test_loaded_by_somebody(self, spam: World) -> None:
         """CUDA 13 that somebody loaded leaves no CUDA 12 to spam."""
@@ -383,9 +383,9 @@ class TestDemands:
     def test_no_such_name(self, spam: World) -> None:
         """The error lists the names there are."""
         spam.environ["SPAM_IMPLEMENTATION"] = "cu13"
-        with pytest.raises(NoImplementation) as caught:
+        with pytest.raises(NoImplementation) as excinfo:
             spam.chosen()
-        assert str(caught.value) == (
+        assert str(excinfo.value) == (
             "SPAM_IMPLEMENTATION=cu13 names no installed implementation of spam\n"
             "hint: installed are avx2, avx512, cu11, cu12, generic"
         )
@@ -437,9 +437,9 @@ class TestNothing:
             },
         ]
         world.write("spam.json", {"schema": 1, "group": "spam", "known": known})
-        with pytest.raises(ImportError) as caught:
+        with pytest.raises(ImportError) as excinfo:
             world.chosen()
-        error = caught.value
+        error = excinfo.value
         assert isinstance(error, NoImplementation)
         assert isinstance(error, NoFit)
         assert error.name == "spam"
@@ -454,9 +454,9 @@ class TestNothing:
 
     def test_nothing_is_installed(self, world: World) -> None:
         """What nobody implements is an error that says so."""
-        with pytest.raises(NoImplementation, match="no implementation of spam is inst") as caught:
+        with pytest.raises(NoImplementation, match="no implementation of spam is inst") as excinfo:
             world.chosen()
-        assert "the documentation of spam names them" in str(caught.value)
+        assert "the documentation of spam names them" in str(excinfo.value)
 
     def test_nothing_suits(self, world: World) -> None:
         """Where nothing that exists suits the machine, it says what there is."""
@@ -594,7 +594,10 @@ class TestExplain:
         assert spam.imported == []
         (group,) = before["groups"]
         assert (group["chosen"], group["loaded"]) == ("cu11", False)
-        states = {one["implementation"]: one["state"] for one in group["implementations"]}
+        states = {
+            implementation["implementation"]: implementation["state"]
+            for implementation in group["implementations"]
+        }
         assert states == {
             "cu11": "chosen",
             "avx2": "fits",

@@ -109,25 +109,25 @@ class Machine:
     def pip(self, pip: Path, url: str, *words: str) -> None:
         """Install something with pip, which knows nothing of variants."""
         command = [str(pip), "--isolated", f"--python={self.python}", "install", "-q", "-i", url]
-        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        completed = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        assert completed.returncode == 0, completed.stderr
 
     def imports(self, **more: str) -> str:
         """Return which implementation is imported."""
-        done = subprocess.run(
+        completed = subprocess.run(
             [self.python, "-c", WHICH],
             env={**self._environ, **more},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        assert completed.returncode == 0, completed.stderr
+        return completed.stdout.strip()
 
     def has(self) -> set[str]:
         """Return the distributions that are installed."""
         return {
-            one.name.split("-")[0] for one in self.python.parents[1].glob("lib/*/*/*.dist-info")
+            path.name.split("-")[0] for path in self.python.parents[1].glob("lib/*/*/*.dist-info")
         }
 
 

@@ -337,7 +337,7 @@ def test_no_plan_is_better(offers: list[Judgement], asked: str, chance: Random) 
         sets = [[set(c.claims[d]) for c in taken if d in c.claims] for d in ("cuda", "mpi")]
         return all(not each or set.intersection(*each) for each in sets)
 
-    groups = sorted({one.implementation.group for one in offers})
+    groups = sorted({offer.implementation.group for offer in offers})
     by_group = [[None, *(o for o in offers if o.implementation.group == g)] for g in groups]
     every = ([one for one in row if one] for row in product(*by_group))
     assert score(list(made.chosen.values())) == min(map(score, filter(goes_together, every)))

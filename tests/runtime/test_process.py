@@ -56,14 +56,14 @@ def machine_with_driver(root: Path, driver: FakeDriver) -> Path:
 def ask(root: Path, driver: FakeDriver, *more: str, **environ: str) -> list[object]:
     """Ask in a process of its own; return what it says of itself and the driver."""
     given = {**os.environ, **driver.environ(devices=["9.0 NVIDIA H100"]), **environ}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _ASK, str(root), *more],
         env=given,
         capture_output=True,
         text=True,
         check=True,
     )
-    found: list[object] = json.loads(done.stdout)
+    found: list[object] = json.loads(completed.stdout)
     return found
 
 
@@ -229,14 +229,14 @@ def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
         "WHEELFIT_FAKE_TRACE": str(trace),
         "WHEELFIT_FAKE_TRACE_PROCESS": "1",
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _FROZEN, str(root), str(app)],
         env=environ,
         capture_output=True,
         text=True,
         check=True,
     )
-    pid, *found = json.loads(done.stdout)
+    pid, *found = json.loads(completed.stdout)
     assert found == [[12, 4], 1, ""]
     assert not started.exists()
     calls = [line.split() for line in trace.read_text().splitlines()]
@@ -279,14 +279,14 @@ class TestGenerations:
         names = given.keys() - os.environ.keys()
         fake = {name: given[name] for name in names}
         told = [(devices, {**fake, **environ}) for devices, environ in cases]
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", _JUDGE, str(root), json.dumps(told)],
             env=given,
             capture_output=True,
             text=True,
             check=True,
         )
-        answer: list[list[list[str]]] = json.loads(done.stdout)
+        answer: list[list[list[str]]] = json.loads(completed.stdout)
         assert [cu12 for _, cu12 in answer] == [[]] * len(cases)
         return ["; ".join(cu13) for cu13, _ in answer]
 
@@ -295,7 +295,7 @@ class TestGenerations:
         root = machine_with_driver(tmp_path / "root", fake_driver)
         add_nvidia_gpu(root, 0, "Tesla V100-SXM2-16GB", 0x1DB1)
         force = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
-        said = self.judged(
+        result = self.judged(
             root,
             fake_driver,
             (False, {}),
@@ -305,7 +305,7 @@ class TestGenerations:
             gpu="7.0 Tesla V100",
         )
         child = "is for CUDA 13.0, which has no code for GPU 0 (Tesla V100, 7.0)"
-        assert said == [self.V100, self.V100, "", child]
+        assert result == [self.V100, self.V100, "", child]
 
     def test_several(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
         """A build is left out where no GPU that a process has can run it."""
@@ -313,7 +313,7 @@ class TestGenerations:
         add_nvidia_gpu(root, 0, "Tesla V100-SXM2-16GB", 0x1DB1)
         add_nvidia_gpu(root, 1, "Tesla T4", 0x1EB8)
         by_address = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        said = self.judged(
+        result = self.judged(
             root,
             fake_driver,
             (False, {}),
@@ -323,7 +323,7 @@ class TestGenerations:
             (False, {"CUDA_VISIBLE_DEVICES": "GPU-00000000"}),
             gpu="7.0 Tesla V100",
         )
-        assert said == ["", "", self.V100, "", self.V100]
+        assert result == ["", "", self.V100, "", self.V100]
 
     def test_nothing_is_told(self, tmp_path: Path, fake_driver: FakeDriver) -> None:
         """Without files about GPUs nothing is left out."""

@@ -130,10 +130,10 @@ def test_as_the_whole_loader(
     news: list[str] = []
     sources = EvidenceGatherer(environ=dict, paths=lambda: [str(site)], detect=look)
     if quick is None:
-        fits = [one for one in documents if one["group"] == "spam"]
+        fits = [document for document in documents if document["group"] == "spam"]
         # A second file about one implementation does not count.
-        firsts = {one["implementation"]: one for one in reversed(fits)}
-        needs = [one["properties"] for one in firsts.values()]
+        firsts = {fit["implementation"]: fit for fit in reversed(fits)}
+        needs = [first["properties"] for first in firsts.values()]
         assert all(each and not {p[-2:] for p in each} & set(LEVELS) for each in needs)
         return
     loader = Loader(lambda: sources, import_module=ModuleType, warn=news.append)
@@ -169,7 +169,9 @@ def test_levels_of_captured_machines(machine: Path) -> None:
     text = seen.read_text(PATH) or ""
     found = quick_look.levels_in(text, (dict(table.leaves), table.xcr0))
     detection = provider.PROVIDER.detect(seen)
-    levels = next(one.values for one in detection.features if one.name == quick_look.FEATURE)
+    levels = next(
+        feature.values for feature in detection.features if feature.name == quick_look.FEATURE
+    )
     assert found == levels or (found is None and (detection.warnings or "flags" not in text))
 
 
@@ -188,14 +190,14 @@ print(told["chosen"], told["loaded"])
 def ask(site: Path, **environ: str) -> list[str]:
     """Return the implementation a fresh process gets, and whether it went the long way."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("WHEELFIT_")}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-S", "-c", _ASK, str(site), str(SOURCES)],
         env={**own, **environ},
         check=True,
         capture_output=True,
         text=True,
     )
-    return done.stdout.split()
+    return completed.stdout.split()
 
 
 @pytest.fixture

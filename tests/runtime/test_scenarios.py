@@ -430,7 +430,7 @@ class TestCommand:
         """Programs get the same as JSON."""
         done = site.run("-m", "wheelfit_runtime", "explain", "--json", cuda="12.4")
         told = json.loads(done.stdout)
-        assert [one["chosen"] for one in told["groups"]] == ["cu12"]
+        assert [group["chosen"] for group in told["groups"]] == ["cu12"]
         assert told["machine"]["x86_64"]["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v3,v2,v1"]
 
     def test_explain_a_wrong_override(self, site: Site) -> None:

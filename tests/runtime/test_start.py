@@ -23,8 +23,8 @@ def loaded_by(code: str) -> list[str]:
         "found = sorted(set(sys.modules) - before)\nimport json; print(json.dumps(found))"
     )
     command = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: list[str] = json.loads(done.stdout)
+    completed = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: list[str] = json.loads(completed.stdout)
     return found
 
 

@@ -53,7 +53,10 @@ class World:
         done = self.run("--json")
         assert done.stderr == ""
         (group,) = json.loads(done.stdout)["groups"]
-        tried = {one["implementation"]: one["tried"] for one in group["implementations"]}
+        tried = {
+            implementation["implementation"]: implementation["tried"]
+            for implementation in group["implementations"]
+        }
         return {"group": group["tried"], **tried, "status": done.returncode}
 
 

@@ -68,10 +68,10 @@ def test_more_features() -> None:
 
 def test_more_is_not_better() -> None:
     """A condition with more features and a worse value is not more special: it is ambiguous."""
-    with raises_code("ambiguous-cases") as caught:
+    with raises_code("ambiguous-cases") as excinfo:
         select({V2: "old", V4: "cpu", (HOPPER, V3): "gpu"}, detections=HOPPER_NEW)
     # The author is not told of what is beaten anyway.
-    assert caught.value.note == (
+    assert excinfo.value.note == (
         "x86_64 :: level :: v4: 'cpu'\n"
         "nvidia :: sm_arch :: 90_real and x86_64 :: level :: v3: 'gpu'"
     )
@@ -93,14 +93,14 @@ def test_same_value() -> None:
 def test_no_match() -> None:
     """Without a default the author's words are told, and why each condition does not hold."""
     cases = Cases({V3: 1, AMPERE: 2}, no_match="spam needs a processor with AVX2")
-    with raises_code("no-case-fits", match="needs a processor with AVX2") as caught:
+    with raises_code("no-case-fits", match="needs a processor with AVX2") as excinfo:
         cases.choose(OLD)
-    assert caught.value.note == (
+    assert excinfo.value.note == (
         "x86_64 :: level :: v3: needs x86_64 :: level :: v3; here it is v2\n"
         "nvidia :: sm_arch :: 80_real: no provider detects nvidia :: sm_arch"
     )
     # Nobody renders what ends an import.
-    assert caught.value.__notes__ == [caught.value.note]
+    assert excinfo.value.__notes__ == [excinfo.value.note]
     with raises_code("no-case-fits", match="it has no default"):
         select({V3: 1}, detections=OLD)
 
@@ -110,9 +110,9 @@ def test_no_match() -> None:
 )
 def test_no_property(text: str) -> None:
     """A condition that is not a property is refused, also on machines it would not matter to."""
-    with raises_code("invalid-property") as caught:
+    with raises_code("invalid-property") as excinfo:
         select({V2: 1, text: 2}, default=0, detections=OLD)
-    assert caught.value.__notes__ == ["hint: write namespace :: feature :: value"]
+    assert excinfo.value.__notes__ == ["hint: write namespace :: feature :: value"]
 
 
 def test_wrong_tables() -> None:

@@ -50,9 +50,9 @@ def _apt(package: str, *words: str) -> str:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", "-o", "DPkg::Lock::Timeout=120", *words]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=300, check=False
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"installing Debian's {package} takes too long") from None
-    return done.stderr[-300:]
+    return completed.stderr[-300:]

@@ -71,9 +71,9 @@ class RunningIndex:
                 pass_fds=pass_fds,
             )
         assert self.process.stdout is not None
-        said = self.process.stdout.readline()
-        assert said, self.log
-        self.said: dict[str, Any] = json.loads(said)
+        result = self.process.stdout.readline()
+        assert result, self.log
+        self.said: dict[str, Any] = json.loads(result)
         self.url = str(self.said["url"])
         self.origin = self.url.removesuffix("/simple/")
         self.upload_url = str(self.said["upload"])

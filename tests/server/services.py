@@ -32,7 +32,9 @@ def _programs() -> Path | None:
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     on_path = shutil.which("initdb")
     places += [Path(os.path.realpath(on_path)).parent] if on_path is not None else []
-    return next((one for one in places if all((one / name).exists() for name in _NEEDED)), None)
+    return next(
+        (place for place in places if all((place / name).exists() for name in _NEEDED)), None
+    )
 
 
 _NEEDED = ("initdb", "postgres")

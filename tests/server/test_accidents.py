@@ -147,7 +147,7 @@ def test_a_mirror_killed_in_the_middle_of_a_file(tmp_path: Path) -> None:
             came = answer.read(1000)
             assert whole.startswith(came)
             wait_until(
-                lambda: sum(one.stat().st_size for one in incoming.iterdir()) >= len(whole) // 2
+                lambda: sum(path.stat().st_size for path in incoming.iterdir()) >= len(whole) // 2
             )
             assert index.stop(signal.SIGKILL) == -signal.SIGKILL
             with pytest.raises((http.client.IncompleteRead, ConnectionError)):
@@ -179,11 +179,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         pytest.skip(f"no disk can be mounted: {error}")
-    if done.returncode:
-        pytest.skip(f"no disk can be mounted: {done.stderr.strip()}")
+    if completed.returncode:
+        pytest.skip(f"no disk can be mounted: {completed.stderr.strip()}")
     try:
         yield folder
     finally:
@@ -208,7 +208,7 @@ def test_a_full_disk_under_a_server(small_disk: Path, tmp_path: Path) -> None:
 
     def listed(index: RunningIndex) -> list[str]:
         _, _, page = index.get("/simple/roomy/", accept=JSON)
-        return [one["filename"] for one in json.loads(page)["files"]]
+        return [file["filename"] for file in json.loads(page)["files"]]
 
     with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{small_disk}/store/index.sqlite3",
                       "--storage", f"file://{files}") as index:  # fmt: skip

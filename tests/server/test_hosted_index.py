@@ -57,7 +57,7 @@ def variants(folder: Path, name: str) -> list[Path]:
 
 def run(*command: object, folder: Path, code: int = 0) -> str:
     """Run a program; return all it says."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(word) for word in command],
         env=clean_environ(folder),
         cwd=folder,
@@ -65,8 +65,8 @@ def run(*command: object, folder: Path, code: int = 0) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    assert completed.returncode == code, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
 
 
 def is_open(address: tuple[str, int]) -> bool:
@@ -106,9 +106,14 @@ def test_twine_and_uv_publish_and_installers_work_unchanged(
         run(*command, "--target", target, "theirs", folder=tmp_path)
         assert (target / "ours-1.0.dist-info").is_dir()
     ours = (sys.executable, "-m", "wheelfit")
-    said = run(*ours, "explain", "ours", "--index-url", index.url, "--json", folder=tmp_path)
-    (project,) = json.loads(said)["projects"]
-    assert {one["label"] for one in project["candidates"]} == {"null", "mkl", "open", None}
+    result = run(*ours, "explain", "ours", "--index-url", index.url, "--json", folder=tmp_path)
+    (project,) = json.loads(result)["projects"]
+    assert {candidate["label"] for candidate in project["candidates"]} == {
+        "null",
+        "mkl",
+        "open",
+        None,
+    }
 
 
 def test_publishing_tools_show_the_sentence(
@@ -123,14 +128,14 @@ def test_publishing_tools_show_the_sentence(
     assert index.upload(path) == 200
     upload = [twine, "upload", "--non-interactive", "--repository-url", index.upload_url]
     upload += ["-u", "__token__", "-p", index.token]
-    said = run(*upload, other, folder=tmp_path, code=1)
-    assert "a file of this name with other content exists" in " ".join(said.split())
-    assert "name-taken" in said
+    result = run(*upload, other, folder=tmp_path, code=1)
+    assert "a file of this name with other content exists" in " ".join(result.split())
+    assert "name-taken" in result
     publish = [uv, "publish", "--publish-url", index.upload_url, "--token"]
-    said = run(*publish, index.token, other, folder=tmp_path, code=2)
-    assert "name-taken" in said
-    said = run(*publish, "wheelfit-wrong", other, folder=tmp_path, code=2)
-    assert "the token is not known" in said
+    result = run(*publish, index.token, other, folder=tmp_path, code=2)
+    assert "name-taken" in result
+    result = run(*publish, "wheelfit-wrong", other, folder=tmp_path, code=2)
+    assert "the token is not known" in result
 
 
 def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
@@ -530,7 +535,7 @@ def test_what_servers_in_front_say(
         _, _, page = index.get("/", **forwarded)
         assert f"global.index-url {scheme}://127.0.0.1".encode() in page
         index.stop()
-        (served,) = [one for one in index.events("request") if one["path"] == "/"]
+        (served,) = [event for event in index.events("request") if event["path"] == "/"]
     assert served["client"] == client
 
 
@@ -566,7 +571,7 @@ def test_nginx_in_front(kind: Literal["x-forwarded", "forwarded"], tmp_path: Pat
         assert b"global.index-url http://wheels.example:8080/simple/" in pages[200]
         assert pages.keys() == {200, 421}
         index.stop()
-        served = [one["client"] for one in index.events("request") if one["path"] == "/"]
+        served = [event["client"] for event in index.events("request") if event["path"] == "/"]
     assert served == ["127.0.0.2"] * 2
 
 

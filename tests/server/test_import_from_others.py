@@ -57,12 +57,12 @@ def free_port() -> int:
 
 def run(folder: Path, *command: object) -> str:
     """Run a program that succeeds; return all it says."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(word) for word in command], env=clean_environ(folder), cwd=folder,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
 
 
 def bring(source: object, at: Path, **more: object) -> object:

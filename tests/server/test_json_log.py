@@ -117,7 +117,7 @@ def test_errors_before_the_socket_is_open(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         ended = subprocess.run(
-            [*SERVE, tmp_path / "store", *(one.replace("TAKEN", port) for one in options)],
+            [*SERVE, tmp_path / "store", *(option.replace("TAKEN", port) for option in options)],
             capture_output=True, check=False, timeout=60, cwd=tmp_path,
             env=clean_environ(tmp_path) | environ,
         )  # fmt: skip

@@ -283,7 +283,7 @@ def test_without_a_file_to_open_nothing_is_lost_and_little_is_said() -> None:
         process.kill()
         process.communicate()
     lines = told.splitlines()
-    assert all("no connection can be accepted: Too many open files" in one for one in lines)
+    assert all("no connection can be accepted: Too many open files" in line for line in lines)
     assert 0 < len(lines) <= lasted + 2
 
 

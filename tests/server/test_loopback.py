@@ -251,8 +251,8 @@ def test_pip_installs_from_it(pip: Path, tmp_path: Path) -> None:
         command = [str(pip), "install", "--isolated", "--no-input"]
         command += ["--disable-pip-version-check", "--no-cache-dir", "--target"]
         command += [str(tmp_path / "target"), "--index-url", index.url, "some"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
     assert (tmp_path / "target" / "some").is_dir()
     assert (tmp_path / "target" / "other-2.0.dist-info").is_dir()
 

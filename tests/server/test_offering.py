@@ -65,7 +65,7 @@ def test_a_mirror_denies_what_is_vulnerable(
     with RecordingIndex(wheels) as upstream:
         mirror = Mirroring(upstream.url, tmp_path / "mirror", denied=advisories)
         page = json.loads(body(mirror.ask("/simple/some/")))
-        assert [one["filename"] for one in page["files"]] == [NEW]
+        assert [file["filename"] for file in page["files"]] == [NEW]
         reason = page["_withheld"][OLD]
         assert reason == (
             "some 1.0 has known vulnerabilities: GHSA-1 (CVE-1, PYSEC-1), fixed in 2.0"
@@ -102,7 +102,7 @@ def test_a_mirror_offers_what_is_old_enough(
     """What was uploaded later, or at an unknown time, is refused by name."""
     mirror = Mirroring(dated.url, tmp_path / "mirror", uploaded_prior_to=limit)
     page = json.loads(body(mirror.ask("/simple/some/")))
-    assert [one["filename"] for one in page["files"]] == listed
+    assert [file["filename"] for file in page["files"]] == listed
     answer = mirror.ask("/files/some-3.0-py3-none-any.whl")
     assert answer.status == 403
     assert "does not list its upload time" in body(answer)
@@ -126,7 +126,7 @@ def test_a_proxy_denies_what_is_vulnerable(
             with open_proxy(request, settings, context, denied=advisories) as opened:
                 ask = partial(Request, "GET", headers={"accept": JSON})
                 page = json.loads(body(opened.application(ask("/simple/some/"))))
-                assert [one["filename"] for one in page["files"]] == [NEW]
+                assert [file["filename"] for file in page["files"]] == [NEW]
                 assert "GHSA-1" in page["_withheld"][OLD]
                 answer = opened.application(ask(f"/files/some/{'0' * 16}/{OLD}"))
                 assert (answer.status, body(answer).strip()) == (403, page["_withheld"][OLD])
@@ -146,7 +146,7 @@ def test_pages_show_vulnerabilities(wheels: Path, advisories: Advisories) -> Non
     assert "<script>" not in page
     assert "PYSEC" not in body(site(Request("GET", "/project/some/2.0/")))
     newest = json.loads(body(site(Request("GET", "/pypi/some/json"))))
-    assert [one["id"] for one in newest["vulnerabilities"]] == ["PYSEC-2"]
+    assert [vulnerability["id"] for vulnerability in newest["vulnerabilities"]] == ["PYSEC-2"]
     assert "vulnerabilities" not in json.loads(
         body(Site(FolderIndex(wheels))(Request("GET", "/pypi/some/json")))
     )

@@ -75,7 +75,11 @@ class Operator:
     def play(self, section: str) -> str:
         """Run the commands of a section but those that start a server; return what they print."""
         return self.run(
-            [one for one in self.commands(section) if not one.startswith("wheelfit index serve")]
+            [
+                command
+                for command in self.commands(section)
+                if not command.startswith("wheelfit index serve")
+            ]
         )
 
     def run(self, commands: list[str], code: int = 0) -> str:
@@ -90,17 +94,19 @@ class Operator:
         ]
         environ = clean_environ(self.folder)
         environ["PATH"] = ":".join([*map(str, self._programs), environ["PATH"]])
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", "\n".join(script)], env=environ, cwd=self.folder,
             capture_output=True, text=True, check=False, timeout=600,
         )  # fmt: skip
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
+        assert completed.returncode == code, completed.stdout + completed.stderr
+        return completed.stdout
 
     def options(self, section: str) -> list[str]:
         """Return the options of the command of a section that starts a server."""
         (command,) = [
-            one for one in self.commands(section) if one.startswith("wheelfit index serve")
+            command
+            for command in self.commands(section)
+            if command.startswith("wheelfit index serve")
         ]
         return shlex.split(command)[4:]
 
@@ -131,7 +137,7 @@ def listing(index: RunningIndex, project: str, token: str = "") -> dict[str, Any
     headers = {"authorization": basic(token)} if token else {}
     status, _, page = index.get(f"/simple/{project}/", accept=JSON, **headers)
     assert status == 200, page
-    return {one["filename"]: one for one in json.loads(page)["files"]}
+    return {file["filename"]: file for file in json.loads(page)["files"]}
 
 
 def state(index: RunningIndex, token: str) -> dict[str, Any]:
@@ -155,7 +161,7 @@ def build_everything(dist: Path) -> None:
     build_wheel(dist, "acme_secret", "1.0")
     labels = [f"v{number}" for number in range(VARIANTS)]
     document = release_document(
-        {one: {"acme": {"kind": [one]}} for one in labels}, static={"acme": {"kind": labels}}
+        {label: {"acme": {"kind": [label]}} for label in labels}, static={"acme": {"kind": labels}}
     )
     for label in labels:
         build_wheel(dist, "acme_big", "1.0", label=label, document=document)
@@ -301,7 +307,7 @@ def grown(
             Balancer(
                 nginx,
                 operator.folder / "nginx",
-                *(one.address for one in replicas),
+                *(replica.address for replica in replicas),
                 forwarding=documented_forwarding("x-forwarded"),
                 listener=listener,
             )

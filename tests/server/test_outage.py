@@ -88,7 +88,7 @@ def readiness(index: RunningIndex) -> tuple[int, dict[str, str]]:
 
 def states(index: RunningIndex, name: str) -> list[str]:
     """Return what the log says became of a dependency."""
-    return [one["state"] for one in index.events("dependency") if one["name"] == name]
+    return [event["state"] for event in index.events("dependency") if event["name"] == name]
 
 
 @pytest.fixture
@@ -346,9 +346,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no disk can be mounted: {done.stderr.strip()}")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        pytest.skip(f"no disk can be mounted: {completed.stderr.strip()}")
     try:
         yield folder
     finally:

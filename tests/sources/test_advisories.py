@@ -109,6 +109,6 @@ def test_what_has_no_records(tmp_path: Path, kind: str) -> None:
         path.write_bytes(data)
     elif kind != "missing":
         path.write_text("" if kind == "empty file" else "text")
-    with pytest.raises(FileProblem) as caught:
+    with pytest.raises(FileProblem) as excinfo:
         Advisories(path)
-    assert str(tmp_path) in str(caught.value)
+    assert str(tmp_path) in str(excinfo.value)

@@ -220,9 +220,9 @@ def test_logins_stay_where_they_belong(
         files = RemoteFiles(make_pages(store=store, client=client), store)
         file = File(**{**_fields(described), "url": first.file_url(NAME)})
         assert files.unpacked(file, folder).read("big/data.bin") == DATA
-        assert all("authorization" in one.headers for one in first.requests[1:])
+        assert all("authorization" in request.headers for request in first.requests[1:])
     assert len(index.requests) > 1
-    assert not any("authorization" in one.headers for one in index.requests)
+    assert not any("authorization" in request.headers for request in index.requests)
 
 
 def test_full_cache(described: File, folder: Path, make_files: Any, tmp_path: Path) -> None:

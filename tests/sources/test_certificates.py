@@ -51,9 +51,9 @@ def test_a_broken_file_is_an_error(tmp_path: Path, content: bytes | None) -> Non
     if content is not None:
         path.write_bytes(content)
     for cert, environ in ((str(path), {}), (None, {"SSL_CERT_FILE": str(path)})):
-        with pytest.raises(InvalidConfiguration) as caught:
+        with pytest.raises(InvalidConfiguration) as excinfo:
             checking_context(cert, None, environ=environ)
-        assert caught.value.where == str(path)
+        assert excinfo.value.where == str(path)
 
 
 def test_no_folder_at_all(tmp_path: Path) -> None:

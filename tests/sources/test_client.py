@@ -110,9 +110,9 @@ class TestRepetition:
     def test_statuses_that_stay(self, waits: Any) -> None:
         """After the last try the status is the error, with a hint."""
         transport = FakeTransport(FakeResponse(502))
-        with pytest.raises(UnexpectedStatus) as caught:
+        with pytest.raises(UnexpectedStatus) as excinfo:
             client(transport, waits).get(HERE)
-        assert (caught.value.status, caught.value.hint) == (502, "try again later")
+        assert (excinfo.value.status, excinfo.value.hint) == (502, "try again later")
         assert len(transport.requests) == 4
 
     def test_broken_bodies(self, waits: Any) -> None:
@@ -129,10 +129,10 @@ class TestRepetition:
         )
         asking = client(transport, waits)
         for _ in range(2):
-            with pytest.raises(Unreachable, match=r"https://h\.example cannot be read") as caught:
+            with pytest.raises(Unreachable, match=r"https://h\.example cannot be read") as excinfo:
                 asking.get(HERE + "?token=secret")
-            assert caught.value.hint == "h"
-            assert "secret" not in str(caught.value.parts())
+            assert excinfo.value.hint == "h"
+            assert "secret" not in str(excinfo.value.parts())
         assert len(transport.requests) == 3
         assert waits == [0.25, 0.5]
 
@@ -231,10 +231,10 @@ class TestLogin:
     def test_refused(self, waits: Any) -> None:
         """Without another login the refusal is the error, and says what to do."""
         transport = FakeTransport(FakeResponse(401))
-        with pytest.raises(UnexpectedStatus, match="user name and password") as caught:
+        with pytest.raises(UnexpectedStatus, match="user name and password") as excinfo:
             client(transport, waits, "https://me:secret@h.example/").get(HERE)
-        assert "netrc" in (caught.value.hint or "")
-        assert "secret" not in str(caught.value.parts())
+        assert "netrc" in (excinfo.value.hint or "")
+        assert "secret" not in str(excinfo.value.parts())
         assert len(transport.requests) == 1
 
     def test_keyring(self, waits: Any) -> None:
@@ -335,9 +335,9 @@ class TestRanges:
     @pytest.mark.parametrize("status", [403, 404, 410])
     def test_missing(self, waits: Any, status: int) -> None:
         """A file that is not there is an unexpected status, not a lack of ranges."""
-        with pytest.raises(UnexpectedStatus) as caught:
+        with pytest.raises(UnexpectedStatus) as excinfo:
             client(FakeTransport(FakeResponse(status)), waits).get_range(HERE, Suffix(9))
-        assert caught.value.status == status
+        assert excinfo.value.status == status
 
     def test_more_than_announced(self, waits: Any) -> None:
         """More bytes than announced are refused."""

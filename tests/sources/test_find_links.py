@@ -141,10 +141,10 @@ class TestDirectory:
 
     def test_gone(self, tmp_path: Path) -> None:
         """A folder or a file that went away is a file problem, with its path."""
-        with pytest.raises(FileProblem) as caught:
+        with pytest.raises(FileProblem) as excinfo:
             DirectoryIndex(tmp_path / "absent", AllFiles()).project(A)
-        assert caught.value.where == str(tmp_path / "absent")
-        assert "the folder cannot be read" in caught.value.message
+        assert excinfo.value.where == str(tmp_path / "absent")
+        assert "the folder cannot be read" in excinfo.value.message
         gone = File("a-1-py3-none-any.whl", (tmp_path / "a-1-py3-none-any.whl").as_uri())
         folder = DirectoryIndex(tmp_path, AllFiles())
         for read in (folder.read, folder.metadata, lambda file: folder.download(file, tmp_path)):

@@ -28,10 +28,10 @@ def test_right(name: str, tmp_path: Path) -> None:
 
 def test_wrong() -> None:
     """The error names what was promised and what came."""
-    with pytest.raises(HashMismatch) as caught:
+    with pytest.raises(HashMismatch) as excinfo:
         check_bytes(b"others", {"sha256": RIGHT}, None, where="file.whl")
-    assert RIGHT in (caught.value.note or "")
-    assert hashlib.sha256(b"others").hexdigest() in (caught.value.note or "")
+    assert RIGHT in (excinfo.value.note or "")
+    assert hashlib.sha256(b"others").hexdigest() in (excinfo.value.note or "")
 
 
 def test_every_promise_counts() -> None:

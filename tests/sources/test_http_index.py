@@ -94,9 +94,9 @@ def test_forbidden(server: Any, make_pages: Any) -> None:
     assert index(f"{server.url}/simple", make_pages(), notes).project(A) is None
     assert "403" in notes[0]
     url = server.url.replace("://", "://me:secret@") + "/simple"
-    with pytest.raises(UnexpectedStatus, match="forbidden") as caught:
+    with pytest.raises(UnexpectedStatus, match="forbidden") as excinfo:
         index(url, make_pages(url)).project(A)
-    assert "secret" not in str(caught.value.parts())
+    assert "secret" not in str(excinfo.value.parts())
 
 
 def test_no_index_page(server: Any, make_pages: Any) -> None:
@@ -115,9 +115,9 @@ def test_server_that_stays_broken(server: Any, make_pages: Any) -> None:
 
 def test_no_server(make_pages: Any) -> None:
     """An index that is not there is unreachable, shown without credentials."""
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(Unreachable) as excinfo:
         index("http://me:secret@127.0.0.1:1/simple", make_pages()).project(A)
-    assert "secret" not in str(caught.value.parts())
+    assert "secret" not in str(excinfo.value.parts())
 
 
 def test_truncated_page(server: Any, make_pages: Any) -> None:

@@ -215,22 +215,22 @@ class TestValues:
     )
     def test_wrong_values(self, name: str, value: str) -> None:
         """A value of the wrong kind is an error that names the place."""
-        with pytest.raises(InvalidConfiguration, match=repr(value)) as caught:
+        with pytest.raises(InvalidConfiguration, match=repr(value)) as excinfo:
             settings(**{name: value})
-        assert caught.value.where == f"PIP_{name}"
+        assert excinfo.value.where == f"PIP_{name}"
 
     @pytest.mark.parametrize("text", ["index-url = x", "[global\n", "[global]\nx\n"])
     def test_broken_files(self, text: str) -> None:
         """A file that cannot be understood is an error that names the file."""
-        with pytest.raises(InvalidConfiguration) as caught:
+        with pytest.raises(InvalidConfiguration) as excinfo:
             settings(text)
-        assert caught.value.where == "0.conf"
+        assert excinfo.value.where == "0.conf"
 
     def test_errors_hide_secrets(self) -> None:
         """A broken line with credentials is not shown."""
-        with pytest.raises(InvalidConfiguration) as caught:
+        with pytest.raises(InvalidConfiguration) as excinfo:
             settings("index-url = https://me:secret@h/")
-        assert "secret" not in str(caught.value.parts())
+        assert "secret" not in str(excinfo.value.parts())
 
 
 class TestReading:

@@ -136,9 +136,9 @@ def test_wrong_hash(index: RecordingIndex, opened: Any, tmp_path: Path, name: st
     for _ in range(2):
         sources = opened()
         file = listed(sources)[name]
-        with pytest.raises(HashMismatch) as caught:
+        with pytest.raises(HashMismatch) as excinfo:
             sources.read(file) if name == INDEX_FILE else sources.download(file, tmp_path)
-        assert caught.value.exit_code == 4
+        assert excinfo.value.exit_code == 4
     assert not (tmp_path / name).exists()
     assert not list((tmp_path / "cache").rglob("*.part"))
 
@@ -237,7 +237,7 @@ def test_unknown_project(index: RecordingIndex, opened: Any, status: int) -> Non
 def test_server_error(index: RecordingIndex, opened: Any) -> None:
     """A server that fails is an error after some tries, not an unknown project."""
     index.faults.status["/simple/a/"] = 503
-    with pytest.raises(UnexpectedStatus) as caught:
+    with pytest.raises(UnexpectedStatus) as excinfo:
         opened().project(A)
-    assert caught.value.exit_code == 5
+    assert excinfo.value.exit_code == 5
     assert len(index.requests) == 2

@@ -234,12 +234,12 @@ class TestJson:
 
     def test_wrong_types_are_named_by_path(self) -> None:
         """A page that breaks the types of the API says where."""
-        with pytest.raises(InvalidPage, match=r"files\[1\]\.url") as caught:
+        with pytest.raises(InvalidPage, match=r"files\[1\]\.url") as excinfo:
             from_json(
                 {"filename": "a-1.whl", "url": "a", "hashes": {}},
                 {"filename": "a-2.whl", "url": 7, "hashes": {}},
             )
-        assert caught.value.where == URL
+        assert excinfo.value.where == URL
 
     @pytest.mark.parametrize(
         "body", [b"{", b"[]", b'{"meta": {}}', b"\xff", b'{"files": ' + b"[" * 100_000]
@@ -362,9 +362,9 @@ class TestContentType:
 
     def test_something_else_is_refused(self) -> None:
         """A page of another type is not an index page, and the error says what to check."""
-        with pytest.raises(InvalidPage, match="image/png") as caught:
+        with pytest.raises(InvalidPage, match="image/png") as excinfo:
             parse_page(b"", "image/png", "https://me:secret@index.example/", A)
-        assert "secret" not in str(caught.value.parts())
+        assert "secret" not in str(excinfo.value.parts())
 
     @pytest.mark.parametrize("body", [b'{"files": []}', b"<html></html>"])
     def test_no_type(self, body: bytes) -> None:

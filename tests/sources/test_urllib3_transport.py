@@ -76,15 +76,18 @@ class TestInterruptions:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        with pytest.raises(Interrupted) as caught:
+        with pytest.raises(Interrupted) as excinfo:
             transports().send(f"http://127.0.0.1:{port}/", {})
-        assert (caught.value.reason, caught.value.retry_chance) == ("Connection refused", "little")
+        assert (excinfo.value.reason, excinfo.value.retry_chance) == (
+            "Connection refused",
+            "little",
+        )
 
     def test_no_such_host(self, transports: Callable[..., Urllib3Transport]) -> None:
         """The name means nothing."""
-        with pytest.raises(Interrupted) as caught:
+        with pytest.raises(Interrupted) as excinfo:
             transports(timeout=5.0).send("http://no-such-host.invalid/", {})
-        assert caught.value.retry_chance == "little"
+        assert excinfo.value.retry_chance == "little"
 
     def test_silence(self, transports: Callable[..., Urllib3Transport]) -> None:
         """A server that says nothing is left after the time allowed."""
@@ -118,18 +121,18 @@ class TestInterruptions:
 
             thread = threading.Thread(target=hang_up)
             thread.start()
-            with pytest.raises(Interrupted) as caught:
+            with pytest.raises(Interrupted) as excinfo:
                 transports().send(f"http://127.0.0.1:{rude.getsockname()[1]}/", {})
             thread.join()
-        assert caught.value.retry_chance == "good"
+        assert excinfo.value.retry_chance == "good"
 
     @pytest.mark.parametrize("url", ["http:///x", "http://h:99999/", "http://[::1/"])
     def test_bad_urls(self, transports: Callable[..., Urllib3Transport], url: str) -> None:
         """A URL that is none is not tried again."""
-        with pytest.raises((Interrupted, ValueError)) as caught:
+        with pytest.raises((Interrupted, ValueError)) as excinfo:
             transports().send(url, {})
-        if isinstance(caught.value, Interrupted):
-            assert caught.value.retry_chance in {"none", "little"}
+        if isinstance(excinfo.value, Interrupted):
+            assert excinfo.value.retry_chance in {"none", "little"}
 
 
 class TestTls:
@@ -139,10 +142,10 @@ class TestTls:
         self, tls_server: Any, transports: Callable[..., Urllib3Transport]
     ) -> None:
         """A certificate that nobody vouches for ends the matter, with a hint."""
-        with pytest.raises(Interrupted, match="not trusted") as caught:
+        with pytest.raises(Interrupted, match="not trusted") as excinfo:
             transports().send(f"{tls_server.url}/", {})
-        assert caught.value.retry_chance == "none"
-        assert "--cert" in (caught.value.hint or "")
+        assert excinfo.value.retry_chance == "none"
+        assert "--cert" in (excinfo.value.hint or "")
 
     def test_named_authority(
         self, tls_server: Any, transports: Callable[..., Urllib3Transport]
@@ -266,10 +269,10 @@ class TestProxy:
     def test_refusing_proxy(self, transports: Callable[..., Urllib3Transport]) -> None:
         """A proxy that is not there is named as the cause, without its password."""
         transport = transports(proxy=lambda _: "http://me:secret@127.0.0.1:1")
-        with pytest.raises(Interrupted, match="proxy") as caught:
+        with pytest.raises(Interrupted, match="proxy") as excinfo:
             transport.send("https://h.example/x", {})
-        assert "secret" not in str(caught.value)
-        assert "proxy" in (caught.value.hint or "")
+        assert "secret" not in str(excinfo.value)
+        assert "proxy" in (excinfo.value.hint or "")
 
 
 def test_contexts_check_by_default() -> None:

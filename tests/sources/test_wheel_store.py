@@ -282,7 +282,9 @@ def test_many_processes(place: Place) -> None:
         ]
         said = {process.communicate()[0] for process in processes}
         assert [process.returncode for process in processes] == [0] * 6
-        sent = sum(one.sent for one in index.requests if one.path.endswith(place.path.name))
+        sent = sum(
+            request.sent for request in index.requests if request.path.endswith(place.path.name)
+        )
     assert sent == place.path.stat().st_size
     (folder,) = said
     assert Path(folder.strip(), MANIFEST).is_file()

@@ -41,7 +41,7 @@ def verified(questions: list[tuple[str, ...]], environ: Mapping[str, str]) -> li
 
     :param questions: an attestation, a file's name and SHA-256, and a trusted publisher each.
     """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", VERIFY],
         input=json.dumps(questions),
         capture_output=True,
@@ -49,7 +49,7 @@ def verified(questions: list[tuple[str, ...]], environ: Mapping[str, str]) -> li
         check=True,
         env=dict(environ),
     )
-    return done.stdout.splitlines()
+    return completed.stdout.splitlines()
 
 
 @pytest.mark.integration

@@ -50,9 +50,9 @@ def get(url: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
 
 def entry(index: RecordingIndex) -> dict[str, object]:
     """Return the only entry of the page."""
-    (found,) = json.loads(get(f"{index.url}some/", Accept=JSON)[2])["files"]
-    assert isinstance(found, dict)
-    return found
+    (file,) = json.loads(get(f"{index.url}some/", Accept=JSON)[2])["files"]
+    assert isinstance(file, dict)
+    return file
 
 
 def test_counting(index: RecordingIndex, wheel: Path) -> None:
@@ -60,7 +60,7 @@ def test_counting(index: RecordingIndex, wheel: Path) -> None:
     get(index.file_url(wheel.name))
     get(index.file_url(wheel.name), Range="bytes=0-99")
     get(f"{index.url}nothing/")
-    assert [(one.path, one.status) for one in index.requests] == [
+    assert [(request.path, request.status) for request in index.requests] == [
         (f"/files/{wheel.name}", 200),
         (f"/files/{wheel.name}", 206),
         ("/simple/nothing/", 404),
@@ -130,9 +130,9 @@ def test_content(index: RecordingIndex, wheel: Path) -> None:
 def test_truncation(index: RecordingIndex, wheel: Path) -> None:
     """The connection is cut after so many bytes, and only those are counted."""
     index.faults.truncate[wheel.name] = 1000
-    with pytest.raises(http.client.IncompleteRead) as caught:
+    with pytest.raises(http.client.IncompleteRead) as excinfo:
         get(index.file_url(wheel.name))
-    assert caught.value.partial == wheel.read_bytes()[:1000]
+    assert excinfo.value.partial == wheel.read_bytes()[:1000]
     assert index.bytes_sent(wheel.name) == 1000
 
 
@@ -156,7 +156,7 @@ def test_resets(index: RecordingIndex, wheel: Path) -> None:
         with pytest.raises(OSError, match=r"."):
             get(index.file_url(wheel.name))
     assert get(index.file_url(wheel.name))[0] == 200
-    assert [one.status for one in index.requests] == [0, 0, 200]
+    assert [request.status for request in index.requests] == [0, 0, 200]
 
 
 def test_login(index: RecordingIndex) -> None:

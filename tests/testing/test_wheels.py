@@ -78,9 +78,9 @@ def test_metadata(tmp_path: Path) -> None:
 
 def test_equal_bytes(tmp_path: Path) -> None:
     """Equal arguments give equal bytes, wherever and whenever."""
-    one = build_wheel(tmp_path / "one", "some", "1.0", label="null", document=DOCUMENT)
+    wheel = build_wheel(tmp_path / "one", "some", "1.0", label="null", document=DOCUMENT)
     other = build_wheel(tmp_path / "other", "some", "1.0", label="null", document=DOCUMENT)
-    assert one.read_bytes() == other.read_bytes()
+    assert wheel.read_bytes() == other.read_bytes()
 
 
 def test_documents(tmp_path: Path) -> None:

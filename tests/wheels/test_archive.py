@@ -29,17 +29,17 @@ INFO = "some-1.0.dist-info"
 
 def refused(path: Path) -> str:
     """Return why a wheel cannot be opened."""
-    with pytest.raises(InvalidWheel) as caught:
+    with pytest.raises(InvalidWheel) as excinfo:
         WheelArchive(path)
-    return f"{caught.value.message}\n{caught.value.note}"
+    return f"{excinfo.value.message}\n{excinfo.value.note}"
 
 
 def faults(path: Path) -> str:
     """Return what `verify` says of a wheel that can be opened."""
-    with WheelArchive(path) as wheel, pytest.raises(InvalidWheel) as caught:
+    with WheelArchive(path) as wheel, pytest.raises(InvalidWheel) as excinfo:
         wheel.verify()
-    assert caught.value.where == str(path)
-    return f"{caught.value.message}\n{caught.value.note}"
+    assert excinfo.value.where == str(path)
+    return f"{excinfo.value.message}\n{excinfo.value.note}"
 
 
 class TestSoundWheels:

@@ -90,7 +90,7 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of terminals")
 def test_an_interruption_while_it_waits_for_the_end() -> None:
     """Ctrl-C lets the current call finish, no other one begin, and the process end."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, timeout=60
     )
-    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+    assert (completed.stdout, completed.stderr) == ("interrupted\n", "")

@@ -58,9 +58,9 @@ def test_losses(tmp_path: Path, out: Path) -> None:
         "variants": {"x": {"n": {"f": ["1"]}}},
     }
     wheel = build_wheel(tmp_path, "fast", "1.0", label="x", document=lossy)
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         convert_wheel(wheel, out)
-    assert {fault.rule for fault in caught.value.faults} == {"F-56"}
+    assert {fault.rule for fault in excinfo.value.faults} == {"F-56"}
     assert list(out.iterdir()) == []
     assert len(convert_wheel(wheel, out, accept_losses=True).lost) == 1
 
@@ -74,9 +74,9 @@ def test_what_cannot_be_converted(tmp_path: Path, out: Path) -> None:
         convert_wheel(wheel, out)
     broken = {**OLD, "variants": {"con": {"blas": {"library": ["mkl"]}}}}
     wheel = build_wheel(tmp_path, "fast", "1.0", label="con", document=broken)
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         convert_wheel(wheel, out)
-    assert caught.value.where == str(wheel)
+    assert excinfo.value.where == str(wheel)
     assert list(out.iterdir()) == []
 
 

@@ -78,9 +78,9 @@ class TestNative:
         assert (Path("one").read_text(), Path("two").read_text()) == ("2", "1")
         assert NATIVE.exchange("one", "folder")
         assert Path("one").is_dir()
-        with pytest.raises(FileNotFoundError) as caught:
+        with pytest.raises(FileNotFoundError) as excinfo:
             NATIVE.exchange("one", "nothing")
-        assert caught.value.filename is not None
+        assert excinfo.value.filename is not None
 
     def test_removing(self) -> None:
         """Files and empty folders can be removed."""
@@ -263,7 +263,7 @@ class TestPlayed:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows mounts so")
 def test_mounts() -> None:
     """Two mounts of one file system count as two, for nothing can be renamed between them."""
-    found = NATIVE.device_of(".")
-    assert isinstance(found, tuple)
-    assert found[0] == Path().stat().st_dev
-    assert found[1].startswith(b"mnt_id:")
+    native = NATIVE.device_of(".")
+    assert isinstance(native, tuple)
+    assert native[0] == Path().stat().st_dev
+    assert native[1].startswith(b"mnt_id:")

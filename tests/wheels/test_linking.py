@@ -175,9 +175,9 @@ class TestWays:
         wheel = unpack_wheel(build_wheel(tmp_path, "demo", "1", files=files))
         Linker().place(wheel, moves(wheel, target))
         shared(wheel, target)
-        with pytest.raises(FileExistsError) as caught:
+        with pytest.raises(FileExistsError) as excinfo:
             Linker(LinkMode.HARDLINK).place(wheel, moves(wheel, target))
-        assert Path(caught.value.filename).is_relative_to(target)
+        assert Path(excinfo.value.filename).is_relative_to(target)
 
 
 class TestPermissions:
@@ -205,7 +205,7 @@ class TestPermissions:
             "from wheelfit.wheels.linking import current_umask; "
             "print(current_umask(), os.umask(0))"
         )
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, check=True, text=True
         )
-        assert done.stdout.split() == [str(int(umask, 8))] * 2
+        assert completed.stdout.split() == [str(int(umask, 8))] * 2

@@ -58,6 +58,6 @@ def test_streams(algorithm: str) -> None:
 )
 def test_unreadable(data: bytes, reason: str) -> None:
     """B-35: what is not a RECORD is refused, saying where."""
-    with pytest.raises(InvalidWheel, match=reason) as caught:
+    with pytest.raises(InvalidWheel, match=reason) as excinfo:
         parse_record(data, where="x.whl/RECORD")
-    assert caught.value.where == "x.whl/RECORD"
+    assert excinfo.value.where == "x.whl/RECORD"

@@ -186,9 +186,9 @@ class TestServers:
         """Other statuses are errors and say which."""
         path = build_wheel(tmp_path, "some", "1.0")
         index.faults.status[path.name] = status
-        with pytest.raises(UnexpectedStatus) as caught:
+        with pytest.raises(UnexpectedStatus) as excinfo:
             read(index, path)
-        assert caught.value.status == status
+        assert excinfo.value.status == status
 
     def test_file_that_changes(self, tmp_path: Path, index: RecordingIndex) -> None:
         """Parts of two states of a file are never put together."""

@@ -349,9 +349,9 @@ class TestFiles:
         """B-31, B-34: a fault of the source is found, and nothing is left."""
         source = patched(b"some/tool", b"\x55\xaa", last=False, offset=11)
         before = source.read_bytes()
-        with pytest.raises(InvalidWheel) as caught:
+        with pytest.raises(InvalidWheel) as excinfo:
             rewrite(source, source if in_place else output, replace_members={DOCUMENT: b"{}"})
-        assert caught.value.where == str(source)
+        assert excinfo.value.where == str(source)
         assert source.read_bytes() == before
         assert list(output.parent.iterdir()) == []
         assert sorted(source.parent.iterdir()) == [output.parent, source]
@@ -386,13 +386,13 @@ class TestFiles:
             "except FileProblem as error:\n"
             "    print(error)\n"
         )
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", script, source, output],
             capture_output=True,
             text=True,
             check=True,
         )
-        assert "cannot be written" in done.stdout
+        assert "cannot be written" in completed.stdout
         assert list(output.parent.iterdir()) == []
 
 

@@ -74,9 +74,9 @@ class TestLinks:
             lambda: rooted.sync_file(name),
             lambda: os.close(rooted.open_folder(name)),
         ):
-            with pytest.raises(LinkInTheWay) as caught:
+            with pytest.raises(LinkInTheWay) as excinfo:
                 act()
-            assert caught.value.where == rooted.path_of(link)
+            assert excinfo.value.where == rooted.path_of(link)
         assert [path.name for path in outside.iterdir()] == ["file"]
         assert (outside / "file").read_text() == "theirs"
 
@@ -169,9 +169,9 @@ class TestNames:
         """What is not there is said to be so, with its path."""
         with pytest.raises(FileNotFoundError):
             rooted.remove_file("a/b/nothing")
-        with pytest.raises(FileNotFoundError) as caught:
+        with pytest.raises(FileNotFoundError) as excinfo:
             rooted.write("a/nothing/x", b"")
-        assert caught.value.filename == rooted.path_of("a/nothing")
+        assert excinfo.value.filename == rooted.path_of("a/nothing")
         with pytest.raises(NotADirectoryError) as other:
             rooted.write("a/file/x/y", b"")
         assert other.value.filename == rooted.path_of("a/file")

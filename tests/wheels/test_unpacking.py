@@ -154,10 +154,10 @@ class TestSound:
             "print(oct(found.umask))"
         )
         copy = shutil.copy(wheel, tmp_path)
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", program, copy], capture_output=True, check=True, text=True
         )
-        assert done.stdout.split() == ["0o600", "0o600", "0o711", "0o77"]
+        assert completed.stdout.split() == ["0o600", "0o600", "0o711", "0o77"]
 
     def test_a_wheel_that_promises_otherwise(self, tmp_path: Path) -> None:
         """B-36: stronger hashes count as well, padding or not, and rows without a file do not."""

@@ -98,8 +98,8 @@ class TestReading:
             return RemotePart(Extent(start, len(data), len(data)), data[start:])
 
         name = parse_wheel_filename(wheel.name)
-        found = read_members(fetch, ["METADATA"], filename=name, where=wheel.name)
-        assert b"Name: some" in found["METADATA"]
+        members = read_members(fetch, ["METADATA"], filename=name, where=wheel.name)
+        assert b"Name: some" in members["METADATA"]
 
     @pytest.mark.parametrize("content", [b"", b"x", NOISE])
     def test_promises_are_kept(self, library: Any, content: bytes) -> None:
@@ -170,9 +170,9 @@ def test_without_the_library(tmp_path: Path, request: pytest.FixtureRequest) -> 
     path = tmp_path / "some-1.0-py3-none-any.whl"
     write_archive(path, {"some/data": (b"content", b"packed", 0)})
     request.getfixturevalue("without_library")
-    with pytest.raises(InvalidWheel) as caught:
+    with pytest.raises(InvalidWheel) as excinfo:
         WheelArchive(path)
-    assert caught.value.where == str(path)
-    assert caught.value.message.startswith("'some/data' is packed with Zstandard (method 93)")
-    assert "takes Python 3.14 or the extra zstd" in caught.value.message
-    assert ".[zstd]" in str(caught.value.hint)
+    assert excinfo.value.where == str(path)
+    assert excinfo.value.message.startswith("'some/data' is packed with Zstandard (method 93)")
+    assert "takes Python 3.14 or the extra zstd" in excinfo.value.message
+    assert ".[zstd]" in str(excinfo.value.hint)

@@ -82,7 +82,7 @@ def choose(at_home: World, run: Runner) -> Callable[..., Answer]:
     def answer(machine: str, *words: str, code: int = 0) -> Answer:
         target = at_home.folder / "target"
         where = ("--dry-run", "--json", "--for", machine, "--target", target)
-        said = run("install", *words, *where, code=code)
-        return Answer(said.object, said.err)
+        result = run("install", *words, *where, code=code)
+        return Answer(result.object, result.err)
 
     return answer

@@ -68,7 +68,7 @@ class World:
         :param code: the exit code that it must have.
         """
         command = [sys.executable, "-m", "wheelfit", *words]
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -76,8 +76,8 @@ class World:
             cwd=self.folder,
             check=False,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
+        assert completed.returncode == code, completed.stdout + completed.stderr
+        return completed
 
     def choose(self, machine: str, *words: str, code: int = 0) -> Answer:
         """Return what an install for a machine would do."""

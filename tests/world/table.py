@@ -139,7 +139,7 @@ def fill(world: World, *, claims_sizes: bool = True, python: str = HERE) -> None
             row.setdefault("python", python)
             if not row.get("is-source"):
                 row["versions"] = [
-                    one for one in row["versions"] if _is_for(python, limits.get(one))
+                    version for version in row["versions"] if _is_for(python, limits.get(version))
                 ]
             if not claims_sizes:
                 row.pop("MB", None)

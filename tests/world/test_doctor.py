@@ -30,13 +30,13 @@ def world(new_world: Callable[[], World]) -> World:
 def examined(world: World, *words: str) -> tuple[dict[str, Any], str]:
     """Return the report of ``doctor``, as data and in words."""
     where = ("--target", str(world.folder / "target"), "--ignore", "unsupported-here")
-    said = json.loads(world.run("doctor", *where, *words, "--json").stdout)
-    return said, " ".join(world.run("doctor", *where, *words).stdout.split())
+    report = json.loads(world.run("doctor", *where, *words, "--json").stdout)
+    return report, " ".join(world.run("doctor", *where, *words).stdout.split())
 
 
 def of_pytorch(said: dict[str, Any]) -> dict[str, Any]:
     """Return the lines about PyTorch's index."""
-    found: dict[str, Any] = next(one for one in said["owners"] if one["family"] == "pytorch")
+    found: dict[str, Any] = next(owner for owner in said["owners"] if owner["family"] == "pytorch")
     return found
 
 
@@ -63,7 +63,7 @@ def test_indexes_that_answer(world: World) -> None:
     """Of each index that counts it finds out whether it answers."""
     said, words = examined(world, "--online")
     assert of_pytorch(said)["problem"] == ""
-    paddle = next(one for one in said["owners"] if one["family"] == "paddle")
+    paddle = next(owner for owner in said["owners"] if owner["family"] == "paddle")
     assert paddle["problem"]
     assert "the index of paddle does not answer: " in words
     assert "the index of pyg does not answer: " in words
@@ -110,6 +110,6 @@ def test_settings_that_cannot_be_used(world: World) -> None:
     path.write_text('bridges = ["pytroch"]\n', "utf-8")
     done = world.run("doctor", "--json", "--only", "mixed-cuda")
     assert "unknown bridge 'pytroch'" in done.stderr
-    said = json.loads(done.stdout)
-    assert said["sources"]
-    assert said["owners"] == []
+    report = json.loads(done.stdout)
+    assert report["sources"]
+    assert report["owners"] == []

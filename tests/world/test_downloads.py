@@ -22,7 +22,7 @@ def world(new_world: Callable[[], World]) -> World:
     """Return a world with torch and torchvision, and a folder with them for three machines."""
     world = laid_out(new_world())
     machines = ("v100-535", "h100-580", "mi300x-rocm7")
-    hosts = [word for one in machines for word in ("--for", one)]
+    hosts = [word for machine in machines for word in ("--for", machine)]
     world.run("download", "torch", *hosts, "-d", "wheels")
     return world
 
@@ -40,8 +40,8 @@ def test_installed_from_the_folder(world: World, machine: str, installed: str, o
     """Each machine gets its build, with what that needs, though the files have no labels."""
     words = ["install", "torch", *FOLDER, "--for", machine, "--target", f"{machine}{option}"]
     words += [option] if option else []
-    said = world.run(*words).stdout
-    assert f"installed {installed}" in said
+    stdout = world.run(*words).stdout
+    assert f"installed {installed}" in stdout
     assert "nothing to do" in world.run(*words).stdout
 
 
@@ -58,8 +58,8 @@ def test_installed_by_pip(world: World, tmp_path: Path) -> None:
     words = ["install", *FOLDER, "--target", str(tmp_path), "torch==2.14.1+cu126"]
     command = [sys.executable, "-m", "pip", *words]
     where = {"env": world.environ(), "cwd": world.folder}
-    done = subprocess.run(command, **where, capture_output=True, text=True, check=False)  # type: ignore[call-overload]
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(command, **where, capture_output=True, text=True, check=False)  # type: ignore[call-overload]
+    assert completed.returncode == 0, completed.stderr
     assert (tmp_path / "torch-2.14.1+cu126.dist-info").is_dir()
 
 
@@ -70,8 +70,8 @@ def test_another_machine_is_added(world: World) -> None:
         world.run("download", "torch", "--no-deps", "--for", machine, "-d", "more")
     places = ("--no-index", "--find-links", "more", "--no-deps", "--dry-run", "--target", "more-t")
     for gpu in ("gfx942", "gfx1100"):
-        said = world.run("install", "torch", *places, "--for", f"rocm-7.0-{gpu}").stdout
-        assert f"amd :: gfx_arch :: {gpu}" in said
+        stdout = world.run("install", "torch", *places, "--for", f"rocm-7.0-{gpu}").stdout
+        assert f"amd :: gfx_arch :: {gpu}" in stdout
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"builds": {}}', '{"builds": {"A-B": {}}}'])
@@ -83,8 +83,8 @@ def test_labels_that_cannot_be_read(world: World, content: str) -> None:
     (folder / name).write_bytes((world.folder / "wheels" / name).read_bytes())
     (folder / f"{name}.labels.json").write_text(content)
     words = ("--no-index", "--find-links", "broken", "--target", "broken-t")
-    said = world.run("install", "torch", *words, code=1)
-    assert f"the labels of {name} cannot be read" in " ".join(said.stderr.split())
+    result = world.run("install", "torch", *words, code=1)
+    assert f"the labels of {name} cannot be read" in " ".join(result.stderr.split())
 
 
 def interpreter_tags() -> str:

@@ -59,10 +59,10 @@ def test_torch_is_chosen_with_its_extension(world: World, words: list[str]) -> N
 def test_why_it_is_not_the_newest_torch(world: World) -> None:
     """A lock that holds torch back tells of no build for other machines, and of no source."""
     words = ("torch", "flash-attn", "--for", "cuda-13.0-sm90", "-o", "pylock.toml")
-    said = world.run("lock", *words).stderr
-    assert "torch 2.10.0+cu128 (latest 2.15.0 " in said
-    assert "flash-attn 2.8.3.post2 (latest" not in said
-    assert "xpu" not in said
+    stderr = world.run("lock", *words).stderr
+    assert "torch 2.10.0+cu128 (latest 2.15.0 " in stderr
+    assert "flash-attn 2.8.3.post2 (latest" not in stderr
+    assert "xpu" not in stderr
 
 
 def test_another_torch_gets_another_build(world: World) -> None:

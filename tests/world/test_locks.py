@@ -30,10 +30,10 @@ def test_extras_of_a_build_are_locked(
     del at_home
     lock = tmp_path / "pylock.toml"
     run("lock", "jax", "-o", lock)
-    said = run(
+    result = run(
         "sync", lock, "--for", machine, "--target", tmp_path / "target", "--json", "--dry-run"
     )
-    names = {one["name"].replace("-", "_") for one in said.object["install"]}
+    names = {one["name"].replace("-", "_") for one in result.object["install"]}
     assert names & PLUGINS == expected
 
 
@@ -43,6 +43,6 @@ def test_newest_of_those_with_the_most_kinds(at_home: World, run: Runner, tmp_pa
     lock = tmp_path / "pylock.toml"
     run("lock", "torch==2.14.1", "torchvision", "-o", lock, "--platform", "linux-x86_64")
     target = ("--target", tmp_path / "target", "--json", "--dry-run")
-    said = run("sync", lock, "--for", "v100-535", *target)
-    versions = {one["name"]: one["version"] for one in said.object["install"]}
+    result = run("sync", lock, "--for", "v100-535", *target)
+    versions = {one["name"]: one["version"] for one in result.object["install"]}
     assert (versions["torch"], versions["torchvision"]) == ("2.14.1+cu126", "0.29.1+cu126")

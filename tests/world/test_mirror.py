@@ -115,8 +115,8 @@ def test_one_line_of_configuration(world: World, serve: Callable[..., RunningInd
 def test_what_the_vendor_has_elsewhere(world: World, serve: Callable[..., RunningIndex]) -> None:
     """Indexes of others that the family names are folders below their hosts."""
     server = serve("--mirror", "pytorch")
-    said = world.choose(AMD, "torch", "--bridge", str(server.said["bridges"][0]))
-    assert said.chosen["torch"] == "2.14.0+rocm7.14 (gfx942)"
+    result = world.choose(AMD, "torch", "--bridge", str(server.said["bridges"][0]))
+    assert result.chosen["torch"] == "2.14.0+rocm7.14 (gfx942)"
     assert files(server, "/bridges/pytorch/repo.amd.com/rocm/whl-multi-arch/torch/")
 
 
@@ -202,13 +202,13 @@ def extensions(world: World) -> World:
 
 def bridges_of(server: RunningIndex) -> list[str]:
     """Return the options by which clients take families from a server, and all else, too."""
-    options = [word for one in server.said["bridges"] for word in ("--bridge", str(one))]
+    options = [word for bridge in server.said["bridges"] for word in ("--bridge", str(bridge))]
     return [*options, "--index-url", server.url, "--no-cache-dir"]
 
 
 def test_filled_for_two_machines(extensions: World, serve: Callable[..., RunningIndex]) -> None:
     """What is downloaded for machines through a mirror, they can install without the internet."""
-    world, mirrored = extensions, [word for one in FAMILIES for word in ("--mirror", one)]
+    world, mirrored = extensions, [word for family in FAMILIES for word in ("--mirror", family)]
     server = serve(*mirrored, "--mirror", "https://pypi.org/simple/")
     options = bridges_of(server)
     fill = ["download", "-d", str(world.folder / "filled"), *options]
@@ -257,8 +257,8 @@ def test_only_some_wheels(serve: Callable[..., RunningIndex]) -> None:
         "--mirror", "pyg", "--mirror", "pytorch", "--mirror-platform", "linux_x86_64",
         "--mirror-python", "3.9", "--mirror-python", f"{HERE[2]}.{HERE[3:]}",
     )  # fmt: skip
-    (torch,) = {str(one["filename"]) for one in files(server, "/bridges/pytorch/cpu/torch/")
-                if "2.11.0" in str(one["filename"])}  # fmt: skip
+    (torch,) = {str(file["filename"]) for file in files(server, "/bridges/pytorch/cpu/torch/")
+                if "2.11.0" in str(file["filename"])}  # fmt: skip
     assert LINUX in torch
     found = [str(file["filename"]) for file in files(server, f"/bridges/pyg/{SCATTER}")]
     assert len(found) == 2

@@ -99,9 +99,9 @@ def test_links_to_strangers(world: World, vendor: Pages) -> None:
     world.net.hosts["files.stranger.example"] = vendor
     vendor.add(TORCH, torch("2.14.1+cpu"))
     vendor.add(TORCH, torch("2.15.0+cpu"), at="https://files.stranger.example")
-    said = world.choose(MACHINE, "torch")
-    assert said.chosen == {"torch": "2.14.1+cpu (null)"}
-    assert "files on files.stranger.example do not count" in said.err
+    result = world.choose(MACHINE, "torch")
+    assert result.chosen == {"torch": "2.14.1+cpu (null)"}
+    assert "files on files.stranger.example do not count" in result.err
     assert not any("stranger" in url for url in world.net.requests)
 
 
@@ -109,9 +109,9 @@ def test_links_without_encryption(world: World, vendor: Pages) -> None:
     """Files of a vendor's index that come over HTTP are left out, and that is said."""
     vendor.add(TORCH, torch("2.14.1+cpu"))
     vendor.add(TORCH, torch("2.15.0+cpu"), at=f"http://{PYTORCH}")
-    said = world.choose(MACHINE, "torch")
-    assert said.chosen == {"torch": "2.14.1+cpu (null)"}
-    assert f"files on http://{PYTORCH} do not count" in said.err
+    result = world.choose(MACHINE, "torch")
+    assert result.chosen == {"torch": "2.14.1+cpu (null)"}
+    assert f"files on http://{PYTORCH} do not count" in result.err
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_redirected_pages(world: World, vendor: Pages, target: str, says: str) -
     stranger = world.net.hosts["stranger.example"] = Pages()
     stranger.add("/whl/cpu/torch/", torch("99.0+cpu"))
     vendor.at[TORCH] = Document(b"", status=302, location=target)
-    said = world.choose(MACHINE, "torch", "--retries", "0")
-    assert said.chosen == {"torch": "2.15.0 (null)"}
-    assert says in said.err
+    result = world.choose(MACHINE, "torch", "--retries", "0")
+    assert result.chosen == {"torch": "2.15.0 (null)"}
+    assert says in result.err
     assert not any(url.startswith(target) for url in world.net.requests)
 
 
@@ -182,8 +182,8 @@ def test_names_of_a_vendor_only(world: World, name: str, reach: str) -> None:
     if reach == "forbidden":
         world.net.hosts["repo.amd.com"] = Pages(Document(b"AccessDenied", status=403))
     code = NO_NETWORK if reach == "out of reach" else 3
-    said = world.choose("rocm-7.0-gfx942", name, "--retries", "0", code=code)
-    assert said.error["code"] == ("unreachable" if code == NO_NETWORK else "project-not-found")
+    result = world.choose("rocm-7.0-gfx942", name, "--retries", "0", code=code)
+    assert result.error["code"] == ("unreachable" if code == NO_NETWORK else "project-not-found")
     assert not any(f"pypi.org/simple/{name}" in url for url in world.net.requests)
 
 
@@ -193,9 +193,9 @@ def test_needs_of_a_vendor_only(world: World) -> None:
     world.registry.add([Wheel("rocm", "99.0")])
     world.amd.add("rocm/whl-multi-arch", [Wheel("rocm", "7.14", requires=("rocm-sdk-core",))])
     world.amd.add("rocm/whl-multi-arch", [Wheel("rocm-sdk-core", "7.14")])
-    said = world.choose("rocm-7.0-gfx942", "own")
-    assert said.chosen["rocm"].startswith("7.14 ")
-    assert said.chosen["rocm-sdk-core"].startswith("7.14 ")
+    result = world.choose("rocm-7.0-gfx942", "own")
+    assert result.chosen["rocm"].startswith("7.14 ")
+    assert result.chosen["rocm-sdk-core"].startswith("7.14 ")
 
 
 def test_nothing_is_merged(world: World, vendor: Pages) -> None:
@@ -221,8 +221,8 @@ def test_pages_without_pythons(world: World, vendor: Pages) -> None:
         found = wheels("torch", f"{version}+cpu", LINUX, python="cp310", requires_python=pythons)
         vendor.add(TORCH, found)
     (world.folder / "old.toml").write_text(PYTHON_3_10)
-    said = world.choose("old.toml", "torch", "-v")
-    assert said.chosen == {"torch": "2.14.1+cpu (null)"}
+    result = world.choose("old.toml", "torch", "-v")
+    assert result.chosen == {"torch": "2.14.1+cpu (null)"}
     error = world.choose("old.toml", "torch==2.15.*", code=3)
     assert "needs Python >=3.11" in error.words
 
@@ -232,17 +232,17 @@ def test_yanked(world: World, vendor: Pages) -> None:
     vendor.add(TORCH, torch("2.15.0+cpu"), attributes='data-yanked="wrong kernels"')
     vendor.add(TORCH, torch("2.14.1+cpu"))
     assert world.choose(MACHINE, "torch").chosen == {"torch": "2.14.1+cpu (null)"}
-    said = world.choose(MACHINE, "torch==2.15.0+cpu")
-    assert said.chosen == {"torch": "2.15.0+cpu (null)"}
-    assert "wrong kernels" in said.words
+    result = world.choose(MACHINE, "torch==2.15.0+cpu")
+    assert result.chosen == {"torch": "2.15.0+cpu (null)"}
+    assert "wrong kernels" in result.words
 
 
 def test_quarantined(world: World, vendor: Pages) -> None:
     """Files of a project that its vendor has quarantined are not taken, nor the registry's."""
     meta = '<meta name="pypi:project-status" content="quarantined">'
     vendor.add(TORCH, torch("2.15.0+cpu"), meta=meta)
-    said = world.choose(MACHINE, "torch", code=3)
-    assert "quarantined" in said.words
+    result = world.choose(MACHINE, "torch", code=3)
+    assert "quarantined" in result.words
 
 
 def test_archived(world: World, vendor: Pages) -> None:
@@ -257,8 +257,8 @@ def test_forbidden_is_absent(world: World) -> None:
     world.net.hosts[PYTORCH] = forbidding = Pages(Document(b"AccessDenied", status=403))
     forbidding.add("/whl/cu126/torch/", torch("2.14.1+cu126"))
     forbidding.add(TORCH, torch("2.14.1+cpu"))
-    said = world.choose("cuda-12.2-sm90", "torch")
-    assert said.chosen == {"torch": "2.14.1+cu126 (cu126)"}
+    result = world.choose("cuda-12.2-sm90", "torch")
+    assert result.chosen == {"torch": "2.14.1+cu126 (cu126)"}
 
 
 class TestElsewhere:
@@ -277,13 +277,13 @@ class TestElsewhere:
     def test_without_encryption(self, world: World, mirror: Pages) -> None:
         """Where anybody on the way could change them they do not count."""
         assert mirror.at
-        said = world.choose(
+        result = world.choose(
             MACHINE, "torch", "--bridge", "pytorch@http://mirror.example/whl", code=1
         )
-        assert said.error["code"] == "invalid-configuration"
-        assert "plain HTTP" in said.error["message"]
-        assert said.error["where"] == "http://mirror.example/whl"
-        assert "--trusted-host mirror.example" in said.error["hint"]
+        assert result.error["code"] == "invalid-configuration"
+        assert "plain HTTP" in result.error["message"]
+        assert result.error["where"] == "http://mirror.example/whl"
+        assert "--trusted-host mirror.example" in result.error["hint"]
         assert not any("mirror.example" in url for url in world.net.requests)
 
     @pytest.mark.parametrize(
@@ -296,8 +296,8 @@ class TestElsewhere:
         """A trusted one counts, and those of its folders that there are."""
         assert mirror.at
         words = ["torch", "--bridge", "pytorch@http://mirror.example/whl"]
-        said = world.choose(machine, *words, "--trusted-host", "mirror.example")
-        assert said.chosen == {"torch": expected}
+        result = world.choose(machine, *words, "--trusted-host", "mirror.example")
+        assert result.chosen == {"torch": expected}
         assert not any(PYTORCH in url for url in world.net.requests)
 
     @pytest.mark.parametrize(

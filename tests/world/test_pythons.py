@@ -51,8 +51,8 @@ def choose(
         file = tmp_path / "host.toml"
         run("host", "new", "-o", file, "--force", "--python", python, machine)
         where = ("--dry-run", "--json", "--for", file, "--target", tmp_path / "target")
-        said = run("install", *words, *where, code=code)
-        return Answer(said.object, said.err)
+        result = run("install", *words, *where, code=code)
+        return Answer(result.object, result.err)
 
     return answer
 
@@ -66,20 +66,20 @@ def test_torch(choose: Callable[..., Answer], machine: str, python: str) -> None
 
 def test_an_old_driver(choose: Callable[..., Answer], python: str) -> None:
     """CUDA 11 ended before Python 3.14: that the GPU stays idle then is said."""
-    said = choose("cuda-11.8-sm70", "torch")
+    result = choose("cuda-11.8-sm70", "torch")
     if python != "3.14":
-        assert "torch 2.7.1+cu118 cu118" in said.installed
+        assert "torch 2.7.1+cu118 cu118" in result.installed
         return
-    assert said.installed == ["torch 2.15.0+cpu"]
-    assert "torch leaves the NVIDIA GPU of " in said.words
-    assert "idle: no build that uses one is for this machine" in said.words
+    assert result.installed == ["torch 2.15.0+cpu"]
+    assert "torch leaves the NVIDIA GPU of " in result.words
+    assert "idle: no build that uses one is for this machine" in result.words
 
 
 def test_vllm_for_rocm(choose: Callable[..., Answer], python: str) -> None:
     """There are builds for Python 3.12 only; on another one that is said."""
-    said = choose("mi300x-rocm7", "vllm")
-    assert ("vllm 0.33.0+rocm722 rocm722" in said.installed) is (python == "3.12")
-    assert ("idle: builds that use it are for cp312" in said.words) is (python != "3.12")
+    result = choose("mi300x-rocm7", "vllm")
+    assert ("vllm 0.33.0+rocm722 rocm722" in result.installed) is (python == "3.12")
+    assert ("idle: builds that use it are for cp312" in result.words) is (python != "3.12")
 
 
 def test_flash_attn(choose: Callable[..., Answer], python: str) -> None:

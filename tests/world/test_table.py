@@ -26,16 +26,16 @@ INSTALLED = ("v100-535", "mi300x-rocm7")
 def test_each_machine_gets_what_is_right(cell: Cell, choose: Callable[..., Answer]) -> None:
     """The right distributions are installed, or the reason is said why there are none."""
     if cell.options:
-        said = choose(cell.machine, *cell.ask, code=cell.code)
+        result = choose(cell.machine, *cell.ask, code=cell.code)
         assert cell.says
-        assert cell.says in said.words
+        assert cell.says in result.words
     if cell.refused:
-        said = choose(cell.machine, *cell.ask, *cell.options, code=NO_FIT)
-        assert cell.refused in said.words
+        result = choose(cell.machine, *cell.ask, *cell.options, code=NO_FIT)
+        assert cell.refused in result.words
         return
-    said = choose(cell.machine, *cell.ask, *cell.options)
-    assert said.installed == sorted(cell.install)
-    assert cell.warns in said.words
+    result = choose(cell.machine, *cell.ask, *cell.options)
+    assert result.installed == sorted(cell.install)
+    assert cell.warns in result.words
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_it_is_really_installed(cell: Cell, install: Callable[..., str], tmp_pat
 
 def test_directml(choose: Callable[..., Answer]) -> None:
     """An AMD GPU on Windows is used by DirectML."""
-    said = choose("rocm-7.0-gfx1100+windows-x86_64", "onnxruntime")
-    assert said.installed == ["onnxruntime 1.24.4 directml", "onnxruntime-directml 1.24.4"]
+    result = choose("rocm-7.0-gfx1100+windows-x86_64", "onnxruntime")
+    assert result.installed == ["onnxruntime 1.24.4 directml", "onnxruntime-directml 1.24.4"]
 
 
 @pytest.mark.parametrize("package", packages(), ids=lambda one: one.name)

@@ -107,11 +107,11 @@ def test_one_build_for_all(world: World, machine: str, torch: str, torchvision: 
 def test_only_what_can_be_had_is_looked_up(world: World) -> None:
     """No index is asked that has nothing for the machine."""
     before = len(world.net.requests)
-    said = world.choose("cpu-x86_64-v3", "torch", "--no-cache-dir")
+    result = world.choose("cpu-x86_64-v3", "torch", "--no-cache-dir")
     places = {url.split("/")[4] for url in world.net.requests[before:] if "pytorch.org" in url}
     assert places == {"cpu"}
     where = "https://download.pytorch.org/whl/cpu"
-    assert f"torch comes from {where}, the index of its owner" in said.err
+    assert f"torch comes from {where}, the index of its owner" in result.err
 
 
 @pytest.mark.parametrize(
@@ -143,14 +143,14 @@ def test_out_of_reach(world: World, machine: str, expected: str) -> None:
     host = world.net.hosts.pop("download.pytorch.org")
     shutil.rmtree(world.folder / "cache", ignore_errors=True)
     try:
-        said = world.choose(machine, "torch", "--retries", "0")
+        result = world.choose(machine, "torch", "--retries", "0")
     finally:
         world.net.hosts["download.pytorch.org"] = host
-    assert said.chosen["torch"] == expected
-    assert "the index of pytorch cannot be reached" in said.err
-    assert "the index of its owner" not in said.err
+    assert result.chosen["torch"] == expected
+    assert "the index of pytorch cannot be reached" in result.err
+    assert "the index of its owner" not in result.err
     if machine == "cpu-x86_64-v3":
-        (lost,) = said.said["accelerators"]
+        (lost,) = result.said["accelerators"]
         assert lost["message"].endswith(
             f" of CUDA libraries come along that preset {machine} cannot use "
             "(no NVIDIA GPU); the index of pytorch has a build without them (cpu), and was not used"
@@ -162,13 +162,13 @@ def test_out_of_reach_and_of_no_use(world: World) -> None:
     host = world.net.hosts.pop("download.pytorch.org")
     shutil.rmtree(world.folder / "cache", ignore_errors=True)
     try:
-        said = world.choose("rocm-7.0-gfx942", "torch", "--retries", "0", code=3)
+        result = world.choose("rocm-7.0-gfx942", "torch", "--retries", "0", code=3)
         anyway = world.choose("rocm-7.0-gfx942", "torch", "--no-bridges")
     finally:
         world.net.hosts["download.pytorch.org"] = host
-    assert said.error["code"] == "no-accelerator"
-    assert "cannot be reached" in said.error["note"]
-    assert "--no-bridges" in said.error["hint"]
+    assert result.error["code"] == "no-accelerator"
+    assert "cannot be reached" in result.error["note"]
+    assert "--no-bridges" in result.error["hint"]
     assert anyway.chosen["torch"] == "2.15.0 (plain)"
 
 
@@ -183,10 +183,10 @@ def test_locked_for_one_machine(world: World) -> None:
 def test_really_installed(world: World) -> None:
     """One command installs the CPU build, and a second one has nothing to do."""
     target = ["--target", str(world.folder / "really"), "--for", "cpu-x86_64-v3"]
-    said = world.run("install", "torchvision", *target)
-    assert "installed torch 2.15.0+cpu (null)" in said.stdout
-    assert said.stderr.count("the index of their owner") == 1
-    assert "nvidia" not in said.stdout
+    result = world.run("install", "torchvision", *target)
+    assert "installed torch 2.15.0+cpu (null)" in result.stdout
+    assert result.stderr.count("the index of their owner") == 1
+    assert "nvidia" not in result.stdout
     listed = json.loads(world.run("list", "--json", "--target", target[1]).stdout)["packages"]
     assert {one["name"]: one["version"] for one in listed} == {
         "torch": "2.15.0+cpu",

@@ -33,8 +33,8 @@ def world(new_world: Callable[[], World]) -> World:
 def chosen(world: World, lock: str, machine: str) -> dict[str, str]:
     """Return what a machine takes from a lock: versions and labels by name."""
     where = ["--for", machine, "--target", "target", "--dry-run", "--json"]
-    said = json.loads(world.run("sync", lock, *where).stdout)
-    return {one["name"]: f"{one['version']} ({one['label']})" for one in said["install"]}
+    report = json.loads(world.run("sync", lock, *where).stdout)
+    return {one["name"]: f"{one['version']} ({one['label']})" for one in report["install"]}
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,16 @@ def test_other_tools_read_it(world: World, tmp_path: Path) -> None:
     """The build for any machine is for pip; each part is as the standard wants it."""
     table = tomllib.loads((world.folder / "pylock.toml").read_text("utf-8"))
     Pylock.from_dict(table)
-    (entry,) = [one for one in table["packages"] if one["name"] == "torch"]
-    versions = {one["name"].split("-")[1] for one in entry["wheels"]}
+    (entry,) = [package for package in table["packages"] if package["name"] == "torch"]
+    versions = {wheel["name"].split("-")[1] for wheel in entry["wheels"]}
     assert versions == {"2.13.0", "2.13.0+cpu"}  # the Mac's has no local version
     assert "version" not in entry
     words = ["install", "--no-index", "--no-deps", "-r", str(world.folder / "pylock.toml")]
     command = [sys.executable, "-m", "pip", *words, "--target", str(tmp_path)]
-    done = subprocess.run(command, env=world.environ(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(
+        command, env=world.environ(), capture_output=True, text=True, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
     assert (tmp_path / "torch-2.13.0+cpu.dist-info").is_dir()
 
 
@@ -101,9 +103,9 @@ def test_bundled(world: World) -> None:
 def test_versions_that_are_asked_for(world: World, requirement: str, version: str) -> None:
     """One build is locked if its version is asked for; a newer release if that is."""
     world.run("lock", requirement, "--python-version", PYTHON, "-o", "pylock.asked.toml")
-    said = world.run("tree", "pylock.asked.toml", "--json").stdout
+    stdout = world.run("tree", "pylock.asked.toml", "--json").stdout
     (world.folder / "pylock.asked.toml").unlink()
-    assert f'"version": "{version}"' in said
+    assert f'"version": "{version}"' in stdout
 
 
 @pytest.mark.parametrize(
@@ -130,10 +132,10 @@ def test_releases_that_go_together(
             )
         world.registry.add(wheels(project, version, LINUX, requires=needs))
     words = ["lock", "torch", "torchvision", "--platform", "linux-x86_64"]
-    said = world.run(*words, "--python-version", PYTHON)
-    assert re.findall(r"^\+ \w+ (\S+)$", said.stdout, re.MULTILINE) == [*versions]
-    assert given_up in said.stderr
-    assert ("--for MACHINE" in said.stderr) is bool(given_up)
+    result = world.run(*words, "--python-version", PYTHON)
+    assert re.findall(r"^\+ \w+ (\S+)$", result.stdout, re.MULTILINE) == [*versions]
+    assert given_up in result.stderr
+    assert ("--for MACHINE" in result.stderr) is bool(given_up)
     assert chosen(world, "pylock.toml", "v100-535") == {
         "torch": f"{versions[0]}+cu126 (cu126)",
         "torchvision": f"{versions[1]}+cu126 (cu126)",
@@ -146,9 +148,9 @@ def test_no_lock_of_substitutes(world: World) -> None:
     host = world.net.hosts.pop("download.pytorch.org")
     try:
         words = ["lock", "torch", "torchvision", "--no-cache-dir", "--retries", "0"]
-        said = world.run(*words, code=5)
+        result = world.run(*words, code=5)
         assert "torch, torchvision cannot be locked without the index of the owner" in " ".join(
-            said.stderr.replace(" and ", ", ").split()
+            result.stderr.replace(" and ", ", ").split()
         )
         world.run("lock", "torch", "--no-bridges", "-o", "pylock.registry.toml")
     finally:

@@ -42,7 +42,9 @@ def locked(world: World) -> str:
 def owners(world: World) -> dict[str, dict[str, Any]]:
     """Return what is shown of the index of a family, by name."""
     done = world.run("config", "show", "lock", "--json")
-    return {one["family"]: one for one in json.loads(done.stdout)["owners"] if one["projects"]}
+    return {
+        owner["family"]: owner for owner in json.loads(done.stdout)["owners"] if owner["projects"]
+    }
 
 
 PROJECT = '[project]\nname = "own"\nversion = "1"\ndependencies = ["torch"]\n[tool.wheelfit]\n'
@@ -91,8 +93,8 @@ def test_what_a_project_names(world: World) -> None:
 def test_what_is_shown_can_be_written(world: World, variable: str) -> None:
     """The line of ``config show`` in a file means what it meant there, also where nobody spoke."""
     world.variables = {"WHEELFIT_BRIDGES": variable} if variable else {}
-    said = world.run("config", "show").stdout
-    (line,) = [one for one in said.splitlines() if one.startswith("bridges = ")]
+    stdout = world.run("config", "show").stdout
+    (line,) = [line for line in stdout.splitlines() if line.startswith("bridges = ")]
     before = owners(world)
     world.variables = {}
     write(world, USER, f"{line}\n")
@@ -147,10 +149,10 @@ def test_a_pinned_project(world: World) -> None:
     """A project that comes from elsewhere is told apart from those of its family."""
     index = '[[index]]\nname = "own"\nurl = "https://own.example/simple/"\nexplicit = true\n'
     write(world, USER, f'{index}[sources]\ntorch = {{ index = "own" }}\n')
-    said = world.run("config", "show").stdout
+    stdout = world.run("config", "show").stdout
     where = "https://download.pytorch.org/whl"
-    assert f"{where} is not used for torch: torch comes from the index own\n" in said
-    assert f"{where} for torchvision, " in said
+    assert f"{where} is not used for torch: torch comes from the index own\n" in stdout
+    assert f"{where} for torchvision, " in stdout
 
 
 def test_a_mirror(world: World) -> None:

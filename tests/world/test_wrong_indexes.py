@@ -38,8 +38,8 @@ def world(new_world: Callable[[], World]) -> World:
 def test_bridges_that_lead_nowhere(world: World, bridge: str, code: int, words: str) -> None:
     """The reason is told, and the lock that is there stays."""
     before = (world.folder / "pylock.toml").read_bytes()
-    said = world.run(*LOCK, "--bridge", bridge, "--retries", "0", code=code).stderr
-    assert words in " ".join(said.split())
+    stderr = world.run(*LOCK, "--bridge", bridge, "--retries", "0", code=code).stderr
+    assert words in " ".join(stderr.split())
     assert (world.folder / "pylock.toml").read_bytes() == before
 
 
@@ -60,8 +60,8 @@ def test_pages_that_are_garbage(
     host = world.net.hosts["download.pytorch.org"]
     world.net.hosts["download.pytorch.org"] = lambda _path: document
     try:
-        said = world.run(*LOCK, "--retries", "0", code=code).stderr
+        stderr = world.run(*LOCK, "--retries", "0", code=code).stderr
     finally:
         world.net.hosts["download.pytorch.org"] = host
-    assert words in " ".join(said.split())
+    assert words in " ".join(stderr.split())
     assert (world.folder / "pylock.toml").read_bytes() == before

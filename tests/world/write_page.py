@@ -49,14 +49,14 @@ def _peers(cell: Cell, world: World, uv: Path) -> tuple[str, str]:
     target = str(world.folder / "target")
     long, short = _PLATFORMS.get(cell.machine, (_LINUX, ""))
     elsewhere = ["--no-deps", "--platform", short] if short else []
-    said = _run(
+    result = _run(
         world,
         [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"],
         ["--only-binary", ":all:", "--target", target, "--report", "-", *elsewhere, *cell.ask],
     )
-    found = json.loads(said)["install"] if said else []
+    found = json.loads(result)["install"] if result else []
     by_pip = [f"{one['metadata']['name']} {one['metadata']['version']}" for one in found]
-    said = _run(
+    result = _run(
         world,
         [
             str(uv),
@@ -70,7 +70,7 @@ def _peers(cell: Cell, world: World, uv: Path) -> tuple[str, str]:
         ["--python", sys.executable, "--target", target, "--python-platform", long, *cell.ask],
         cell.machine,
     )
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in result.splitlines()]
     by_uv = [line[2:].replace("==", " ") for line in lines if line.startswith("+ ")]
     otherwise = "builds" if any(map(world.registry.has_source, cell.ask)) else "–"
     return ", ".join(sorted(by_pip)) or otherwise, ", ".join(sorted(by_uv)) or otherwise
@@ -79,7 +79,7 @@ def _peers(cell: Cell, world: World, uv: Path) -> tuple[str, str]:
 def _run(world: World, words: Sequence[str], more: Sequence[str], machine: str = "") -> str:
     """Return what a program says; empty if it fails."""
     environ = {**world.environ(), **_DETECTED.get(machine, {})}
-    done = subprocess.run(
+    completed = subprocess.run(
         [*words, *more],
         env=environ,
         cwd=world.folder,
@@ -87,7 +87,11 @@ def _run(world: World, words: Sequence[str], more: Sequence[str], machine: str =
         text=True,
         check=False,
     )
-    return done.stdout + done.stderr * ("pip" in words[1:2]) if done.returncode == 0 else ""
+    return (
+        completed.stdout + completed.stderr * ("pip" in words[1:2])
+        if completed.returncode == 0
+        else ""
+    )
 
 
 def lines(peers: Mapping[Cell, tuple[str, str]]) -> Iterator[str]:

@@ -60,7 +60,7 @@ class TestCompiled:
         bounds = result
         assert bounds.libraries == ("libfast.so.1",)
         assert bounds.symbols == ("fast_new", "fast_scale")
-        assert {str(one.version): one.fits for one in bounds.releases} == {
+        assert {str(release.version): release.fits for release in bounds.releases} == {
             "1.0": False,
             "1.1": True,
             "1.2": True,
@@ -86,7 +86,7 @@ class TestCompiled:
             "1.2": workshop.library("1.2", GROWN + FAST["1.2"]),
         }
         result = found(workshop.user(libraries["1.1"]), libraries, tmp_path / "scratch")
-        assert all(one.fits for one in result.releases)
+        assert all(release.fits for release in result.releases)
         assert "changes of types and layouts cannot be detected" in result.notes[0]
 
     @pytest.mark.integration
@@ -103,7 +103,7 @@ class TestCompiled:
         }
         consumer = workshop.user(libraries["1.1"], debug=True)
         result = found(consumer, libraries, tmp_path / "scratch", program)
-        assert [one.fits for one in result.releases] == [True, True, False]
+        assert [release.fits for release in result.releases] == [True, True, False]
         assert "fast_new" in result.releases[2].changed
         assert result.values == ("1.1", "1.2")
         assert not any("debug information" in note for note in result.notes)
@@ -178,7 +178,7 @@ class TestSymbols:
         )
         bounds = derive(consumer, [old, new], AbiExports())
         assert bounds.symbols == ("f",)
-        assert all(one.fits for one in bounds.releases)
+        assert all(release.fits for release in bounds.releases)
 
     def test_what_is_loaded_in_turn(self) -> None:
         """B-61: a library of the release that another one of it loads offers symbols too."""
@@ -300,7 +300,7 @@ def test_which_wheels() -> None:
     consumer = parse_wheel_filename(f"user-1-cp313-cp313-{linux}.whl")
 
     def chosen(label: str | None = None, newest: int = 0, versions: str = "") -> list[str]:
-        found = choose_wheels(
+        wheels = choose_wheels(
             files,
             frozenset(["x86_64"]),
             consumer,
@@ -308,7 +308,7 @@ def test_which_wheels() -> None:
             label=label,  # type: ignore[arg-type]
             newest=newest,
         )
-        return [one.filename for _, one in found]
+        return [one.filename for _, one in wheels]
 
     assert chosen() == [
         f"fast-1.0-cp313-cp313-{linux}.whl",

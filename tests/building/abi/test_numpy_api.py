@@ -29,7 +29,7 @@ def releases(*versions: str) -> list[Release]:
     def fetch() -> Path:
         raise AssertionError("a release was fetched")
 
-    return [Release(Version(one), f"numpy-{one}.whl", fetch) for one in versions]
+    return [Release(Version(version), f"numpy-{version}.whl", fetch) for version in versions]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_bounds(tmp_path: Path) -> None:
     wheel = module(tmp_path, ONE, BOTH, WANTED % b"1.25")
     found = numpy_bounds(wheel, releases("1.24.4", "1.25.0", "1.26.4", "2.0.0"), AbiExports())
     assert found is not None
-    assert [one.fits for one in found.releases] == [False, True, True, True]
+    assert [release.fits for release in found.releases] == [False, True, True, True]
     assert found.values == ("1.25", "1.26", "2.0")
     assert found.requirement == ">=1.25.0"
 

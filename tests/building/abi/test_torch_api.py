@@ -70,7 +70,7 @@ def test_bounds() -> None:
     """B-61: the first release that has all functions fits, and so do later ones."""
     bounds = found("aoti_torch_get_dim", "torch_call_dispatcher", "malloc")
     assert bounds is not None
-    assert [one.fits for one in bounds.releases] == [False, True, True]
+    assert [release.fits for release in bounds.releases] == [False, True, True]
     assert bounds.releases[0].missing_symbols == ("torch_call_dispatcher",)
     assert bounds.requirement == ">=2.10.0"
     first, *others = bounds.notes

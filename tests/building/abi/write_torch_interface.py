@@ -52,8 +52,8 @@ def table_of(functions: Mapping[Version, set[str]]) -> dict[str, object]:
     since: dict[str, list[str]] = {}
     until: dict[str, list[str]] = {}
     for name in sorted(set().union(*functions.values())):
-        present = [one for one in releases if name in functions[one]]
-        absent = [one for one in releases if name not in functions[one]]
+        present = [release for release in releases if name in functions[release]]
+        absent = [release for release in releases if name not in functions[release]]
         first = next(one for one in present if not any(one < gone < present[-1] for gone in absent))
         since.setdefault(str(first), []).append(name)
         if dropped := [one for one in absent if one > present[-1]]:
@@ -62,7 +62,9 @@ def table_of(functions: Mapping[Version, set[str]]) -> dict[str, object]:
         "source": "the headers of torch's wheels for Linux, BSD-3-Clause License",
         "oldest": str(releases[0]),
         "newest": str(releases[-1]),
-        "since": {str(one): since[str(one)] for one in releases if str(one) in since},
+        "since": {
+            str(release): since[str(release)] for release in releases if str(release) in since
+        },
         "until": until,
     }
 
@@ -76,7 +78,7 @@ def wheels(repository: Repository) -> Iterator[tuple[Version, File]]:
         if file.filename.endswith(".whl"):
             name = parse_wheel_filename(file.filename)
             platforms = {tag.platform for tag in name.tags}
-            is_linux = any(re.fullmatch(r"manylinux\w*_x86_64", one) for one in platforms)
+            is_linux = any(re.fullmatch(r"manylinux\w*_x86_64", platform) for platform in platforms)
             if is_linux and name.version >= OLDEST and name.version.local is None:
                 found.setdefault(name.version, file)
     yield from sorted(found.items(), key=lambda pair: pair[0])
@@ -90,7 +92,9 @@ def main() -> None:
         for version, file in wheels(repository):
             with closing(repository.open(file)) as source:
                 archive = WheelArchive(source, parse_wheel_filename(file.filename))
-                headers = [one.name for one in archive.members if HEADER.fullmatch(one.name)]
+                headers = [
+                    member.name for member in archive.members if HEADER.fullmatch(member.name)
+                ]
                 texts = [archive.read(name).decode() for name in headers]
             functions[version] = set().union(*map(functions_in, texts))
     DATA.write_text(f"{json.dumps(table_of(functions), indent=1)}\n", "utf-8")

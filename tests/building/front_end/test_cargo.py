@@ -61,13 +61,13 @@ def test_cargo_joins_them(configuration: str, variables: dict[str, str], tmp_pat
 
     def given(environ: dict[str, str], target: str) -> list[str]:
         words = [cargo, "check", "-v", "--offline", "--target-dir", str(tmp_path / target)]
-        done = subprocess.run(
+        completed = subprocess.run(
             words, cwd=project, env=environ, capture_output=True, text=True, check=False
         )
-        if done.returncode and "toolchain" in done.stderr:
+        if completed.returncode and "toolchain" in completed.stderr:
             pytest.skip("needs a toolchain of Rust")
-        assert done.returncode == 0, done.stderr
-        return sorted(re.findall(r"--cfg (?:own|mine)|-C ?target-cpu=[\w-]+", done.stderr))
+        assert completed.returncode == 0, completed.stderr
+        return sorted(re.findall(r"--cfg (?:own|mine)|-C ?target-cpu=[\w-]+", completed.stderr))
 
     before = given(environ, "before")
     after = given(dict(tuned(environ, project)), "after")
@@ -103,7 +103,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
 
 def log(*commands: str) -> str:
     """Return what cargo prints of its commands."""
-    return "\n".join(f"     Running `/bin/rustc --crate-name {one}`" for one in commands)
+    return "\n".join(f"     Running `/bin/rustc --crate-name {command}`" for command in commands)
 
 
 @pytest.mark.parametrize(

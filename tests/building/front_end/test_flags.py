@@ -232,10 +232,10 @@ def test_what_reads_it(level: str, own: list[str], registers: str, tmp_path: Pat
         "/clang:-mprefer-vector-width=512",
     ]
     subprocess.run([*words, "/c", "fast.c"], cwd=tmp_path, env=environ, check=True)
-    done = subprocess.run(
+    completed = subprocess.run(
         ["objdump", "-d", tmp_path / "fast.obj"], capture_output=True, text=True, check=True
     )
-    widest = next(one for one in ("zmm", "ymm", "xmm") if one in done.stdout)
+    widest = next(one for one in ("zmm", "ymm", "xmm") if one in completed.stdout)
     assert widest == registers
 
 

@@ -157,7 +157,7 @@ class SessionServer(LegacyIndex):
 
     def _publish(self, key: str) -> Answer:
         session = self.sessions[key]
-        if any(one.status != "completed" for one in session.files.values()):
+        if any(file.status != "completed" for file in session.files.values()):
             return _problem(409, "a file is not there yet")
         session.status = "processing"
         if not self.is_slow:

@@ -254,9 +254,9 @@ def _canonical(value: object) -> bytes:
 def _handler_of(instance: Sigstore) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            said = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            report = json.loads(self.rfile.read(int(self.headers["content-length"])))
             shown = self.headers.get("authorization", "")
-            status, answer = instance.answer(self.path, shown, said)
+            status, answer = instance.answer(self.path, shown, report)
             data = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(data)))

@@ -16,7 +16,7 @@ def test_patience(tmp_path: Path) -> None:
     """B-52: an index that lags behind is asked again, for a bounded time and ever more slowly."""
     build_wheel(tmp_path, "fast", "1.0")
     files = collect([tmp_path]).files
-    here = {one.filename: File(one.filename, "", {"sha256": one.sha256}) for one in files}
+    here = {file.filename: File(file.filename, "", {"sha256": file.sha256}) for file in files}
     pauses: list[float] = []
 
     def late() -> Mapping[str, File]:
@@ -37,7 +37,7 @@ def test_other_content(tmp_path: Path) -> None:
     build_wheel(tmp_path, "fast", "1.0")
     files = collect([tmp_path]).files
     name = files[0].filename
-    (found,) = confirm(files, lambda: {name: File(name, "", {"sha256": "0"})}, timeout=0).findings
-    assert found.code == "name-taken"
+    (finding,) = confirm(files, lambda: {name: File(name, "", {"sha256": "0"})}, timeout=0).findings
+    assert finding.code == "name-taken"
     bare = confirm(files, lambda: {name: File(name, "")}, timeout=0)
     assert (bare.missing, bare.findings) == ((), ())

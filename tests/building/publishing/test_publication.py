@@ -56,7 +56,7 @@ class Waiting:
     def stages(self) -> list[dict[str, Any]]:
         """Return all."""
         return [
-            {"id": name, "files": [{"filename": one, "sha256": files[one]} for one in files]}
+            {"id": name, "files": [{"filename": file, "sha256": files[file]} for file in files]}
             for name, files in self.waiting.items()
         ]
 
@@ -124,7 +124,7 @@ def test_all_are_shown_at_once(files: tuple[OutgoingFile, ...]) -> None:
     index = Waiting()
     index.before = lambda _: None if not index.published else pytest.fail("too early")
     act = index.run(files)
-    assert act.sent == tuple(one.filename for one in files)
+    assert act.sent == tuple(file.filename for file in files)
     assert set(index.published) == set(act.sent)
     index.before = lambda _: None
     again = index.run(files)
@@ -142,14 +142,14 @@ def test_an_interruption_leaves_a_stage_to_go_on_with(
     """What was sent waits unseen, the error says what to do, and the same set goes on there."""
     index = Waiting()
     index.fails[files[1].filename] = error
-    with pytest.raises(type(error)) as caught:
+    with pytest.raises(type(error)) as excinfo:
         index.run(files)
-    assert "run the same command again" in str(caught.value.hint)  # type: ignore[attr-defined]
+    assert "run the same command again" in str(excinfo.value.hint)  # type: ignore[attr-defined]
     assert index.published == {}
     act = index.run(files)
     assert act.is_resumed
-    assert act.sent == tuple(one.filename for one in files[1:])
-    assert index.sent == [one.filename for one in files]
+    assert act.sent == tuple(file.filename for file in files[1:])
+    assert index.sent == [file.filename for file in files]
     assert len(index.published) == 3
 
 
@@ -211,9 +211,9 @@ def test_an_earlier_attempt_with_other_content_is_named(files: tuple[OutgoingFil
     """A stage that holds names of ours is not ours to drop; the error says which one it is."""
     index = Waiting()
     index.waiting["earlier"] = {files[0].filename: "0" * 64}
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         index.run(files)
-    assert "`wheelfit index stage drop earlier --at PLACE`" in str(caught.value.hint)
+    assert "`wheelfit index stage drop earlier --at PLACE`" in str(excinfo.value.hint)
     assert set(index.waiting) == {"earlier"}
     assert index.published == {}
 
@@ -230,7 +230,7 @@ def test_two_who_publish_the_same_both_succeed(files: tuple[OutgoingFile, ...]) 
 
     index.before = meanwhile
     act = index.run(files)
-    assert acts[0].sent == tuple(one.filename for one in files)
+    assert acts[0].sent == tuple(file.filename for file in files)
     assert act.sent == ()
     assert set(act.existing) == set(acts[0].sent)
     assert index.waiting == {}
@@ -317,15 +317,15 @@ def test_whoever_is_quicker_with_something_else_is_named(
 ) -> None:
     """F-131: the conflict is the one that would have been seen before."""
     other = build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
-    with pytest.raises(UploadRefused, match="with other content: sha256") as caught:
+    with pytest.raises(UploadRefused, match="with other content: sha256") as excinfo:
         hurried(legacy, files, other)
-    assert [one["reference"] for one in caught.value.details] == ["name-taken"]
+    assert [detail["reference"] for detail in excinfo.value.details] == ["name-taken"]
 
 
 def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> None:
     """B-52: wheels for everybody, variants, and then the file that makes installers see those."""
     act = in_order(legacy, files)
-    assert legacy.uploads == [*(one.filename for one in files), "fast-1.0-variants.json"]
+    assert legacy.uploads == [*(file.filename for file in files), "fast-1.0-variants.json"]
     assert act.refused_index_files == ()
     assert (legacy.folder / "fast-1.0-variants.json").read_bytes() == b"{}"
 
@@ -333,12 +333,12 @@ def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[OutgoingFile
 def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> None:
     """The error says how far it got; the second time only the rest is sent."""
     legacy.answers[files[1].filename] = [Answer.text(500, "no")] * 4
-    with pytest.raises(UnexpectedStatus) as caught:
+    with pytest.raises(UnexpectedStatus) as excinfo:
         in_order(legacy, files)
-    assert "1 of 3 files are published" in str(caught.value.note)
+    assert "1 of 3 files are published" in str(excinfo.value.note)
     legacy.uploads.clear()
     act = in_order(legacy, files)
-    assert legacy.uploads == [*(one.filename for one in files[1:]), "fast-1.0-variants.json"]
+    assert legacy.uploads == [*(file.filename for file in files[1:]), "fast-1.0-variants.json"]
     assert act.existing == (files[0].filename,)
 
 

@@ -67,7 +67,7 @@ def test_all_files_are_shown_at_once(
     (files[0].path.with_name(f"{files[0].filename}.publish.attestation")).write_text('{"a": 1}')
     files = collect([files[0].path.parent]).files
     act = run(index, files)
-    assert act.sent == tuple(one.filename for one in files)
+    assert act.sent == tuple(file.filename for file in files)
     assert index.names == {*act.sent, INDEX_FILE}
     (session,) = index.sessions.values()
     assert (session.name, session.version, session.status) == ("fast", "1.0", "published")
@@ -96,7 +96,7 @@ def test_a_refusal_leaves_nothing(
     index.refuses, index.is_slow = files[1].filename, is_slow
     with pytest.raises(UploadRefused, match="it did not pass"):
         run(index, files)
-    assert [one.status for one in index.sessions.values()] == ["canceled"]
+    assert [session.status for session in index.sessions.values()] == ["canceled"]
     assert index.names == set()
 
 
@@ -109,11 +109,11 @@ def test_releases_are_published_when_all_have_come(
     index.refuses = other.name
     with pytest.raises(UploadRefused, match="it did not pass"):
         run(index, both)
-    assert {one.status for one in index.sessions.values()} == {"canceled"}
+    assert {session.status for session in index.sessions.values()} == {"canceled"}
     assert index.names == set()
     index.refuses = ""
     assert set(run(index, both).sent) == {one.filename for one in both}
-    assert [one.status for one in index.sessions.values()][2:] == ["published"] * 2
+    assert [session.status for session in index.sessions.values()][2:] == ["published"] * 2
     assert len(files) < len(both)
 
 
@@ -122,9 +122,9 @@ def test_what_was_interrupted_is_taken_up(
 ) -> None:
     """A session of ours that was left is gone on with; its files are sent anew."""
     index.fails_at = files[2].filename
-    with pytest.raises(NetworkError) as caught:
+    with pytest.raises(NetworkError) as excinfo:
         run(index, files)
-    assert "resumes the open session" in str(caught.value.hint)
+    assert "resumes the open session" in str(excinfo.value.hint)
     (session,) = index.sessions.values()
     assert session.status == "open"
     assert index.names == set()
@@ -160,9 +160,9 @@ def test_links_to_other_servers_are_not_followed(
 def test_a_page_for_people(index: SessionServer, files: tuple[OutgoingFile, ...]) -> None:
     """An address that has no sessions is told with what it has, and what to name instead."""
     index.is_page = True
-    with pytest.raises(InvalidPage, match="the answer has the type text/html") as caught:
+    with pytest.raises(InvalidPage, match="the answer has the type text/html") as excinfo:
         run(index, files)
-    assert "--session-url" in str(caught.value.hint)
+    assert "--session-url" in str(excinfo.value.hint)
 
 
 def published(index: SessionServer, folder: Path, **options: Any) -> PublishReport:
@@ -181,17 +181,17 @@ def test_the_operation(
     report = published(index, tmp_path)
     assert report.method == "session"
     assert report.result is not None
-    assert index.names == {*(one.filename for one in files), INDEX_FILE}
+    assert index.names == {*(file.filename for file in files), INDEX_FILE}
     again = published(index, tmp_path)
-    assert {again.state(one.filename) for one in again.outgoing.files} == {"existing"}
+    assert {again.state(file.filename) for file in again.outgoing.files} == {"existing"}
     build_wheel(tmp_path / "dist", "fast", "1.0", tag="py2-none-any")
     index.refuses = "fast-1.0-py2-none-any.whl"
     refused = published(index, tmp_path)
-    assert [one.code for one in refused.checks.findings] == ["refused-by-index"]
+    assert [finding.code for finding in refused.checks.findings] == ["refused-by-index"]
     (index.folder / index.refuses).write_bytes(b"other")  # which its pages do not show yet
     index.pages["/simple/fast/"] = index.pages.get("/simple/fast/") or _without(index)
     taken = published(index, tmp_path)
-    assert [one.code for one in taken.checks.findings] == ["name-taken"]
+    assert [finding.code for finding in taken.checks.findings] == ["name-taken"]
 
 
 def _without(index: SessionServer) -> Any:

@@ -74,7 +74,7 @@ def test_wheels_for_everybody_go_first(tmp_path: Path) -> None:
     for name in ("notes.txt", "fast-1.0-py3-none-any.whl.metadata", ".fast-2.0.tar.gz"):
         (tmp_path / name).write_text("x")
     found = collect([tmp_path])
-    assert [(str(one.release[1]), one.kind, one.label) for one in found.files] == [
+    assert [(str(file.release[1]), file.kind, file.label) for file in found.files] == [
         ("0.9", FileKind.PLAIN, None),
         ("1.0", FileKind.SOURCE, None),
         ("1.0", FileKind.PLAIN, None),
@@ -104,8 +104,8 @@ def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(FileProblem, match=words):
             collect(named)
-    (one,) = collect([wheel, attestation]).files
-    assert one.attestations == (attestation,)
+    (file,) = collect([wheel, attestation]).files
+    assert file.attestations == (attestation,)
     strange = tmp_path / "strange.whl"
     strange.write_bytes(b"")
     assert collect([strange]).invalid_names == (strange,)
@@ -133,7 +133,7 @@ def test_the_same_content_is_not_sent_again(
     (path,) = release(tmp_path, None)
     compared = compare(collect([path]).files, {path.name: listed(path, **changes)})
     assert bool(compared.existing) == (state == "there")
-    assert [one.code for one in compared.findings] == ["name-taken"] * (state == "other")
+    assert [finding.code for finding in compared.findings] == ["name-taken"] * (state == "other")
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
     same = compare(collect([path]).files, {path.name: listed(path, hashes={"md5": md5})})
     assert same.existing
@@ -190,8 +190,8 @@ def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
         tag="cp313-cp313-manylinux_2_28_x86_64",
     )  # fmt: skip
     project = ReleaseStatements(FAST, None, matrix.jobs)
-    (one,) = completeness_findings(collect(build), {}, project)
-    assert (one.code, one.message) == (
+    (finding,) = completeness_findings(collect(build), {}, project)
+    assert (finding.code, finding.message) == (
         "missing-wheel",
         "there is no wheel for mkl, Python 3.13, manylinux_x86_64",
     )
@@ -264,17 +264,17 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
     assert "room for 4 more" in str(one)
     assert not findings
     (_, findings) = forecast(new, there, UploadLimits(project=1000 + 2 * size))
-    assert [(one.code, one.severity.value) for one in findings] == [
+    assert [(finding.code, finding.severity.value) for finding in findings] == [
         ("project-too-large", "warning")
     ]
     assert findings[0].message == "afterwards there is room for 1 more release of this size"
     (_, findings) = forecast(new, there, UploadLimits(file=1, project=1000))
-    assert sorted((one.code, one.severity.value) for one in findings) == [
+    assert sorted((finding.code, finding.severity.value) for finding in findings) == [
         ("file-too-large", "error"),
         ("file-too-large", "error"),
         ("project-too-large", "error"),
     ]
-    said = " ".join(one.message for one in findings)
+    said = " ".join(finding.message for finding in findings)
     assert "most of it is fast" in said  # what could become a distribution of its own
     assert "the largest releases there are 0.9 (1.0 kB)" in said
     (_, findings) = forecast((), there, UploadLimits(file=1, project=1))
@@ -330,6 +330,6 @@ def test_index_files_of_old_layouts(tmp_path: Path) -> None:
         "variants": {"x": {"n": {"f": ["1"]}}},
     }
     wheel = build_wheel(tmp_path, "fast", "1.0", label="x", document=old)
-    with pytest.raises(InvalidWheel, match="preferred features of n") as caught:
+    with pytest.raises(InvalidWheel, match="preferred features of n") as excinfo:
         index_files_of(collect([wheel]), {}, lambda _: None)
-    assert caught.value.where == wheel.name
+    assert excinfo.value.where == wheel.name

@@ -70,8 +70,8 @@ def test_files_are_signed_by_the_identity_of_the_job(
         build_wheel(tmp_path / "dist", "fast", "1.0", tag=tag)
     files = collect([tmp_path / "dist"]).files
     written = attest(files, {"SIGSTORE_ID_TOKEN": sigstore.token()}, instance)
-    assert [path.name for path in written] == [f"{one.filename}.publish.attestation"
-                                               for one in files]  # fmt: skip
+    assert [path.name for path in written] == [f"{file.filename}.publish.attestation"
+                                               for file in files]  # fmt: skip
     for one, path in zip(files, written, strict=True):
         signed = statement(sigstore, path.read_bytes())
         assert signed["predicateType"] == "https://docs.pypi.org/attestations/publish/v1"
@@ -102,7 +102,7 @@ def test_they_go_along_with_the_files(sigstore: Sigstore, instance: Path, tmp_pa
     assert json.loads(index.fields[old.name]["attestations"][0]) == [json.loads(before)]
     (sent,) = json.loads(index.fields[new.name]["attestations"][0])
     assert statement(sigstore, json.dumps(sent).encode())["subject"][0]["name"] == new.name
-    assert [len(one.attestations) for one in report.outgoing.files] == [1, 1]
+    assert [len(file.attestations) for file in report.outgoing.files] == [1, 1]
 
 
 VERIFY = """
@@ -126,10 +126,10 @@ def verified(environ: Mapping[str, str], *questions: tuple[Path, str, str]) -> l
     """
     asked = json.dumps([(str(path), name, sha256) for path, name, sha256 in questions])
     command = [sys.executable, "-c", VERIFY]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, input=asked, capture_output=True, text=True, check=True, env=dict(environ)
     )
-    return done.stdout.splitlines()
+    return completed.stdout.splitlines()
 
 
 def shape(value: object) -> object:
@@ -198,7 +198,7 @@ def test_wheels_with_a_label_are_published_with_attestations(
     )  # fmt: skip
     report = publish(request, Context(environ))
     assert report.result is not None, report.checks
-    assert [len(one.attestations) for one in report.outgoing.files] == [1, 1]
+    assert [len(file.attestations) for file in report.outgoing.files] == [1, 1]
 
 
 def test_what_cannot_be_signed_is_not_published(

@@ -66,7 +66,7 @@ def choices(
 def builds(found: ReleaseChoices, machine: str) -> tuple[str, ...]:
     """Return what the tools take on a machine."""
     (row,) = (one for one in found.machines if one.machine.startswith(machine))
-    return tuple(one.build for one in row.choices)
+    return tuple(choice.build for choice in row.choices)
 
 
 def test_twelve_machines_are_asked_about_every_tool() -> None:
@@ -74,10 +74,10 @@ def test_twelve_machines_are_asked_about_every_tool() -> None:
     found = choices(wheel(LINUX))
     assert found.python == "3.13"
     assert len(found.machines) == len(MACHINES) == 12
-    assert all([one.tool for one in row.choices] == list(TOOLS) for row in found.machines)
+    assert all([choice.tool for choice in row.choices] == list(TOOLS) for row in found.machines)
     assert builds(found, "cpu-x86_64-v1") == ("plain",) * 4
     assert builds(found, "macos-arm64") == ("nothing",) * 4
-    assert any("nothing can be installed: cpu-aarch64-8.2a, musl" in one for one in
+    assert any("nothing can be installed: cpu-aarch64-8.2a, musl" in warning for warning in
                found.warnings())  # fmt: skip
 
 
@@ -120,4 +120,4 @@ def test_a_source_distribution_is_what_is_left() -> None:
     """Where no wheel fits the source distribution is named, for it would be built there."""
     found = choices(wheel(LINUX), has_source=True)
     assert builds(found, "macos-arm64") == ("source",) * 4
-    assert any("the source distribution is built: " in one for one in found.warnings())
+    assert any("the source distribution is built: " in warning for warning in found.warnings())

@@ -179,9 +179,9 @@ def test_whom_the_index_does_not_trust(parties: Parties, environ: dict[str, str]
     ):
         token = parties.identity("wheels", **changes)
         environ["WHEELFIT_OIDC_TOKEN"] = token
-        with pytest.raises(PolicyRefusal, match=words) as caught:
+        with pytest.raises(PolicyRefusal, match=words) as excinfo:
             trusted_login(f"{parties.url}/legacy/", environ)
-        assert token not in str(vars(caught.value))
+        assert token not in str(vars(excinfo.value))
 
 
 def test_a_job_without_permission(
@@ -189,9 +189,9 @@ def test_a_job_without_permission(
 ) -> None:
     """A job of GitHub that asked for no identity is told what to write."""
     environ = in_job(monkeypatch, environ, GITHUB_ACTIONS="true")
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         trusted_login(f"{parties.url}/legacy/", environ)
-    assert "id-token: write" in str(caught.value.hint)
+    assert "id-token: write" in str(excinfo.value.hint)
 
 
 def test_an_index_that_knows_no_identities(parties: Parties, environ: dict[str, str]) -> None:

@@ -45,12 +45,12 @@ def pauses() -> list[float]:
 
 def send(index: LegacyIndex, path: Path, pauses: list[float] | None = None) -> int:
     """Send a file; return how many bytes were told in the end."""
-    (one,) = collect([path]).files
+    (file,) = collect([path]).files
     told: list[int] = []
     paused = [] if pauses is None else pauses
     sender = TwineSender(index.url, Login("me", "secret"), pause=paused.append)
     try:
-        sender.send(one, told.append)
+        sender.send(file, told.append)
     finally:
         sender.close()
     return sum(told)
@@ -117,10 +117,10 @@ def test_answers_become_errors(
     """Each refusal is said in the words of the index, and no secret is in it."""
     wheel = build_wheel(tmp_path, "fast", "1.0")
     index.answers[wheel.name] = [answer] * 4
-    with pytest.raises(error, match=words) as caught:
+    with pytest.raises(error, match=words) as excinfo:
         send(index, wheel)
-    assert "secret" not in str(vars(caught.value))
-    assert ":y@" not in str(vars(caught.value))
+    assert "secret" not in str(vars(excinfo.value))
+    assert ":y@" not in str(vars(excinfo.value))
     assert len(index.uploads) == (4 if answer.status == 500 else 1)
 
 
@@ -133,10 +133,10 @@ def test_a_page_in_html_is_one_line(index: LegacyIndex, tmp_path: Path) -> None:
         b"<body><nav>Home Help</nav><h1>413</h1>\n<p>at most <b>1&nbsp;MB</b> &amp; no more</p>"
     )
     index.answers[wheel.name] = [Answer.of(413, page, {"content-type": "text/html"})]
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         send(index, wheel)
     said = "413 Request Entity Too Large: 413 at most 1 MB & no more"
-    assert caught.value.message == f"{wheel.name} is refused: {said}"
+    assert excinfo.value.message == f"{wheel.name} is refused: {said}"
 
 
 def test_of_an_answer_without_end_the_beginning_is_read(index: LegacyIndex, tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_of_an_answer_without_end_the_beginning_is_read(index: LegacyIndex, tmp_
     wheel = build_wheel(tmp_path, "fast", "1.0")
     pieces = itertools.repeat(b"no " * 10_000)
     index.answers[wheel.name] = [Answer(400, {}, pieces, length=1 << 40)]
-    with pytest.raises(UploadRefused, match="is refused: no no") as caught:
+    with pytest.raises(UploadRefused, match="is refused: no no") as excinfo:
         send(index, wheel)
-    assert len(caught.value.message) < 1000
+    assert len(excinfo.value.message) < 1000
 
 
 def test_a_login_of_minutes_is_renewed_in_time(index: LegacyIndex, tmp_path: Path) -> None:
@@ -170,10 +170,10 @@ def test_what_is_gone_cannot_be_reached(tmp_path: Path, pauses: list[float]) -> 
     wheel = build_wheel(tmp_path, "fast", "1.0")
     with LegacyIndex(tmp_path / "index") as index:
         pass
-    with pytest.raises(Unreachable, match="to send fast") as caught:
+    with pytest.raises(Unreachable, match="to send fast") as excinfo:
         send(index, wheel, pauses)
-    assert caught.value.where == index.url
-    assert isinstance(caught.value, NetworkError)
+    assert excinfo.value.where == index.url
+    assert isinstance(excinfo.value, NetworkError)
     assert len(pauses) == 3
 
 
@@ -182,19 +182,19 @@ def test_certificates_do_not_become_better_by_asking_again(
 ) -> None:
     """Whoever is not trusted is asked once, and gets neither file nor login."""
     wheel = build_wheel(tmp_path, "fast", "1.0")
-    (one,) = collect([wheel]).files
+    (file,) = collect([wheel]).files
     certificates = Path(__file__).parents[2] / "sources" / "certificates"
     trusting = checking_context(str(certificates / "authority.pem"), None, environ={})
     with LegacyIndex(tmp_path / "index", certificates / "server.pem") as index:
         for context in (checking_context(None, None, environ={}), None):
             sender = TwineSender(index.url, Login("me", "secret"), context, pause=pauses.append)
             with pytest.raises(Unreachable):
-                sender.send(one, lambda _: None)
+                sender.send(file, lambda _: None)
             sender.close()
         assert pauses == []
         assert index.asked == []
         sender = TwineSender(index.url, None, trusting, pause=pauses.append)
-        sender.send(one, lambda _: None)
+        sender.send(file, lambda _: None)
         sender.close()
         assert index.names == {wheel.name}
 
@@ -205,10 +205,10 @@ def test_attestations_have_to_be_objects(tmp_path: Path) -> None:
     for content in ("[]", "{", "\udcff"):
         beside = tmp_path / f"{wheel.name}.publish.attestation"
         beside.write_bytes(content.encode("utf-8", "surrogateescape"))
-        (one,) = collect([wheel]).files
-        assert one.attestations == (beside,)
+        (file,) = collect([wheel]).files
+        assert file.attestations == (beside,)
         with pytest.raises(AttestationProblem, match="not an attestation"):
-            read_attestations(one)
+            read_attestations(file)
 
 
 def test_pypirc_names_indexes(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_pypirc_names_indexes(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "pypi" in known
     path.write_text("password = secret\n")
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         read_pypirc(path)
-    assert "secret" not in str(vars(caught.value))
-    assert caught.value.where == str(path)
+    assert "secret" not in str(vars(excinfo.value))
+    assert excinfo.value.where == str(path)

@@ -158,10 +158,10 @@ def test_their_shape() -> None:
 )
 def test_faults(text: str, path: str) -> None:
     """B-44: what is wrong is told with its place."""
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read_config(text.encode(), where="repack.toml")
-    assert path in [fault.path for fault in caught.value.faults]
-    assert caught.value.where == "repack.toml"
+    assert path in [fault.path for fault in excinfo.value.faults]
+    assert excinfo.value.where == "repack.toml"
 
 
 def test_names_that_are_not_there() -> None:

@@ -132,9 +132,9 @@ def test_dependency_that_cannot_be_read() -> None:
     """B-42: whose name is not known cannot be kept or removed with good reason."""
     broken = METADATA.replace(b"torchvision", b"!torchvision")
     edits = Edits(remove=names("torch"))
-    with pytest.raises(InvalidRequirement) as caught:
+    with pytest.raises(InvalidRequirement) as excinfo:
         apply_edits(broken, edits, NAME, where="the wheel")
-    assert caught.value.where == "the wheel"
+    assert excinfo.value.where == "the wheel"
     # Who removes nothing need not read them.
     assert apply_edits(broken, Edits(add=("a",)), NAME, where="wheel").data != broken
 

@@ -70,7 +70,7 @@ def test_what_is_missing() -> None:
     place = CheckedFile("x.json")
     check = CHECKS["wrong-keys"]
     found = [place.found(check, "", path=path) for path in ("a.z", 'a.b[1].q["r s"]', "z", "")]
-    assert [one.line for one in with_places(found, TEXT)] == [2, 3, 1, 1]
+    assert [place.line for place in with_places(found, TEXT)] == [2, 3, 1, 1]
 
 
 def test_without_places() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
@@ -39,9 +39,9 @@ def run(
     return Runner(capsys)
 
 
-def found(said: Said, code: str) -> list[str]:
+def found(said: CommandResult, code: str) -> list[str]:
     """Return the messages of a check."""
-    return [one["message"] for one in said.object["findings"] if one["code"] == code]
+    return [finding["message"] for finding in said.object["findings"] if finding["code"] == code]
 
 
 def release(folder: Path, variants: dict[str, dict[str, dict[str, list[str]]]]) -> None:
@@ -65,10 +65,10 @@ class TestReach:
                 "odd": {"nvidia": {"cuda_version_upper_bound": ["12.0"], "sm_arch": ["120_real"]}},
             },
         )
-        said = run("index", "check", tmp_path, "--json")
-        (message,) = found(said, "no-known-machine")
+        result = run("index", "check", tmp_path, "--json")
+        (message,) = found(result, "no-known-machine")
         assert "odd" in message
-        assert not found(said, "shadowed-variant")
+        assert not found(result, "shadowed-variant")
 
     def test_another_label_is_always_above(self, run: Runner, tmp_path: Path) -> None:
         """F-66: with equal best values the label decides, so one of both is never taken."""
@@ -102,8 +102,12 @@ class TestReach:
         )
         for label in ("mkl", "open"):
             build_wheel(tmp_path, "fast", "1.0", label=label, document=document)
-        said = run("index", "check", tmp_path, "--json")
-        (finding,) = (one for one in said.object["findings"] if one["code"] == "shadowed-variant")
+        result = run("index", "check", tmp_path, "--json")
+        (finding,) = (
+            finding
+            for finding in result.object["findings"]
+            if finding["code"] == "shadowed-variant"
+        )
         assert finding["severity"] == "note"
         assert finding["message"] == "fast 1.0: mkl must be requested by the user"
 
@@ -183,12 +187,12 @@ def untidy(tmp_path: Path) -> Iterator[Callable[[], str]]:
 def test_strange_answers(run: Runner, tmp_path: Path, untidy: Callable[[], str]) -> None:
     """403 for what is not there, and metadata that is promised in vain, are told."""
     build_wheel(tmp_path / "dist", "fast", "1.0", requires=["gone==1"])
-    said = run("index", "check", untidy(), "--json")
-    messages = found(said, "strange-answer")
-    assert any("403 for wheelfit-asks-for-a-missing-project" in one for one in messages)
-    assert any("promises a metadata file" in one for one in messages)
-    assert said.object["checked"]["wheels"] == 1
-    assert found(said, "unmet-pin")
+    result = run("index", "check", untidy(), "--json")
+    messages = found(result, "strange-answer")
+    assert any("403 for wheelfit-asks-for-a-missing-project" in message for message in messages)
+    assert any("promises a metadata file" in message for message in messages)
+    assert result.object["checked"]["wheels"] == 1
+    assert found(result, "unmet-pin")
 
 
 def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
@@ -197,7 +201,7 @@ def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
     for version in ("1.0", "2.0"):
         build_wheel(folder, "fast", version)
     names = sorted(path.name for path in folder.iterdir())
-    (folder / "index.html").write_text("".join(f'<a href="{one}">{one}</a>' for one in names))
+    (folder / "index.html").write_text("".join(f'<a href="{name}">{name}</a>' for name in names))
     (tmp_path / "pages" / "index.html").write_text(
         '<a href="fast/">fast</a><a href="gone/">gone</a><a href="..">up</a>'
     )
@@ -205,12 +209,12 @@ def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
-            said = run("index", "check", f"http://127.0.0.1:{server.server_port}/", "--json")
+            result = run("index", "check", f"http://127.0.0.1:{server.server_port}/", "--json")
         finally:
             server.shutdown()
-    (message,) = found(said, "unhashed-files")
+    (message,) = found(result, "unhashed-files")
     assert message.startswith("2 of 2 files of fast have no hash")
-    assert found(said, "strange-answer") == ["gone is in the list of projects, and has no page"]
+    assert found(result, "strange-answer") == ["gone is in the list of projects, and has no page"]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -228,12 +232,13 @@ def test_metadata_beside_a_wheel(run: Runner, tmp_path: Path) -> None:
     assert not run("index", "check", tmp_path, "--json").object["findings"]
     beside.write_bytes(beside.read_bytes() + b"\n")
     codes = {
-        one["code"] for one in run("index", "check", tmp_path, "--json", code=9).object["findings"]
+        finding["code"]
+        for finding in run("index", "check", tmp_path, "--json", code=9).object["findings"]
     }
     assert codes == {"wrong-hash", "metadata-differs"}
     beside.unlink()
-    said = run("index", "check", tmp_path, "--json", code=9)
-    assert found(said, "missing-file") == ["fast-1.0-py3-none-any.whl.metadata does not exist"]
+    result = run("index", "check", tmp_path, "--json", code=9)
+    assert found(result, "missing-file") == ["fast-1.0-py3-none-any.whl.metadata does not exist"]
 
 
 def test_a_project_that_the_index_has_not(run: Runner, tmp_path: Path) -> None:
@@ -242,8 +247,8 @@ def test_a_project_that_the_index_has_not(run: Runner, tmp_path: Path) -> None:
     with LoopbackServer(FolderIndex(tmp_path)) as server:
         url = f"{server.origin}/simple/"
         run("index", "check", url, "--project", "fast")
-        said = run("index", "check", url, "--project", "fsat", code=3)
-    assert "the index has no project fsat" in said.err
+        result = run("index", "check", url, "--project", "fsat", code=3)
+    assert "the index has no project fsat" in result.err
 
 
 def test_pages_for_people_are_no_index(run: Runner, tmp_path: Path) -> None:
@@ -255,16 +260,18 @@ def test_pages_for_people_are_no_index(run: Runner, tmp_path: Path) -> None:
         build_wheel(tmp_path / "dist", "fast", "1.0", label=label, document=document)
     run("index", "generate", tmp_path / "dist", "--to", tmp_path / "site", "--site")
     assert (tmp_path / "site/project/fast/1.0/index.html").exists()
-    said = run("index", "check", tmp_path / "site", "--json").object
-    assert not [one for one in said["findings"] if "project/" in one["message"]], said
-    assert said["unchecked"] == []
+    report = run("index", "check", tmp_path / "site", "--json").object
+    assert not [finding for finding in report["findings"] if "project/" in finding["message"]], (
+        report
+    )
+    assert report["unchecked"] == []
 
 
 def test_nothing_is_no_index_without_faults(run: Runner, tmp_path: Path) -> None:
     """A page that lists no project, as the one above the index, was not checked."""
     with LoopbackServer(FolderIndex(tmp_path)) as server:
-        said = run("index", "check", f"{server.origin}/simple/", "--json", code=10)
-    (unchecked,) = said.object["unchecked"]
+        result = run("index", "check", f"{server.origin}/simple/", "--json", code=10)
+    (unchecked,) = result.object["unchecked"]
     assert unchecked["message"] == "the index has no projects to check"
 
 
@@ -276,20 +283,20 @@ def test_wrong_usage(run: Runner, tmp_path: Path) -> None:
 
 def test_published_releases(run: Runner, releases: Path) -> None:
     """Every document of an index from before PEP 850 is told, and nothing remains unchecked."""
-    said = run("index", "check", releases, "--json", code=9)
+    result = run("index", "check", releases, "--json", code=9)
     count = len(list(releases.rglob("*-variants.json")))
-    assert said.object["checked"]["index_files"] == count
-    assert len(found(said, "old-layout")) == count
-    assert not said.object["unchecked"]
+    assert result.object["checked"]["index_files"] == count
+    assert len(found(result, "old-layout")) == count
+    assert not result.object["unchecked"]
 
 
 def test_the_published_index(run: Runner, shared_data: Path) -> None:
     """The mirrored public index: all its old documents are told, and some mistakes."""
-    said = run("index", "check", shared_data / "variants-index", "--json", code=9)
-    assert said.object["checked"]["index_files"] == 132
-    assert len(found(said, "old-layout")) == 132
-    assert found(said, "label-without-wheel")
-    assert not said.object["unchecked"]
+    result = run("index", "check", shared_data / "variants-index", "--json", code=9)
+    assert result.object["checked"]["index_files"] == 132
+    assert len(found(result, "old-layout")) == 132
+    assert found(result, "label-without-wheel")
+    assert not result.object["unchecked"]
 
 
 def test_contents(run: Runner, tmp_path: Path) -> None:

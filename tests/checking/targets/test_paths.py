@@ -367,8 +367,8 @@ class TestReport:
         paths = [tmp_path / name for name in "bca"]
         report = check(*paths)
         assert report == check(*reversed(paths))
-        assert [one.where for one in report.findings] == sorted(
-            one.where for one in report.findings
+        assert [finding.where for finding in report.findings] == sorted(
+            finding.where for finding in report.findings
         )
 
     def test_leaving_out(self, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def code(*images: str, **more: Any) -> bytes:
 
 def short(findings: list[Finding]) -> list[tuple[str, str]]:
     """Return codes and severities."""
-    return [(one.code, one.severity.value) for one in findings]
+    return [(finding.code, finding.severity.value) for finding in findings]
 
 
 def arch(*values: str, bound: str = "12.0") -> dict[str, list[str]]:
@@ -101,8 +101,8 @@ class TestGpus:
     def test_true(self, tmp_path: Path, values: list[str], images: list[str]) -> None:
         """B-60: nothing is found where every GPU that takes the wheel finds code."""
         errors = found(tmp_path, code(*images), nvidia=arch(*values))
-        assert Severity.ERROR not in {one.severity for one in errors}, errors
-        assert Severity.WARNING not in {one.severity for one in errors}, errors
+        assert Severity.ERROR not in {error.severity for error in errors}, errors
+        assert Severity.WARNING not in {error.severity for error in errors}, errors
 
     @pytest.mark.parametrize(
         ("value", "images", "gpu"),
@@ -125,7 +125,9 @@ class TestGpus:
             for one in found(tmp_path, code(*images), nvidia=arch(value))
             if one.code == "no-such-code"
         ]
-        assert [one.severity for one in findings] == [Severity.NOTE if gpu is None else "error"]
+        assert [finding.severity for finding in findings] == [
+            Severity.NOTE if gpu is None else "error"
+        ]
         if gpu is not None:
             assert f"has no code for {gpu}" in findings[0].message
 
@@ -136,7 +138,7 @@ class TestGpus:
         assert ("no-such-code", "error") not in short(findings)
         findings = found(tmp_path, code("sm_80"), code("sm_80"), code("sm_90"),
                          nvidia=arch("90_real"))  # fmt: skip
-        (message,) = [one.message for one in findings if one.code == "no-such-code"]
+        (message,) = [finding.message for finding in findings if finding.code == "no-such-code"]
         assert re.fullmatch(r"it claims .+, for which there is no code in \S+ and \S+", message)
 
     def test_nothing_at_all(self, tmp_path: Path) -> None:
@@ -275,7 +277,7 @@ class TestDrivers:
         """P-93: PTX beside machine code asks nothing of the driver where no value stands for it."""
         library = code("sm_90", "compute_90 8.7")
         findings = found(tmp_path, library, nvidia=arch("90_real", bound="12.0"))
-        assert "wrong-cuda-bound" not in {one.code for one in findings}
+        assert "wrong-cuda-bound" not in {finding.code for finding in findings}
 
 
 class TestLevels:
@@ -311,9 +313,9 @@ class TestLevels:
         folder = tmp_path / "wheels"
         found(folder, library, level=level)
         findings = [
-            one
-            for one in check(folder, binaries=True, instructions=True).findings
-            if one.code == "unguarded-code"
+            finding
+            for finding in check(folder, binaries=True, instructions=True).findings
+            if finding.code == "unguarded-code"
         ]
         assert short(findings) == ([] if severity is None else [("unguarded-code", severity)])
         if findings:
@@ -395,7 +397,7 @@ def test_damaged(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 0xFF
     wheel.write_bytes(bytes(data))
     report = check(wheel, binaries=True)
-    assert [one.code for one in report.findings] == ["damaged-content"]
+    assert [finding.code for finding in report.findings] == ["damaged-content"]
 
 
 def test_only_when_asked(tmp_path: Path) -> None:

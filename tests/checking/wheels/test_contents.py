@@ -15,7 +15,7 @@ ANY_PYTHON = "py3-none-manylinux_2_28_x86_64"
 
 def severities(path: Path, code: str) -> list[str]:
     """Return the severities of what a check finds in a wheel."""
-    return [one.severity for one in check(path).findings if one.code == code]
+    return [finding.severity for finding in check(path).findings if finding.code == code]
 
 
 @pytest.mark.parametrize(

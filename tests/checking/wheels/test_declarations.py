@@ -186,7 +186,10 @@ def test_in_the_words_of_the_loader(tmp_path: Path, told: object) -> None:
 def test_where_in_the_file(tmp_path: Path) -> None:
     """F-131: a finding has the line of what is wrong, for editors and review tools."""
     report = check(wheel(tmp_path, {**declared(module="spam", properties=["x86_64 :: a :: b"])}))
-    assert [(one.path, one.line) for one in report.findings] == [("module", 5), ("properties", 7)]
+    assert [(finding.path, finding.line) for finding in report.findings] == [
+        ("module", 5),
+        ("properties", 7),
+    ]
     spoilt = {**GROUP, "known": [*GROUP["known"], {"implementation": "x", "install": "a b"}]}  # type: ignore[misc]
     report = check(wheel(tmp_path, {f"{FOLDER}/spam-cu12.json": spoilt}))
     (finding,) = report.findings
@@ -264,4 +267,4 @@ def test_whatever_is_declared(tmp_path: Path, told: dict[str, object]) -> None:
     """F-131: no declaration makes a check fail."""
     path = wheel(tmp_path, declared(**told))
     findings, _ = check_wheel(io.BytesIO(path.read_bytes()), path.name, where="x.whl")
-    assert all(one.message and one.rule and one.member for one in findings)
+    assert all(finding.message and finding.rule and finding.member for finding in findings)

@@ -19,12 +19,12 @@ def found(folder: Path, code: str, tag: str = LINUX, **files: bytes) -> list[Fin
     """Return what a check finds in a wheel with some libraries in its package."""
     placed = {f"fast/{name}.so": content for name, content in files.items()}
     report = check(plain(folder, tag=tag, files=placed), binaries=True)
-    return [one for one in report.findings if one.code == code]
+    return [finding for finding in report.findings if finding.code == code]
 
 
 def severities(findings: list[Finding]) -> list[str]:
     """Return severities, sorted."""
-    return sorted(one.severity for one in findings)
+    return sorted(finding.severity for finding in findings)
 
 
 class TestLibraries:
@@ -153,7 +153,7 @@ def test_stable_abi(tmp_path: Path, symbol: str, tag: str, message: str | None) 
     """F-15: a wheel for the stable ABI uses what the oldest Python of its tag promises."""
     pytest.importorskip("abi3info")
     findings = found(tmp_path, "outside-stable-abi", tag, user=stable_module(symbol))
-    assert [message in one.message for one in findings if message] == [True] * bool(message)
+    assert [message in finding.message for finding in findings if message] == [True] * bool(message)
     assert len(findings) == bool(message)
 
 
@@ -191,7 +191,7 @@ def test_windows(tmp_path: Path, library: str, expected: list[str]) -> None:
     tag = "cp313-cp313-win_amd64"
     files = {"fast/user.pyd": pe_file(needed=[library]), "fast.libs/own.dll": pe_file()}
     report = check(plain(tmp_path, tag=tag, files=files), binaries=True)
-    found = [one for one in report.findings if one.code == "external-library"]
+    found = [finding for finding in report.findings if finding.code == "external-library"]
     assert severities(found) == expected
 
 
@@ -203,7 +203,7 @@ def test_debug_information_for_windows(tmp_path: Path) -> None:
     struct.pack_into("<II", data, header + 12, len(plain_file), 0)
     files = {"fast/user.pyd": bytes(data)}
     report = check(plain(tmp_path, tag="cp313-cp313-win_amd64", files=files), binaries=True)
-    (finding,) = [one for one in report.findings if one.code == "debug-symbols"]
+    (finding,) = [finding for finding in report.findings if finding.code == "debug-symbols"]
     assert "2.0 MB" in finding.message
 
 

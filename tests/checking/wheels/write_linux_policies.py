@@ -43,7 +43,7 @@ def policies() -> dict[str, Any]:
     found: dict[str, Any] = {"source": f"auditwheel {version('auditwheel')}, MIT License"}
     for kind in ("manylinux", "musllinux"):
         entries = json.loads((folder / f"{kind}-policy.json").read_text("utf-8"))
-        found |= {one["name"]: policy(one) for one in entries if one["name"] != "linux"}
+        found |= {entry["name"]: policy(entry) for entry in entries if entry["name"] != "linux"}
     return found
 
 

@@ -64,9 +64,9 @@ EXPECTED = [
 
 def test_folder(dist: Path, consumer: Path, run: Runner) -> None:
     """B-61, P-46: wheels of a folder, oldest first; values as the table wants them."""
-    said = run("abi", "bounds", consumer, "--against", dist)
-    assert said.out.splitlines() == EXPECTED
-    assert "changes of types and layouts cannot be detected" in said.err
+    result = run("abi", "bounds", consumer, "--against", dist)
+    assert result.out.splitlines() == EXPECTED
+    assert "changes of types and layouts cannot be detected" in result.err
 
 
 def test_a_name_without_an_index(consumer: Path, run: Runner) -> None:
@@ -86,9 +86,9 @@ def test_the_api_of_numpy(tmp_path: Path, run: Runner) -> None:
     wheel = build_wheel(tmp_path, "user", "1.0", files=files, tag=TAG)
     with RecordingIndex(folder) as index:
         words = ["--against", "project:numpy", "--index-url", index.url, "--no-cache-dir"]
-        said = run("abi", "bounds", wheel, *words)
-        assert not [one for one in index.requests if one.path.endswith(".whl")]
-    assert said.out.splitlines() == [
+        result = run("abi", "bounds", wheel, *words)
+        assert not [request for request in index.requests if request.path.endswith(".whl")]
+    assert result.out.splitlines() == [
         f"{wheel.name} uses the C API of NumPy",
         "  1.24.4: is older than the C API of 1.25",
         "  1.26.4: fits",
@@ -104,8 +104,8 @@ def test_index(dist: Path, consumer: Path, run: Runner) -> None:
     """B-61: the same from an index, whose wheels are fetched one by one."""
     with RecordingIndex(dist) as index:
         words = ["--against", "fast-lib", "--index-url", index.url, "--no-cache-dir"]
-        said = run("abi", "bounds", consumer, *words)
-        assert said.out.splitlines() == EXPECTED
+        result = run("abi", "bounds", consumer, *words)
+        assert result.out.splitlines() == EXPECTED
         some = run("abi", "bounds", consumer, "--newest", "2", *words).out.splitlines()
         assert [line for line in some if line.startswith("  ") and ": " in line][:2] == EXPECTED[
             3:5
@@ -157,14 +157,18 @@ def test_many_releases(consumer: Path, tmp_path: Path, run: Runner) -> None:
     with RecordingIndex(folder) as index:
         words = ["--against", "project:fast", "--index-url", index.url, "--no-cache-dir"]
         found = run("abi", "bounds", consumer, *words, "--newest", "0", "--json").object
-        wheels = [one for one in index.requests if one.path.endswith(".whl")]
+        wheels = [request for request in index.requests if request.path.endswith(".whl")]
         assert len(wheels) == 80
-        assert {one.status for one in wheels} == {206}
-        assert sum(one.sent for one in wheels) < 40 * 150_000
+        assert {wheel.status for wheel in wheels} == {206}
+        assert sum(wheel.sent for wheel in wheels) < 40 * 150_000
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
     assert (found["first"], found["broken_by"]) == ("1.10", "1.30")
     assert found["requirement"] == "fast>=1.10,<1.30"
-    undecided = {one["version"]: one["undecided"] for one in found["releases"] if one["undecided"]}
+    undecided = {
+        release["version"]: release["undecided"]
+        for release in found["releases"]
+        if release["undecided"]
+    }
     assert undecided.keys() == {"1.20"}
     assert undecided["1.20"].startswith("the file cannot be read: libfast.so.1: ")
     assert "1.20" not in found["values"]
@@ -188,8 +192,8 @@ def test_compiled_libraries(tmp_path: Path, run: Runner) -> None:
     against = [
         word for version, path in libraries.items() for word in ("--against", f"{version}={path}")
     ]
-    said = run("abi", "bounds", user, *against, "--project", "fast")
-    assert said.out.splitlines()[-3:] == [
+    result = run("abi", "bounds", user, *against, "--project", "fast")
+    assert result.out.splitlines()[-3:] == [
         "  abi_dependency :: fast :: 1.1",
         "  abi_dependency :: fast :: 1.2",
         "requirement: fast>=1.1,<2.0",
@@ -245,10 +249,10 @@ def test_what_wheels_carry(dist: Path, consumer: Path, tmp_path: Path, run: Runn
         (member,) = (name for name in wheel.namelist() if name.endswith(f".dist-info/{CARRIER}"))
         content = json.loads(wheel.read(member))
     assert content == {"schema": 1, "level": "major", "libraries": ["libfast*"]}
-    said = run("abi", "bounds", consumer, "--against", carrying)
-    values = [line for line in said.out.splitlines() if " :: " in line]
+    result = run("abi", "bounds", consumer, "--against", carrying)
+    values = [line for line in result.out.splitlines() if " :: " in line]
     assert values == [f"  abi_dependency :: fast_lib :: {one}" for one in ("1.1.0", "1.2.3")]
-    assert "the library promises that its major releases are compatible" in said.err
+    assert "the library promises that its major releases are compatible" in result.err
     project.write_text('[variant.abi-exports]\nlevel = "minor"\n')
     other = run("abi", "bounds", consumer, "--against", carrying, "--exports", project)
     assert other.out.splitlines() == EXPECTED
@@ -262,9 +266,9 @@ def test_promises_that_cannot_be_read(content: str, consumer: Path, run: Runner)
         f"fast-1.0.dist-info/{CARRIER}": content,
     }
     wheel = build_wheel(consumer.parent / "one", "fast", "1.0", files=files, tag=TAG)
-    said = run("abi", "bounds", consumer, "--against", wheel)
-    assert ":: 1.0\n" in said.out
-    assert f"its {CARRIER} is ignored" in said.err
+    result = run("abi", "bounds", consumer, "--against", wheel)
+    assert ":: 1.0\n" in result.out
+    assert f"its {CARRIER} is ignored" in result.err
 
 
 @pytest.mark.network
@@ -308,15 +312,15 @@ def test_nothing_fits(dist: Path, consumer: Path, run: Runner) -> None:
     error = run("abi", "bounds", consumer, *against, "--json", code=3).error
     assert error["code"] == "no-compatible-release"
     assert error["note"] == "0.9: lacks fast_new\n1.0: lacks fast_scale"
-    said = run("abi", "bounds", consumer, *against, "--built-with", "1.0")
-    assert said.out.splitlines()[1:3] == ["  0.9: lacks fast_new", "  1.0: fits"]
+    result = run("abi", "bounds", consumer, *against, "--built-with", "1.0")
+    assert result.out.splitlines()[1:3] == ["  0.9: lacks fast_new", "  1.0: fits"]
 
 
 def test_none_that_it_was_built_with(dist: Path, consumer: Path, run: Runner) -> None:
     """B-61: symbols that no release has may be anybody's, which is said."""
-    said = run("abi", "bounds", consumer, "--against", next(dist.glob("*-1.0-*")))
-    assert "1.0: fits" in said.out
-    assert "no examined release has fast_scale and malloc: these symbols are of other" in said.err
+    result = run("abi", "bounds", consumer, "--against", next(dist.glob("*-1.0-*")))
+    assert "1.0: fits" in result.out
+    assert "no examined release has fast_scale and malloc: these symbols are of other" in result.err
 
 
 @pytest.mark.parametrize(
@@ -347,17 +351,19 @@ def test_published(registry: None, tmp_path: Path, run: Runner) -> None:
     del registry
     wheel = "cmeel-urdfdom==6.0.0"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", wheel]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, "--dest", str(tmp_path)], capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        pytest.skip(f"{wheel} cannot be had from the package registry: {done.stderr}")
+    if completed.returncode:
+        pytest.skip(f"{wheel} cannot be had from the package registry: {completed.stderr}")
     (consumer,) = tmp_path.glob("*.whl")
     found = run(
         "abi", "bounds", consumer, "--against", "cmeel-tinyxml2>=10,<=11.0.0", "--json"
     ).object
     assert found["libraries"] == ["libtinyxml2.so.11"]
-    assert {one["version"].partition(".")[0]: one["fits"] for one in found["releases"]} == {
+    assert {
+        release["version"].partition(".")[0]: release["fits"] for release in found["releases"]
+    } == {
         "10": False,
         "11": True,
     }
@@ -373,8 +379,8 @@ def test_wheels_of_the_library_with_the_real_compiler(tmp_path: Path, run: Runne
     for version, path in libraries.items():
         as_wheel(folder, "fast", version, path, TAG)
     user = as_wheel(tmp_path, "user", "1", workshop.user(libraries["1.1"]), TAG)
-    said = run("abi", "bounds", user, "--against", folder)
-    assert "requirement: fast>=1.1,<2.0" in said.out
+    result = run("abi", "bounds", user, "--against", folder)
+    assert "requirement: fast>=1.1,<2.0" in result.out
 
 
 def test_versioned_namespaces(tmp_path: Path, run: Runner) -> None:
@@ -386,10 +392,10 @@ def test_versioned_namespaces(tmp_path: Path, run: Runner) -> None:
         build_wheel(folder, "absl", version, files=files, tag=TAG)
     module = elf_file(needed=["libabsl.so"], imports=["_ZN4absl12lts_202407223NowEv"])
     wheel = build_wheel(tmp_path, "user", "1.0", files={"user/_c.so": module}, tag=TAG)
-    said = run("abi", "bounds", wheel, "--against", folder)
-    assert "  1.0: lacks _ZN4absl12lts_202407223NowEv" in said.out.splitlines()
-    assert "absl::lts_20240722 (1 symbol) is in releases 20240722.* of Abseil only" in said.err
-    assert said.out.splitlines()[-1] == "requirement: absl>=2.0"
+    result = run("abi", "bounds", wheel, "--against", folder)
+    assert "  1.0: lacks _ZN4absl12lts_202407223NowEv" in result.out.splitlines()
+    assert "absl::lts_20240722 (1 symbol) is in releases 20240722.* of Abseil only" in result.err
+    assert result.out.splitlines()[-1] == "requirement: absl>=2.0"
 
 
 def test_python(tmp_path: Path, run: Runner) -> None:
@@ -398,8 +404,8 @@ def test_python(tmp_path: Path, run: Runner) -> None:
     new = "PyType_GetName"
     path = tmp_path / "fast.abi3.so"
     path.write_bytes(elf_file(exports=["PyInit_fast"], imports=["PyModule_Create2", new]))
-    said = run("abi", "bounds", path, "--against", "python>=3.10,<3.13")
-    assert said.out.splitlines() == [
+    result = run("abi", "bounds", path, "--against", "python>=3.10,<3.13")
+    assert result.out.splitlines() == [
         "fast.abi3.so uses 2 symbols of Python",
         f"  3.10: lacks {new}",
         "  3.11: fits",

@@ -94,10 +94,10 @@ class Registry:
     def lines(self, *words: str, host: str, command: str = "install --dry-run") -> list[str]:
         """Return what a command warns of."""
         options = ["--target", str(self.folder / "t")] if command.startswith("install") else []
-        said = self.run(*command.split(), *options, "--for", host, "-i", self.index.url, *words)
+        result = self.run(*command.split(), *options, "--for", host, "-i", self.index.url, *words)
         return [
             re.sub(r"^[0-9.]+ (B|kB) of ", "SIZE of ", line.removeprefix("warning: "))
-            for line in said.err.splitlines()
+            for line in result.err.splitlines()
             if line.startswith("warning: ")
         ]
 
@@ -169,19 +169,19 @@ class TestLibraries:
 
     def test_how_much_it_is(self, registry: Registry) -> None:
         """The sizes are those of the index, summed; what has none makes it a bound."""
-        said = registry.run(
+        result = registry.run(
             "install", "--dry-run", "--json", "--for", NO_GPU, "--target",
             registry.folder / "t", "-i", registry.index.url, "torch"
         )  # fmt: skip
-        (use,) = said.object["accelerators"]
-        sizes = {row["name"]: row["size"] for row in said.object["install"]}
+        (use,) = result.object["accelerators"]
+        sizes = {row["name"]: row["size"] for row in result.object["install"]}
         assert set(use["libraries"]) == {
             "cuda-toolkit", "nvidia-cublas", "nvidia-cufft", "nvidia-cudnn-cu13"
         }  # fmt: skip
         assert use["size"] == sum(sizes[name] for name in use["libraries"])
         assert (use["kind"], use["namespace"]) == ("unusable-libraries", "nvidia")
         assert (use["packages"], use["remedies"]) == (["torch"], ["--bridge pytorch"])
-        assert said.err.count(use["message"]) == 1
+        assert result.err.count(use["message"]) == 1
 
     def test_sizes_that_nobody_promises(self, registry: Registry) -> None:
         """Nothing is asked for to find out sizes."""
@@ -342,29 +342,29 @@ class TestCommands:
 
     def test_several_machines(self, registry: Registry) -> None:
         """A folder for several machines has a line for each that needs one."""
-        said = registry.run(
+        result = registry.run(
             "download", "--dry-run", "--json", "--for", NO_GPU, "--for", H100,
             "-i", registry.index.url, "torch"
         )  # fmt: skip
-        assert [len(one["accelerators"]) for one in said.object["targets"]] == [1, 0]
-        assert said.err.count("come along") == 1
+        assert [len(target["accelerators"]) for target in result.object["targets"]] == [1, 0]
+        assert result.err.count("come along") == 1
 
     def test_a_lock(self, registry: Registry) -> None:
         """A lock for machines tells it of them, and what is installed from it names the lock."""
         lock = registry.folder / "pylock.toml"
         words = ("-i", registry.index.url, "torch", "-o", lock)
-        said = registry.run("lock", "--for", NO_GPU, "--json", *words)
-        (use,) = said.object["accelerators"]
+        result = registry.run("lock", "--for", NO_GPU, "--json", *words)
+        (use,) = result.object["accelerators"]
         assert use["remedies"] == ["--bridge pytorch"]
-        assert said.err.count(use["message"]) == 1
-        said = registry.run(
+        assert result.err.count(use["message"]) == 1
+        result = registry.run(
             "sync", lock, "--for", NO_GPU, "--target", registry.folder / "t", "--json"
         )
-        (use,) = said.object["accelerators"]
+        (use,) = result.object["accelerators"]
         assert use["message"].endswith(
             "; `wheelfit lock --bridge pytorch` takes a build without them (cpu)"
         )
-        assert said.err.count("come along") == 1
+        assert result.err.count("come along") == 1
         again = registry.run("sync", lock, "--for", NO_GPU, "--target", registry.folder / "t")
         assert "come along" not in again.err
 
@@ -380,10 +380,10 @@ class TestCommands:
             package.pop("tool", None)
         lock.write_text(tomli_w.dumps(content))
         where = ("--for", host, "--target", registry.folder / "t", "--dry-run")
-        said = registry.run("sync", lock, *where)
-        assert said.err.count("come along") == count
-        assert said.err.count("`wheelfit lock --bridge pytorch` takes a build without") == count
-        assert "idle" not in said.err
+        result = registry.run("sync", lock, *where)
+        assert result.err.count("come along") == count
+        assert result.err.count("`wheelfit lock --bridge pytorch` takes a build without") == count
+        assert "idle" not in result.err
 
     def test_a_project(self, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
         """A lock for all and the environment together have one line, for this machine."""
@@ -394,11 +394,11 @@ class TestCommands:
         monkeypatch.chdir(folder)
         registry.run("venv", "-q")
         where = ("-i", registry.index.url, "--python", ".venv")
-        said = registry.run("add", "heavy", *where, "--json")
+        result = registry.run("add", "heavy", *where, "--json")
         for part in ("lock", "sync"):
-            (use,) = said.object[part]["accelerators"]
+            (use,) = result.object[part]["accelerators"]
             assert use["libraries"] == ["nvidia-cudnn-cu12"]
-        assert said.err.count("come along") == 1
+        assert result.err.count("come along") == 1
 
 
 class TestCost:

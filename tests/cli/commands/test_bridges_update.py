@@ -111,15 +111,15 @@ def test_what_it_brings(run: Runner, update: Update, wheels: Path, state: Path) 
     """New and changed families count until the update is removed, and say from when they are."""
     changed = SHIPPED["xgboost"].replace("checked = 2026", "checked = 2027")
     wheel = publish(wheels, changes={"acme": ACME, "xgboost": changed})
-    said = update()
-    assert said["action"] == "updated"
-    assert said["data"] == {
+    result = update()
+    assert result["action"] == "updated"
+    assert result["data"] == {
         "version": NEWER,
         "origin": "update",
         "shipped": catalogue.SHIPPED_VERSION,
     }
-    assert said["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
-    assert (said["added"], said["changed"], said["restricted"]) == (["acme"], ["xgboost"], {})
+    assert result["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert (result["added"], result["changed"], result["restricted"]) == (["acme"], ["xgboost"], {})
     assert "acme-gpu" in run("bridges", "show", "acme").out
     assert "compared 2027" in run("bridges", "show", "xgboost").out
     assert run("bridges", "list").err == (
@@ -142,8 +142,8 @@ def test_an_install_uses_it(run: Runner, update: Update, wheels: Path, tmp_path:
     update()
     words = ("install", "--dry-run", "--target", str(tmp_path / "target"), "--for", "cuda-12.8")
     sources = ("--no-index", "--find-links", str(wheels), "acme", "--json")
-    said = run(*words, *sources, "--bridge", "acme").object
-    assert "acme-gpu" in json.dumps(said)
+    report = run(*words, *sources, "--bridge", "acme").object
+    assert "acme-gpu" in json.dumps(report)
     plain = run(*words, *sources).object
     assert plain.pop("accelerators")[0]["remedies"] == ["--bridge acme"]
     assert "acme-gpu" not in json.dumps(plain)
@@ -155,8 +155,8 @@ def test_nothing_newer(update: Update, index: RecordingIndex, wheels: Path, stat
     """What is not newer than what is there is not fetched, pre-releases neither."""
     names = [publish(wheels, version).name for version in ("2026.1.2", catalogue.SHIPPED_VERSION)]
     names += [publish(wheels, version).name for version in (f"{NEWER}rc1", "2999")]
-    said = update()
-    assert said["action"] == "current"
+    result = update()
+    assert result["action"] == "current"
     assert not state.exists()
     assert not any(index.bytes_sent(name) for name in names)
 
@@ -175,8 +175,8 @@ def test_no_way_back(update: Update, wheels: Path) -> None:
     update()
     newest.unlink()
     publish(wheels, NEWER)
-    said = update()
-    assert (said["action"], said["added"]) == ("current", ["acme"])
+    result = update()
+    assert (result["action"], result["added"]) == ("current", ["acme"])
 
 
 def test_a_yanked_release(update: Update, index: RecordingIndex, wheels: Path) -> None:
@@ -190,8 +190,8 @@ def test_offline(run: Runner, update: Update, index: RecordingIndex, wheels: Pat
     """A folder will do; an index that has no such project, or is not asked, is an error."""
     assert code_of(update(code=3)) == "project-not-found"
     publish(wheels)
-    said = run("bridges", "update", "--offline", "--no-index", "--find-links", wheels, "--json")
-    assert said.object["source"] == str(wheels)
+    result = run("bridges", "update", "--offline", "--no-index", "--find-links", wheels, "--json")
+    assert result.object["source"] == str(wheels)
     run("bridges", "update", "--offline", "--index-url", index.url, "--json", code=5)
 
 
@@ -255,8 +255,8 @@ class TestWrongWheels:
     ) -> None:
         """One family that is not sound, and the whole is refused."""
         publish(wheels, changes=changes)
-        said = update(code=code)
-        assert words in json.dumps(said["error"])
+        result = update(code=code)
+        assert words in json.dumps(result["error"])
         assert not state.exists()
 
     def test_requirements(self, update: Update, wheels: Path) -> None:
@@ -323,9 +323,9 @@ def test_a_newer_format(run: Runner, update: Update, wheels: Path) -> None:
     """What this version cannot read is left out with the reason, and counts as shipped."""
     newer = f"format = 2\nsomething = 1\n{SHIPPED['cupy']}"
     publish(wheels, changes={"cupy": newer, "acme": ACME})
-    said = update()
-    assert said["left_out"] == {"cupy": "its format is 2, for a newer wheelfit than this one"}
-    assert said["added"] == ["acme"]
+    result = update()
+    assert result["left_out"] == {"cupy": "its format is 2, for a newer wheelfit than this one"}
+    assert result["added"] == ["acme"]
     assert "cupy-cuda13x" in run("bridges", "show", "cupy").out
 
 
@@ -377,8 +377,8 @@ def test_a_damaged_file(content: str, run: Runner, update: Update, state: Path) 
     """What was kept and is damaged is an error that says how to go back."""
     state.parent.mkdir(parents=True, mode=0o700)
     state.write_bytes(content.encode("latin-1"))
-    said = run("bridges", "list", "--json", code=1)
-    assert "--remove" in said.error["hint"]
+    result = run("bridges", "list", "--json", code=1)
+    assert "--remove" in result.error["hint"]
     update("--remove")
     run("bridges", "list")
 
@@ -464,17 +464,17 @@ class AttestedIndex:
             )
         start += "from wheelfit.cli.main import main; sys.exit(main(sys.argv[1:]))"
         command = [sys.executable, "-c", start, "bridges", "update", "--index-url", url]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*command, "--no-cache-dir", "--json", *words],
             capture_output=True,
             text=True,
             check=False,
             env=self._environ,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        said = json.loads(done.stdout)
-        assert isinstance(said, dict)
-        return {**said, "stderr": done.stderr}
+        assert completed.returncode == code, completed.stdout + completed.stderr
+        report = json.loads(completed.stdout)
+        assert isinstance(report, dict)
+        return {**report, "stderr": completed.stderr}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="caches are found as on Linux")
@@ -493,8 +493,8 @@ class TestAttestations:
     def test_who_signed_first_signs_on(self, attested: AttestedIndex) -> None:
         """What is attested is verified unasked, and later updates must be by the same."""
         attested.offer(NEWER)
-        said = attested.update()
-        assert said["signers"] == ["github:acme/families"]
+        result = attested.update()
+        assert result["signers"] == ["github:acme/families"]
         attested.offer(NEWEST, by="")
         refused = attested.update(code=4)
         assert code_of(refused) == "attestation"
@@ -528,6 +528,6 @@ class TestAttestations:
         attested.offer(NEWER)
         asked = attested.update("--verify-attestations", code=1, without="pypi_attestations")
         assert "not installed" in json.dumps(asked["error"])
-        said = attested.update(without="pypi_attestations")
-        assert (said["action"], said["signers"]) == ("updated", [])
-        assert "not verified" in str(said["stderr"])
+        result = attested.update(without="pypi_attestations")
+        assert (result["action"], result["signers"]) == ("updated", [])
+        assert "not verified" in str(result["stderr"])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.plugins import Plugin, simple
@@ -135,7 +135,9 @@ class Yard:
         settings = project / "pyproject.toml"
         settings.write_text(settings.read_text().replace('"own_backend"', f'"{module}"'))
 
-    def build(self, *words: str | Path, code: int = 0, project: Path | None = None) -> Said:
+    def build(
+        self, *words: str | Path, code: int = 0, project: Path | None = None
+    ) -> CommandResult:
         """Build, with what lies in the index."""
         place = self.folder / "demo" if project is None else project
         links = ("--no-index", "--find-links", self.index)
@@ -182,14 +184,14 @@ class TestWhich:
     def test_plain(self, yard: Yard) -> None:
         """B-10, A-35: without a word a plain wheel is built, whatever the table has."""
         yard.project()
-        said = yard.build()
+        result = yard.build()
         assert yard.names() == {""}
-        assert said.out.splitlines() == [str(yard.dist / "demo-1.0-py3-none-any.whl")]
+        assert result.out.splitlines() == [str(yard.dist / "demo-1.0-py3-none-any.whl")]
 
     def test_a_label(self, yard: Yard) -> None:
         """A-36: a label selects an entry of the table; the document has only that (B-2, F-24)."""
         yard.project()
-        said = yard.build("--variant", "v3_mkl")
+        result = yard.build("--variant", "v3_mkl")
         assert yard.names() == {"-v3_mkl"}
         assert yard.document("v3_mkl") == {
             "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
@@ -200,14 +202,14 @@ class TestWhich:
             },
             "variants": {"v3_mkl": {"blas": {"library": ["mkl"]}, "x86_64": {"level": ["v3"]}}},
         }
-        assert "converted from a plain wheel" in said.out
+        assert "converted from a plain wheel" in result.out
 
     @pytest.mark.parametrize("words", [["--variant", "v4"], ["-C", "variant-label=v4"]])
     def test_an_unknown_label(self, yard: Yard, words: list[str]) -> None:
         """A-36: an unknown one is an error that lists the known ones; nothing was built."""
         yard.project()
-        said = yard.build(*words, code=1)
-        assert "there are: null, v3, v3_mkl" in said.err
+        result = yard.build(*words, code=1)
+        assert "there are: null, v3, v3_mkl" in result.err
         assert (yard.count(), yard.dist.exists()) == (0, False)
 
     @pytest.mark.parametrize(
@@ -276,14 +278,14 @@ class TestWhich:
     def test_the_label_of_others(self, yard: Yard) -> None:
         """B-16: a label of the table keeps its properties."""
         yard.project()
-        said = yard.build("--variant", "v3", "-p", "x86_64::level::v4", code=1)
-        assert "stands for other properties" in said.err
+        result = yard.build("--variant", "v3", "-p", "x86_64::level::v4", code=1)
+        assert "stands for other properties" in result.err
 
     def test_no_table(self, yard: Yard) -> None:
         """B-8: without a table a variant needs somebody who knows its namespace."""
         yard.project(table="")
-        said = yard.build("--null", code=1)
-        assert "no [variant] table" in said.err
+        result = yard.build("--null", code=1)
+        assert "no [variant] table" in result.err
         yard.build("--null", "--provider", "x86_64=x86-64-variant-provider<1")
         assert yard.document("null")["variants"] == {"null": {}}
         assert "the project lists none" in yard.build("--all", code=2).err
@@ -291,8 +293,8 @@ class TestWhich:
     def test_a_faulty_table(self, yard: Yard) -> None:
         """B-1: every fault is named with its path."""
         yard.project(table='[variant]\nx = 1\n[variant.providers.a]\nrequires = "b"\n')
-        said = yard.build("--variant", "v3", "--json", code=1)
-        paths = {fault["path"] for fault in said.error["faults"]}
+        result = yard.build("--variant", "v3", "--json", code=1)
+        paths = {fault["path"] for fault in result.error["faults"]}
         assert {"variant.x", "variant.providers.a.requires"} <= paths
 
     def test_editable(self, yard: Yard) -> None:
@@ -326,9 +328,9 @@ def build_sdist(folder, config_settings=None):
     return name
 """
         project = yard.project(backend=SEES_ENVIRONMENT + backend)
-        said = yard.build("--sdist", "--all", "--json").object
-        assert said["sdist"] == str(yard.dist / "demo-1.0.tar.gz")
-        assert len(said["wheels"]) == 4
+        report = yard.build("--sdist", "--all", "--json").object
+        assert report["sdist"] == str(yard.dist / "demo-1.0.tar.gz")
+        assert len(report["wheels"]) == 4
         assert yard.count() == 0
         again = yard.build("--sdist", project=project / "about.json", code=1)
         assert "neither a folder nor a source archive" in again.err
@@ -338,7 +340,7 @@ def build_sdist(folder, config_settings=None):
         project = yard.project()
         monkeypatch.chdir(project)
         yard._run("build", "--no-index")
-        assert [one.name for one in (project / "dist").iterdir()] == ["demo-1.0-py3-none-any.whl"]
+        assert [path.name for path in (project / "dist").iterdir()] == ["demo-1.0-py3-none-any.whl"]
         assert yard.build(project=project / "pyproject.toml").code == 0
 
     def test_before_pyproject(self, yard: Yard) -> None:
@@ -405,9 +407,9 @@ class TestProviders:
             ("x86_64 :: levle :: v3", "x86_64 has no feature levle; it has level, "),
             ("blas :: library :: atlas", "none of atlas"),
         ]:
-            said = yard.build("--property", text, code=1)
-            assert message in said.err
-            assert "invalid-document" in said.err
+            result = yard.build("--property", text, code=1)
+            assert message in result.err
+            assert "invalid-document" in result.err
         two = ("--property", "x86_64 :: level :: v3", "--property", "x86_64 :: level :: v4")
         assert "has 2 values" in yard.build(*two, code=1).err
         assert "no provider" in yard.build("--property", "a :: b :: c", code=1).err
@@ -434,13 +436,13 @@ tech.kind = ["z"]
         plugin = simple("tech", {"kind": ["a"]}, valid={"kind": ["a", "b"]})
         plugin.wheel(yard.index)
         yard.project(self.table_with(plugin))
-        said = yard.build("--variant", "bad")
-        assert "what the wheels say of tech is not validated" in said.err
+        result = yard.build("--variant", "bad")
+        assert "what the wheels say of tech is not validated" in result.err
         assert "tech_provider" not in yard.read("bad", "variant.json").replace(
             "tech_provider.p", ""
         )
-        said = yard.build("--variant", "bad", "--ask-plugins", code=1)
-        assert "the provider has no value z (P-28)" in said.err
+        result = yard.build("--variant", "bad", "--ask-plugins", code=1)
+        assert "the provider has no value z (P-28)" in result.err
         found = yard.build("--variant", "good", "--ask-plugins", "--json").object
         assert found["warnings"] == []
         (wheel,) = found["wheels"]
@@ -510,22 +512,24 @@ class Plugin:
         plugin = self.asked(values="['a', 'x%s' % __import__('os').urandom(8).hex()]")
         plugin.wheel(yard.index)
         yard.project(self.table_with(plugin, "build-requires") + MORE_FLAGS)
-        said = yard.build("--variant", "good", "--null", code=1)
-        assert "inconsistent-documents" in said.err
+        result = yard.build("--variant", "good", "--null", code=1)
+        assert "inconsistent-documents" in result.err
         assert (yard.count(), yard.dist.exists()) == (2, False)
 
     def test_no_plugin(self, yard: Yard) -> None:
         """B-23: a plugin that cannot be had is a build requirement that cannot be had."""
         yard.project(self.table_with(self.asked(), "build-requires"))
-        said = yard.build("--variant", "good", code=3)
-        assert "tech-provider" in said.err
+        result = yard.build("--variant", "good", code=3)
+        assert "tech-provider" in result.err
         assert yard.build().code == 0  # a plain wheel needs none
 
     def test_not_isolated(self, yard: Yard) -> None:
         """Without isolation nothing is installed, so a plugin must be there."""
         yard.project(self.table_with(self.asked(), "build-requires"))
-        said = yard.build("--variant", "good", "--no-isolation", "--python", sys.executable, code=1)
-        assert "its plugin is not installed: tech-provider" in said.err
+        result = yard.build(
+            "--variant", "good", "--no-isolation", "--python", sys.executable, code=1
+        )
+        assert "its plugin is not installed: tech-provider" in result.err
 
 
 class TestRecipes:
@@ -538,7 +542,7 @@ class TestRecipes:
         assert yard.module("v3")["SEEN"]["CFLAGS"] is None
         os.environ["CFLAGS"] = "-g"
         try:
-            said = yard.build("--all", "--flags")
+            result = yard.build("--all", "--flags")
         finally:
             del os.environ["CFLAGS"]
         seen = yard.module("v3")["SEEN"]
@@ -549,13 +553,13 @@ class TestRecipes:
         assert yard.module("null")["SEEN"]["CFLAGS"] == "-g"
         assert yard.module("v3_mkl")["SEEN"] == seen
         assert yard.count() == 4  # one above; null and plain are one; v3_mkl is told its BLAS
-        assert "-march=x86-64-v3" in said.out
+        assert "-march=x86-64-v3" in result.out
 
     def test_no_difference(self, yard: Yard) -> None:
         """Flags that changed nothing are told: likely the build does not listen to them."""
         yard.project(backend=FIXED)
-        said = yard.build("--variant", "v3", "--null", "--flags")
-        assert "have the same contents: -march=x86-64-v3 made no difference" in said.err
+        result = yard.build("--variant", "v3", "--null", "--flags")
+        assert "have the same contents: -march=x86-64-v3 made no difference" in result.err
 
     def test_of_a_variant(self, yard: Yard) -> None:
         """A table says what holds for every wheel, and what for one; the command line counts."""
@@ -601,9 +605,9 @@ environment = { A = 1, "B=C" = "x" }
 config-settings = { a = [1], variant-name = "x" }
 """
         yard.project(TABLE + table)
-        said = yard.build("--json", code=1)
-        assert said.error["code"] == "invalid-project"
-        paths = {fault["path"] for fault in said.error["faults"]}
+        result = yard.build("--json", code=1)
+        assert result.error["code"] == "invalid-project"
+        paths = {fault["path"] for fault in result.error["faults"]}
         assert {path.removeprefix("tool.wheelfit.build") for path in paths} == {
             ".flags", ".dialect", ".speed", '.variants["No Label"]', ".variants.v3.pass-properties",
             ".variants.v3.environment.A", '.variants.v3.environment["B=C"]',
@@ -625,8 +629,8 @@ config-settings = { a = [1], variant-name = "x" }
         """Flags for a machine that this is not are refused before the backend runs."""
         table = TABLE.replace("x86_64", "aarch64").replace("x86-64", "aarch64")
         yard.project(table.replace('level = ["v3"]', 'version = ["8.2a"]'))
-        said = yard.build("--variant", "v3", "--flags", code=1)
-        assert "cannot use compiler flags for aarch64" in said.err
+        result = yard.build("--variant", "v3", "--flags", code=1)
+        assert "cannot use compiler flags for aarch64" in result.err
         assert yard.count() == 0
 
 
@@ -636,9 +640,9 @@ class TestDialects:
     def told(self, yard: Yard, module: str, *words: str) -> dict[str, Any]:
         """Build as variant v3 with a backend that is called so, and return what it was told."""
         yard.known_as(module, yard.project(backend=FORK))
-        said = yard.build("--variant", "v3", *words)
-        assert "as a variant" in said.out
-        assert "converting its document of layout L2" in said.err
+        result = yard.build("--variant", "v3", *words)
+        assert "as a variant" in result.out
+        assert "converting its document of layout L2" in result.err
         assert yard.document("v3")["$schema"].endswith("/peps/850/v0.2.0.json")
         assert yard.document("v3")["providers"]["blas"] == {
             "static-properties": {"library": ["openblas", "mkl"]}
@@ -664,9 +668,9 @@ class TestDialects:
         """Its fork has another name for properties, and none for the null variant."""
         settings = self.told(yard, "hatchling.build")
         assert settings == {"variant-property": ["x86_64 :: level :: v3"], "variant-label": "v3"}
-        said = yard.build("--null")
-        assert "has no setting for variant null" in said.err
-        assert "converted" in said.out
+        result = yard.build("--null")
+        assert "has no setting for variant null" in result.err
+        assert "converted" in result.out
 
     def test_as_drafted(self, yard: Yard) -> None:
         """B-11: the interface of the draft selects by label; nobody can tell who has it."""
@@ -681,8 +685,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
     def test_releases(self, yard: Yard) -> None:
         """B-17: the name of a backend does not say that it knows variants."""
         yard.known_as("mesonpy", yard.project())
-        said = yard.build("--variant", "v3")
-        assert "converted from a plain wheel" in said.out
+        result = yard.build("--variant", "v3")
+        assert "converted from a plain wheel" in result.out
         assert not yard.module("v3")["SETTINGS"]
 
     def test_switched_off(self, yard: Yard) -> None:
@@ -705,8 +709,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
     def test_handed_to_nobody(self, yard: Yard) -> None:
         """What cannot be handed over is an error, and nothing is built."""
         yard.project()
-        said = yard.build("--variant", "v3", "--pass-properties", code=1)
-        assert "no way to hand properties to a build system" in said.err
+        result = yard.build("--variant", "v3", "--pass-properties", code=1)
+        assert "no way to hand properties to a build system" in result.err
         assert yard.count() == 0
 
     @pytest.mark.parametrize(
@@ -745,12 +749,12 @@ class TestResults:
         """What the backend printed is kept and its end shown; nothing is left behind."""
         yard.project(backend='\ndef build_wheel(*a, **k):\n    print("no luck")\n    sys.exit(3)\n')
         before = tree(yard.folder / "demo")
-        said = yard.build("--all", code=1)
+        result = yard.build("--all", code=1)
         assert (
-            "demo cannot be built as a wheel: its build backend failed [build-failed]" in said.err
+            "demo cannot be built as a wheel: its build backend failed [build-failed]" in result.err
         )
-        assert "no luck" in said.err
-        log = re.search(r"where: (\S+\.log)", said.err)
+        assert "no luck" in result.err
+        log = re.search(r"where: (\S+\.log)", result.err)
         assert log is not None
         assert "no luck" in Path(log[1]).read_text()
         Path(log[1]).unlink()
@@ -790,7 +794,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
         yard.dist.unlink()
         (yard.dist / "demo-1.0-py3-none-any-v3.whl").mkdir(parents=True)
         assert "a folder of this name" in yard.build("--all", code=1).err
-        assert [one.name for one in yard.dist.iterdir()] == ["demo-1.0-py3-none-any-v3.whl"]
+        assert [path.name for path in yard.dist.iterdir()] == ["demo-1.0-py3-none-any-v3.whl"]
 
     @pytest.mark.parametrize(
         ("backend", "message"),
@@ -827,8 +831,8 @@ INFO = STEM + ".dist-info"
     def test_json(self, yard: Yard) -> None:
         """A program gets all that is known of each wheel."""
         yard.project()
-        said = yard.build("--variant", "v3", "--flags", "--json").object
-        (wheel,) = said["wheels"]
+        report = yard.build("--variant", "v3", "--flags", "--json").object
+        (wheel,) = report["wheels"]
         assert wheel["label"] == "v3"
         assert wheel["flags"] == ["-march=x86-64-v3"]
         assert wheel["how"] == "converted"
@@ -857,8 +861,8 @@ INFO = STEM + ".dist-info"
         """A backend that nobody installed is named, without pages of Python's words."""
         project = yard.project()
         (project / "own_backend.py").unlink()
-        said = yard.build(code=1)
-        assert "demo is built by own_backend, which is not installed" in said.err
+        result = yard.build(code=1)
+        assert "demo is built by own_backend, which is not installed" in result.err
 
     def test_what_building_needs(self, yard: Yard) -> None:
         """Build requirements are had from the sources, or the error says for whom."""
@@ -866,8 +870,8 @@ INFO = STEM + ".dist-info"
         yard.project(backend="import helper" + SEES_ENVIRONMENT, requires=["helper"])
         yard.build()
         yard.project(requires=["helper>2"])
-        said = yard.build(code=3)
-        assert "it is needed to build demo" in said.err
+        result = yard.build(code=3)
+        assert "it is needed to build demo" in result.err
 
     def test_interrupted(self, yard: Yard) -> None:
         """Ctrl-C ends the backend with all it started, and leaves nothing."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 from dask_cluster import DaskCluster, until
 from projects.writing import write_project
 
@@ -101,7 +101,7 @@ class Yard:
         with (self.project / "pyproject.toml").open("a") as file:
             file.write(text)
 
-    def build(self, *words: str | Path, code: int = 0) -> Said:
+    def build(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Build all, with a report for programs."""
         fixed = ("--no-index", "--json", "-o", self.dist)
         isolation = () if self.is_isolated else ("--no-isolation",)
@@ -110,7 +110,7 @@ class Yard:
     def counts(self, *words: str | Path, code: int = 0) -> dict[str, int]:
         """Build all, and return how many jobs came to what."""
         jobs: list[Any] = self.build(*words, code=code).object["jobs"]
-        return dict(Counter(one["status"] for one in jobs))
+        return dict(Counter(job["status"] for job in jobs))
 
     def wheels(self) -> dict[str, str]:
         """Return the wheels that are there, with the digests of their content."""
@@ -128,9 +128,9 @@ NAMES = {f"demo-1.0-py3-none-any{label}.whl" for label in ("", "-v3", "-mkl")}
 
 def test_one_report(yard: Yard) -> None:
     """Each job is built, or named with the reason why not; what is built lies in the folder."""
-    said = yard.build()
+    result = yard.build()
     assert set(yard.wheels()) == NAMES
-    told = {(one["label"], one["platform"]): one for one in said.object["jobs"]}
+    told = {(job["label"], job["platform"]): job for job in result.object["jobs"]}
     assert {key: one["status"] for key, one in told.items()} == {
         (None, "any"): "built",
         ("v3", "any"): "built",
@@ -139,15 +139,15 @@ def test_one_report(yard: Yard) -> None:
         ("mkl", "manylinux_s390x"): "skipped",
     }
     assert told["v3", "any"]["filename"] == "demo-1.0-py3-none-any-v3.whl"
-    assert {one["filename"] for one in said.object["wheels"]} == NAMES
-    assert said.object["sdist"] is None
-    assert said.err.splitlines()[-1] == "3 built, 2 for other platforms (manylinux_s390x)"
+    assert {wheel["filename"] for wheel in result.object["wheels"]} == NAMES
+    assert result.object["sdist"] is None
+    assert result.err.splitlines()[-1] == "3 built, 2 for other platforms (manylinux_s390x)"
 
 
 def test_paths_as_they_were_given(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wheels are named below the folder that was given, as those of a build without a matrix."""
     monkeypatch.chdir(yard.folder)
-    paths = {one["path"] for one in yard.build("-o", "out").object["wheels"]}
+    paths = {wheel["path"] for wheel in yard.build("-o", "out").object["wheels"]}
     assert paths == {str(Path("out", name)) for name in NAMES}
 
 
@@ -169,8 +169,8 @@ def test_resume(yard: Yard) -> None:
 def test_failures(yard: Yard) -> None:
     """A build that fails is named with its reason; the others are there, and not built again."""
     (yard.project / "broken").touch()
-    said = yard.build(code=9)
-    reasons = {one["label"]: one["error"] for one in said.object["jobs"] if one["error"]}
+    result = yard.build(code=9)
+    reasons = {job["label"]: job["error"] for job in result.object["jobs"] if job["error"]}
     assert list(reasons) == ["v3"], reasons  # all of it, for whoever reads why this test failed
     assert reasons["v3"]["code"] == "build-failed", reasons
     assert "the compiler has a bug" in str(reasons["v3"]["note"]), reasons
@@ -183,13 +183,15 @@ def test_failures(yard: Yard) -> None:
 def test_for_people(yard: Yard, run: Runner) -> None:
     """People get a line for each build, the reason of what failed, and the sum."""
     (yard.project / "broken").touch()
-    said = run(
+    result = run(
         "build", yard.project, "--all", "-o", yard.dist, "--no-index", "--no-isolation", code=9
     )
-    assert "the compiler has a bug" in said.err, said
-    assert f"failed v3 for Python {HERE}" in said.err
-    assert ".tar.gz, which has no file of a folder above the project" in said.err
-    assert said.err.splitlines()[-1] == "2 built, 1 failed, 2 for other platforms (manylinux_s390x)"
+    assert "the compiler has a bug" in result.err, result
+    assert f"failed v3 for Python {HERE}" in result.err
+    assert ".tar.gz, which has no file of a folder above the project" in result.err
+    assert (
+        result.err.splitlines()[-1] == "2 built, 1 failed, 2 for other platforms (manylinux_s390x)"
+    )
 
 
 def test_pythons_that_are_not_here(yard: Yard) -> None:
@@ -197,8 +199,8 @@ def test_pythons_that_are_not_here(yard: Yard) -> None:
     text = (yard.project / "pyproject.toml").read_text()
     text = text.replace(f'pythons = ["{HERE}"]', f'pythons = ["{HERE}", "3.99"]')
     (yard.project / "pyproject.toml").write_text(text)
-    said = yard.build(code=9)
-    failed = [one for one in said.object["jobs"] if one["status"] == "failed"]
+    result = yard.build(code=9)
+    failed = [job for job in result.object["jobs"] if job["status"] == "failed"]
     assert {one["python"] for one in failed} == {"3.99"}
     assert failed[0]["error"]["code"] == "unusable-interpreter"
     assert "--only-python" in failed[0]["error"]["hint"]
@@ -219,7 +221,7 @@ def test_shims_of_pythons(yard: Yard, run: Runner, monkeypatch: pytest.MonkeyPat
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
     jobs = yard.build(code=9).object["jobs"]
-    assert {(one["python"], one["status"]) for one in jobs} == {
+    assert {(job["python"], job["status"]) for job in jobs} == {
         (HERE, "built"),
         (HERE, "skipped"),
         ("3.99", "failed"),
@@ -282,7 +284,7 @@ def test_a_record_of_somebody_else(
     for user, status in (("theirs", "built"), ("theirs", "kept"), ("mine", "built")):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / user))
         jobs = yard.build().object["jobs"]
-        assert {one["status"] for one in jobs} - {"skipped"} == {status}
+        assert {job["status"] for job in jobs} - {"skipped"} == {status}
 
 
 def test_nothing_is_left(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,9 +327,9 @@ def test_interrupted(yard: Yard) -> None:
 
 def test_sdist(yard: Yard) -> None:
     """With --sdist the source distribution that all was built from is there too."""
-    said = yard.build("--sdist", "--no-plain")
-    assert said.object["sdist"] == str(yard.dist / "demo-1.0.tar.gz")
-    assert {one["label"] for one in said.object["jobs"]} == {"v3", "mkl"}
+    result = yard.build("--sdist", "--no-plain")
+    assert result.object["sdist"] == str(yard.dist / "demo-1.0.tar.gz")
+    assert {job["label"] for job in result.object["jobs"]} == {"v3", "mkl"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from projects.writing import write_project
 
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
@@ -105,7 +105,7 @@ class Yard:
             file.write(TABLE + settings)
         return project
 
-    def build(self, *words: str | Path, code: int = 0) -> Said:
+    def build(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Build without an environment for it."""
         fixed = ("--no-index", "--no-isolation", "-o", self.dist)
         return self._run("build", self.folder / "demo", *fixed, *words, code=code)
@@ -119,9 +119,9 @@ class Yard:
         """Return how the library of a wheel was compiled."""
         (path,) = self.dist.glob(f"*linux_x86_64{'-' if label else ''}{label}.whl")
         with zipfile.ZipFile(path) as archive, archive.open("demo/fast.so") as file:
-            found = read_optimisation(file, "fast.so")  # type: ignore[arg-type]
-        assert found is not None
-        return found
+            optimisation = read_optimisation(file, "fast.so")  # type: ignore[arg-type]
+        assert optimisation is not None
+        return optimisation
 
     def count(self) -> int:
         """Return how often it was built where it lies."""
@@ -148,13 +148,13 @@ def test_flags_of_a_packager(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Non
     """What is set already stays in front of ours; what contradicts a wheel is said of that."""
     yard.project()
     monkeypatch.setenv("CFLAGS", "-O3 -DNDEBUG -g -march=x86-64-v2 -mno-bmi2")
-    said = yard.build("--all", "--flags", "--json").object
-    plain, variant = said["wheels"]
+    report = yard.build("--all", "--flags", "--json").object
+    plain, variant = report["wheels"]
     stands = "CFLAGS has -march=x86-64-v2: the wheel claims no level, and is compiled for v2"
     assert plain["notes"] == [stands]
     taken = "CFLAGS has -mno-bmi2: the wheel claims v3, and is compiled without that"
     assert variant["notes"] == [taken]
-    assert f"{variant['filename']}: {taken}" in said["warnings"]
+    assert f"{variant['filename']}: {taken}" in report["warnings"]
 
 
 def test_a_build_that_is_the_same_everywhere(
@@ -192,10 +192,10 @@ def test_a_loss_is_an_error(flags: str, told: str, yard: Yard) -> None:
     A plain wheel is built for that where none was asked for.
     """
     yard.project(f'{SETTINGS}environment = {{ CFLAGS = "{flags}" }}\n')
-    said = yard.build("--variant", "v3", "--flags", code=1)
-    assert "[lost-optimisation]" in said.err
-    assert "variant v3 has lost optimisation" in said.err
-    assert told in " ".join(said.err.split())
+    result = yard.build("--variant", "v3", "--flags", code=1)
+    assert "[lost-optimisation]" in result.err
+    assert "variant v3 has lost optimisation" in result.err
+    assert told in " ".join(result.err.split())
     assert yard.labels() == set()
     assert yard.count() == 2
 
@@ -215,8 +215,8 @@ def test_a_loss_that_is_meant(flags: str, yard: Yard) -> None:
 def test_one_variant_alone(yard: Yard) -> None:
     """The plain wheel that it is compared with is not delivered."""
     yard.project()
-    said = yard.build("--variant", "v3", "--flags")
-    assert "a plain wheel is built to compare the variants with" in said.err
+    result = yard.build("--variant", "v3", "--flags")
+    assert "a plain wheel is built to compare the variants with" in result.err
     assert (yard.labels(), yard.count()) == ({"v3"}, 2)
 
 
@@ -230,16 +230,16 @@ def test_without_flags_nothing_is_compared(yard: Yard) -> None:
 def test_flags_that_nobody_heard(yard: Yard) -> None:
     """Code that is the same is told, though the linker has written the level into the library."""
     yard.project(backend=DEAF)
-    said = yard.build("--all", "--flags")
-    assert "-march=x86-64-v3 made no difference" in " ".join(said.err.split())
+    result = yard.build("--all", "--flags")
+    assert "-march=x86-64-v3 made no difference" in " ".join(result.err.split())
 
 
 def test_a_plain_build_that_fails(yard: Yard) -> None:
     """Where there cannot be a plain wheel nothing can be compared, and that is said."""
     project = yard.project(f'{SETTINGS}environment = {{ CFLAGS = "-O1" }}\n')
     (project / "broken").touch()
-    said = yard.build("--variant", "v3", "--flags")
-    assert "is not compared with a plain wheel" in said.err
+    result = yard.build("--variant", "v3", "--flags")
+    assert "is not compared with a plain wheel" in result.err
     assert yard.labels() == {"v3"}
 
 
@@ -251,8 +251,8 @@ def test_a_plain_build_that_fails_is_not_tried_again(yard: Yard) -> None:
         for label, level in (("v2", "O1"), ("v3", "O2"))
     )
     (yard.project(table + settings) / "broken").touch()
-    said = yard.build("--variant", "v2", "--variant", "v3", "--flags")
-    assert said.err.count("is not compared with a plain wheel") == 2
+    result = yard.build("--variant", "v2", "--variant", "v3", "--flags")
+    assert result.err.count("is not compared with a plain wheel") == 2
     assert (yard.labels(), yard.count()) == ({"v2", "v3"}, 3)
 
 
@@ -272,8 +272,8 @@ def test_jobs_of_a_matrix(plain: list[str], yard: Yard) -> None:
     good = (project / "pyproject.toml").read_text()
     bad = f'{good}{SETTINGS}environment = {{ CFLAGS = "-DNDEBUG" }}\n'
     (project / "pyproject.toml").write_text(bad)
-    said = yard.build(*words, code=9)
-    jobs = {one["label"]: one for one in said.object["jobs"]}
+    result = yard.build(*words, code=9)
+    jobs = {job["label"]: job for job in result.object["jobs"]}
     assert jobs["v3"]["status"] == "failed"
     assert jobs["v3"]["error"]["code"] == "lost-optimisation"
     assert yard.labels() == there - {"v3"}
@@ -281,7 +281,7 @@ def test_jobs_of_a_matrix(plain: list[str], yard: Yard) -> None:
     (project / "pyproject.toml").write_text(good)
     yard.build(*words)
     assert yard.labels() == there
-    again = Counter(one["status"] for one in yard.build(*words).object["jobs"])
+    again = Counter(job["status"] for job in yard.build(*words).object["jobs"])
     assert again == {"kept": len(there)}
 
 
@@ -291,10 +291,10 @@ def test_a_job_is_built_when_its_variant_is_good(yard: Yard) -> None:
     good = (project / "pyproject.toml").read_text()
     bad = f'{good}{SETTINGS}environment = {{ CFLAGS = "-DNDEBUG" }}\n'
     (project / "pyproject.toml").write_text(bad)
-    said = yard.build("--all", "--flags", code=9).err
-    assert "built plain for" in said
-    assert "failed v3 for" in said
-    assert "built v3 for" not in said
+    stderr = yard.build("--all", "--flags", code=9).err
+    assert "built plain for" in stderr
+    assert "failed v3 for" in stderr
+    assert "built v3 for" not in stderr
     (project / "pyproject.toml").write_text(good)
     assert "built v3 for" in yard.build("--all", "--flags").err
     assert "kept v3 for" in yard.build("--all", "--flags").err
@@ -309,13 +309,13 @@ def test_without_what_compares(library: str, yard: Yard) -> None:
         f"import sys; sys.modules[{library!r}] = None\n"
         f"from wheelfit.cli.main import main; sys.exit(main({words!r}))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program],
         cwd=yard.folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    assert "needs-extra" in done.stderr
+    assert completed.returncode == 1
+    assert "needs-extra" in completed.stderr
     assert not (project / "count").exists()

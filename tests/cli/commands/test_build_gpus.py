@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from projects.writing import write_project
 from sampled_cases import sampled
 
@@ -53,7 +53,7 @@ class Yard:
         self._run = run
         self._folder = folder
 
-    def build(self, *words: str, compiler: str = "", code: int = 0) -> Said:
+    def build(self, *words: str, compiler: str = "", code: int = 0) -> CommandResult:
         """Build a project whose compiler is another one, without an environment for it."""
         backend = BACKEND + compiler
         project = write_project(self._folder / "demo", "demo", backend=backend)
@@ -76,9 +76,9 @@ def yard(run: Runner, tmp_path: Path) -> Yard:
 
 def test_each_label_has_its_code(yard: Yard) -> None:
     """B-60: what compilers are told follows from the label, and is what the wheel has."""
-    said = yard.build("--all", "--no-plain").object
-    assert [wheel["flags"] for wheel in said["wheels"]] == [["sm_80", "compute_90"], ["sm_90a"]]
-    assert said["warnings"] == []
+    report = yard.build("--all", "--no-plain").object
+    assert [wheel["flags"] for wheel in report["wheels"]] == [["sm_80", "compute_90"], ["sm_90a"]]
+    assert report["warnings"] == []
     assert len(yard.files) == 2
 
 
@@ -110,8 +110,8 @@ def test_a_label_that_lies(yard: Yard) -> None:
 )
 def test_what_is_not_as_it_was_asked_for(architectures: list[str], told: str, yard: Yard) -> None:
     """Code that is missing altogether, or that was not asked for, is told."""
-    said = yard.build(
+    report = yard.build(
         "--variant", "hopper", compiler=f"def code():\n    return {architectures}\n"
     ).object
-    assert any(told in warning for warning in said["warnings"])
+    assert any(told in warning for warning in report["warnings"])
     assert len(yard.files) == 1

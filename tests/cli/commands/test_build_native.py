@@ -56,9 +56,9 @@ def test_warned_at_once(
         file.write(TABLE)
     (project / "fast.so").write_bytes(compiled(tmp_path / "sources", source, march=march))
     words = ("--no-isolation", "--python", sys.executable, "-o", tmp_path / "dist")
-    said = run("build", project, *options, *words)
-    warnings = [line for line in said.err.splitlines() if "illegal instruction" in line]
-    assert len(warnings) == (standing is not None), said.err
+    result = run("build", project, *options, *words)
+    warnings = [line for line in result.err.splitlines() if "illegal instruction" in line]
+    assert len(warnings) == (standing is not None), result.err
     for line in warnings:
         assert "demo/fast.so has" in line
         assert f"the wheel {standing}" in line

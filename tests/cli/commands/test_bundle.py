@@ -136,10 +136,10 @@ class TestContents:
         table = tomllib.loads((bundle / "pylock.toml").read_text())
         entries = effective_entries(table)
         del table["tool"]["wheelfit"]["packages"]
-        (entry,) = [one for one in entries if one["name"] == name]
+        (entry,) = [entry for entry in entries if entry["name"] == name]
         for wheel in entry["wheels"]:
             less = {**entry, "wheels": [one for one in entry["wheels"] if one is not wheel]}
-            packages = [less if one["name"] == name else one for one in entries]
+            packages = [less if entry["name"] == name else entry for entry in entries]
             assert any(differs(bundle, {**table, "packages": packages}, host) for host in ALL)
 
     def test_the_lock_has_no_url(self, bundle: Path) -> None:
@@ -153,7 +153,7 @@ class TestContents:
             assert "url" not in wheel
             assert wheel["size"] == (bundle / wheel["path"]).stat().st_size
             assert list(wheel["hashes"]) == ["sha256"]
-        fast = next(one for one in effective_entries(table) if one["name"] == "fast")
+        fast = next(entry for entry in effective_entries(table) if entry["name"] == "fast")
         assert set(fast["variants-json"]["variants"]) == {"cu12.8", "cu11.8", "v3"}  # F-116
         needs = fast["tool"]["wheelfit"]["variant-dependencies"]
         assert needs.keys() == {"cu12.8", "cu11.8", "v3"}
@@ -223,8 +223,8 @@ class TestContents:
     def test_this_machine_without_hosts(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """Without --for it is for this machine, whose answers are written down."""
         folder = tmp_path / "bundle"
-        said = run("bundle", shop.lock, "-o", folder, "--json")
-        (host,) = said.object["hosts"]
+        result = run("bundle", shop.lock, "-o", folder, "--json")
+        (host,) = result.object["hosts"]
         assert (host["name"], host["host"]) == ("this-machine", None)
         file = tomllib.loads((folder / "hosts/this-machine.toml").read_text())
         assert file["interpreter"]["version"].split(".")[:2] == list(map(str, sys.version_info[:2]))
@@ -334,12 +334,12 @@ class TestOffline:
     ) -> None:
         """`install` from the folder's index gives each machine its own build."""
         there = tmp_path / "there"
-        said = run(
+        report = run(
             "install", "--index-url", bundle / "simple", "--for",
             bundle / "hosts" / f"{host}.toml", "--target", there, "--json", "--no-cache-dir",
             "fast",
         ).object  # fmt: skip
-        assert {one["name"]: one["label"] for one in said["install"]} == CHOSEN[host]
+        assert {one["name"]: one["label"] for one in report["install"]} == CHOSEN[host]
         assert f"__variant__ = {CHOSEN[host]['fast']!r}" in (there / "fast/__init__.py").read_text()
 
     @pytest.mark.usefixtures("bundle", "no_network")
@@ -359,7 +359,7 @@ class TestVerify:
         """Return what is wrong with a bundle."""
         error = run("bundle", "--verify", folder, "--json", code=4).error
         assert error["code"] == "damaged-bundle"
-        return {(one["path"], one["problem"]) for one in error["problems"]}
+        return {(problem["path"], problem["problem"]) for problem in error["problems"]}
 
     def test_missing_changed_and_extra(self, bundle: Path, run: Runner) -> None:
         """Everything that is wrong with the files is said at once."""
@@ -496,11 +496,11 @@ class TestUpdate:
         shop.index.forget()
         damaged = next((bundle / "wheels").glob("plain-*.whl"))
         damaged.write_bytes(b"x")
-        said = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, "--update", "--json",
+        result = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, "--update", "--json",
                    "--no-cache-dir")  # fmt: skip
         fetched = {request.path.rpartition("/")[2] for request in shop.index.requests}
         assert fetched == {damaged.name}
-        assert said.object["reused"] == 3
+        assert result.object["reused"] == 3
         assert {parse_wheel_filename(name).label for name in wheels_in(bundle)} == {None, "cu12.8"}
         run("bundle", "--verify", bundle)
         assert beside(bundle) == ["bundle"]
@@ -508,8 +508,8 @@ class TestUpdate:
     def test_without_it_nothing_happens(self, bundle: Path, shop: Shop, run: Runner) -> None:
         """A bundle is never replaced by accident."""
         before = tree(bundle)
-        said = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, code=1)
-        assert "--update" in said.err
+        result = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, code=1)
+        assert "--update" in result.err
         assert tree(bundle) == before
 
     def test_other_folders_stay(
@@ -523,8 +523,8 @@ class TestUpdate:
         (bundle / "bundle.json").write_text("{")
         assert "its manifest cannot be used" in run(*words, bundle, code=1).err
         assert (shop.hosts / "new.toml").exists()
-        said = run(*words, tmp_path / "a" / "b", code=1)
-        assert "the folder for the bundle does not exist" in said.err
+        result = run(*words, tmp_path / "a" / "b", code=1)
+        assert "the folder for the bundle does not exist" in result.err
 
     @pytest.mark.parametrize(
         ("name", "words"),
@@ -547,8 +547,8 @@ class TestUpdate:
         manifest["files"][name] = {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}
         path.write_text(json.dumps(manifest))
         before = tree(bundle)
-        said = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
-        assert words in said.err
+        result = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
+        assert words in result.err
         assert tree(bundle) == before
         assert (tmp_path / "precious").exists()
 
@@ -560,8 +560,8 @@ class TestUpdate:
         (bundle / name).rename(elsewhere)
         (bundle / name).symlink_to(elsewhere)
         before = tree(elsewhere)
-        said = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
-        assert name in said.err
+        result = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
+        assert name in result.err
         run("bundle", "--verify", bundle, code=4)
         assert tree(elsewhere) == before
 
@@ -581,8 +581,10 @@ class TestFailures:
         mac = shop.hosts / "mac.toml"
         mac.write_text(HOSTS["win"].replace("win_amd64", "macosx_14_0_arm64"))
         shop.index.forget()
-        said = run("bundle", shop.lock, *shop.options("new", "mac"), "-o", tmp_path / "out", code=3)
-        assert f"{mac} cannot be served" in said.err
+        result = run(
+            "bundle", shop.lock, *shop.options("new", "mac"), "-o", tmp_path / "out", code=3
+        )
+        assert f"{mac} cannot be served" in result.err
         assert not shop.index.requests
         assert beside(tmp_path / "out") == []
 
@@ -619,7 +621,7 @@ class TestFailures:
     @pytest.mark.integration
     def test_a_full_disk(self, shop: Shop, tmp_path: Path) -> None:
         """What cannot be written is an error that names the folder, and nothing is left."""
-        done = subprocess.run(
+        completed = subprocess.run(
             process("bundle", shop.lock, *shop.options("new"), "-o", tmp_path / "out"),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)),
             # Python would cut off what it compiles, and all later tests would read that.
@@ -628,9 +630,9 @@ class TestFailures:
             text=True,
             check=False,
         )
-        assert done.returncode == 1
-        assert "[file-problem]" in done.stderr
-        assert "too large" in done.stderr  # what the system says of such a file
+        assert completed.returncode == 1
+        assert "[file-problem]" in completed.stderr
+        assert "too large" in completed.stderr  # what the system says of such a file
         assert beside(tmp_path / "out") == []
 
     @pytest.mark.integration
@@ -684,8 +686,8 @@ class TestWheelsThatAreNotWhatTheLockSays:
     def test_for_hosts(self, lying: Shop, run: Runner, tmp_path: Path) -> None:
         """The wheel is left out, and those for whom it was best get the next one."""
         folder = tmp_path / "bundle"
-        said = run("bundle", lying.lock, *lying.options(*ALL), "-o", folder)
-        assert "cu12.8.whl is not taken: the properties of cu12.8 differ" in said.err
+        result = run("bundle", lying.lock, *lying.options(*ALL), "-o", folder)
+        assert "cu12.8.whl is not taken: the properties of cu12.8 differ" in result.err
         assert {host: chosen_from(folder, host)["fast"] for host in ALL} == {
             "new": "cu11.8", "old": "cu11.8", "arm": "cu11.8", "win": "v3",
         }  # fmt: skip
@@ -694,8 +696,8 @@ class TestWheelsThatAreNotWhatTheLockSays:
     def test_for_all(self, lying: Shop, run: Runner, tmp_path: Path) -> None:
         """With ``--all`` it is left out, and that is said."""
         folder = tmp_path / "bundle"
-        said = run("bundle", lying.lock, "--all", "-o", folder, "--json").object
-        assert any("cu12.8.whl is left out" in note for note in said["notes"])
+        report = run("bundle", lying.lock, "--all", "-o", folder, "--json").object
+        assert any("cu12.8.whl is left out" in note for note in report["notes"])
         assert len(wheels_in(folder)) == 9
 
 
@@ -705,15 +707,19 @@ class TestReport:
     def test_json(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """Per host and in all, packages, labels and bytes; and what sharing saved."""
         folder = tmp_path / "bundle"
-        said = run("bundle", shop.lock, *shop.options("new", "arm"), "-o", folder, "--json").object
-        by_host = {host["name"]: host for host in said["hosts"]}
-        labels = {one["name"]: one["label"] for one in by_host["new"]["packages"]}
+        report = run(
+            "bundle", shop.lock, *shop.options("new", "arm"), "-o", folder, "--json"
+        ).object
+        by_host = {host["name"]: host for host in report["hosts"]}
+        labels = {package["name"]: package["label"] for package in by_host["new"]["packages"]}
         assert labels == CHOSEN["new"]
-        assert said["size"] == sum(wheel["size"] for wheel in said["wheels"])
-        assert said["shared"] == sum(host["size"] for host in said["hosts"]) - said["size"] > 0
-        assert {wheel["filename"] for wheel in said["wheels"]} == wheels_in(folder)
+        assert report["size"] == sum(wheel["size"] for wheel in report["wheels"])
+        assert (
+            report["shared"] == sum(host["size"] for host in report["hosts"]) - report["size"] > 0
+        )
+        assert {wheel["filename"] for wheel in report["wheels"]} == wheels_in(folder)
         schema = Draft202012Validator(json.loads(SCHEMA.read_bytes()))
-        schema.validate(said)
+        schema.validate(report)
         schema.validate(run("bundle", "--verify", folder, "--json").object)
 
     def test_a_dry_run(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
@@ -734,10 +740,10 @@ class TestReport:
         folder = tmp_path / "out"
         words: list[str | Path] = ["bundle", shop.lock, "-o", folder, "--no-cache-dir"]
         words += shop.options("new", "win")
-        said = run(*words, "--max-download", "1kB", code=7)
-        assert "would be downloaded, and 1.0 kB are allowed" in said.err
-        said = run(*words, "--require-accelerator", code=3)
-        assert "win.toml cannot be served" in said.err
+        result = run(*words, "--max-download", "1kB", code=7)
+        assert "would be downloaded, and 1.0 kB are allowed" in result.err
+        result = run(*words, "--require-accelerator", code=3)
+        assert "win.toml cannot be served" in result.err
         assert beside(folder) == []
         assert not shop.index.requests
         run(*words, "--max-download", "1MB")
@@ -745,11 +751,11 @@ class TestReport:
 
     def test_people_see_labels(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """One line for each machine, one for each variant, one for all."""
-        said = run("bundle", shop.lock, *shop.options("new", "win"), "-o", tmp_path / "out").out
-        assert "new: 4 packages" in said
-        assert "  fast 2.0 (cu12.8)" in said
-        assert "win: 3 packages" in said
-        assert "a folder for each would take" in said
+        stdout = run("bundle", shop.lock, *shop.options("new", "win"), "-o", tmp_path / "out").out
+        assert "new: 4 packages" in stdout
+        assert "  fast 2.0 (cu12.8)" in stdout
+        assert "win: 3 packages" in stdout
+        assert "a folder for each would take" in stdout
 
     def test_own_words_mean_the_same_elsewhere(
         self, shop: Shop, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -792,12 +798,12 @@ class TestReport:
         words: list[str | Path] = ["bundle", lock, *shop.options("new")]
         run(*words, "-o", tmp_path / "bare")
         table = tomllib.loads((tmp_path / "bare" / "pylock.toml").read_text())
-        assert [one["name"] for one in table["packages"]] == ["plain"]
+        assert [package["name"] for package in table["packages"]] == ["plain"]
         assert "extras" not in table
         assert table["default-groups"] == table["dependency-groups"] == ["docs"]
         run(*words, "--extra", "GPU", "--group", "dev", "-o", tmp_path / "more-of-it")
         table = tomllib.loads((tmp_path / "more-of-it" / "pylock.toml").read_text())
-        assert [one["name"] for one in table["packages"]] == ["gpu-lib", "native", "plain"]
+        assert [package["name"] for package in table["packages"]] == ["gpu-lib", "native", "plain"]
         assert (table["extras"], table["default-groups"]) == (["gpu"], ["dev"])
         assert "--extra gpu" in (tmp_path / "more-of-it" / "README.txt").read_text()
         assert "other" in run(*words, "--extra", "none", "-o", tmp_path / "x", code=1).err
@@ -809,7 +815,7 @@ class TestOddLocks:
     def test_two_files_of_one_name(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
         """Entries that mean different files by one name cannot both be in a folder."""
         table = tomllib.loads(shop.lock.read_text())
-        plain = next(one for one in table["packages"] if one["name"] == "plain")
+        plain = next(package for package in table["packages"] if package["name"] == "plain")
         plain["marker"] = "sys_platform == 'linux'"
         (wheel,) = plain["wheels"]
         other = {**plain, "marker": "sys_platform == 'win32'"}
@@ -818,8 +824,8 @@ class TestOddLocks:
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
         for words in (["--all"], shop.options("new", "win")):
-            said = run("bundle", path, *words, "-o", tmp_path / "out", code=1)
-            assert "two different files are called plain-1-py3-none-any.whl" in said.err
+            result = run("bundle", path, *words, "-o", tmp_path / "out", code=1)
+            assert "two different files are called plain-1-py3-none-any.whl" in result.err
         run("bundle", path, *shop.options("new"), "-o", tmp_path / "out")
 
     def test_wheels_on_this_machine_without_a_table(
@@ -856,10 +862,10 @@ class TestOddLocks:
         table["tool"]["wheelfit"]["roots"].append("s")
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
-        said = run("bundle", path, *shop.options("new"), "-o", tmp_path / "out", code=3)
-        assert "only a repository is locked" in said.err
-        said = run("bundle", path, "--all", "-o", tmp_path / "out")
-        assert "s is left out" in said.err
+        result = run("bundle", path, *shop.options("new"), "-o", tmp_path / "out", code=3)
+        assert "only a repository is locked" in result.err
+        result = run("bundle", path, "--all", "-o", tmp_path / "out")
+        assert "s is left out" in result.err
 
 
 def test_packages_that_agree_on_cuda(run: Runner, tmp_path: Path) -> None:

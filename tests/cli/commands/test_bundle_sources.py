@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands.test_install_from_source import POISONED
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from jsonschema import validate
 from projects.writing import write_project, write_sdist
 
@@ -28,17 +28,19 @@ class Desk:
         self._url = url
         self.folder = folder
 
-    def bundle(self, *requirements: str | Path, words: tuple[str, ...] = (), code: int = 0) -> Said:
+    def bundle(
+        self, *requirements: str | Path, words: tuple[str, ...] = (), code: int = 0
+    ) -> CommandResult:
         """Lock for Linux with this Python, and bundle that."""
         self._run("lock", "-i", self._url, "--platform", "linux-x86_64", *requirements)
         return self._run("bundle", "-o", "bundle", "pylock.toml", *words, code=code)
 
-    def sync(self, *words: str, code: int = 0) -> Said:
+    def sync(self, *words: str, code: int = 0) -> CommandResult:
         """Install from the bundle, with no network."""
         place = ("--offline", "--no-cache-dir", "--target", "target")
         return self._run("sync", "bundle/pylock.toml", *place, *words, code=code)
 
-    def verify(self, code: int = 0) -> Said:
+    def verify(self, code: int = 0) -> CommandResult:
         """Check the bundle."""
         return self._run("bundle", "--verify", "bundle", code=code)
 
@@ -46,7 +48,7 @@ class Desk:
     def entry(name: str) -> dict[str, object]:
         """Return the entry of a package in the lock of the bundle."""
         packages = tomllib.loads(Path("bundle/pylock.toml").read_text())["packages"]
-        (entry,) = (one for one in packages if one["name"] == name)
+        (entry,) = (package for package in packages if package["name"] == name)
         return dict(entry)
 
 
@@ -65,9 +67,9 @@ def desk(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 @pytest.mark.parametrize("words", [(), ("--all",)])
 def test_a_source_distribution(desk: Desk, words: tuple[str, ...]) -> None:
     """The archive is in the bundle by its hash, and is built with consent, with no network."""
-    said = desk.bundle("reader", words=words)
-    assert "1 wheel, 1 source" in said.out
-    assert "reader-1.0.tar.gz must be built where it is installed" in said.err
+    result = desk.bundle("reader", words=words)
+    assert "1 wheel, 1 source" in result.out
+    assert "reader-1.0.tar.gz must be built where it is installed" in result.err
     assert [path.name for path in Path("bundle/sources").iterdir()] == ["reader-1.0.tar.gz"]
     sdist = desk.entry("reader")["sdist"]
     assert isinstance(sdist, dict)
@@ -98,18 +100,18 @@ def test_for_programs(desk: Desk) -> None:
     for words in (("--dry-run", "--json"), ("--json",)):
         report = desk.bundle("reader", words=words).object
         validate(report, json.loads(SCHEMA.read_text()))
-        assert [one["filename"] for one in report["sources"]] == ["reader-1.0.tar.gz"]
-        assert [one["filename"] for one in report["wheels"]] == ["plain-1.0-py3-none-any.whl"]
-        files = {one["name"]: one["filename"] for one in report["hosts"][0]["packages"]}
+        assert [source["filename"] for source in report["sources"]] == ["reader-1.0.tar.gz"]
+        assert [wheel["filename"] for wheel in report["wheels"]] == ["plain-1.0-py3-none-any.whl"]
+        files = {package["name"]: package["filename"] for package in report["hosts"][0]["packages"]}
         assert files["reader"] == "reader-1.0.tar.gz"
 
 
 def test_a_folder(desk: Desk) -> None:
     """A folder cannot be in a bundle, which is said with what helps."""
     write_project(Path("demo"), "demo")
-    said = desk.bundle("./demo", code=3)
-    assert "only a directory is locked" in said.err
-    assert "build a wheel and lock that" in said.err
+    result = desk.bundle("./demo", code=3)
+    assert "only a directory is locked" in result.err
+    assert "build a wheel and lock that" in result.err
     assert not Path("bundle").exists()
-    said = desk.bundle("./demo", "reader", words=("--all",))
-    assert "demo is left out: only a folder is locked, which no bundle has" in said.err
+    result = desk.bundle("./demo", "reader", words=("--all",))
+    assert "demo is left out: only a folder is locked, which no bundle has" in result.err

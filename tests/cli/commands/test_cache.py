@@ -66,7 +66,7 @@ class Cache:
 
     def kept(self) -> set[str]:
         """Return what is listed, as name and version."""
-        return {f"{one['name']} {one['version']}" for one in self("list")["wheels"]}
+        return {f"{wheel['name']} {wheel['version']}" for wheel in self("list")["wheels"]}
 
 
 @pytest.fixture
@@ -86,7 +86,9 @@ def test_interpreters(run: Runner, ask: Cache, index: RecordingIndex, tmp_path: 
     command = ("install", "--dry-run", "-i", index.url, "--python", python, "plain")
 
     def kept() -> int:
-        return sum(one["entries"] for one in ask("info")["kinds"] if one["kind"] == "interpreters")
+        return sum(
+            kind["entries"] for kind in ask("info")["kinds"] if kind["kind"] == "interpreters"
+        )
 
     run(*command, "--no-cache-dir")
     assert kept() == 0
@@ -137,7 +139,7 @@ class TestLooking:
     def test_info(self, ask: Cache, cache: Path) -> None:
         """Kinds, counts and sizes are those of the disk; what environments use is told apart."""
         found = ask("info")
-        kinds = {one["kind"]: one for one in found["kinds"]}
+        kinds = {kind["kind"]: kind for kind in found["kinds"]}
         assert kinds["unpacked"]["entries"] == len(entries(cache, "unpacked")) == 3
         sizes = sum(
             path.stat().st_size
@@ -176,7 +178,11 @@ class TestLooking:
         place.parent.mkdir(parents=True, exist_ok=True)
         path.rename(place)
         (cache / "wheels-1" / "ab" / ("1" * 62)).write_bytes(b"no archive")
-        told = {one["sha256"][2]: one for one in ask("list")["wheels"] if one["sha256"][:2] == "ab"}
+        told = {
+            wheel["sha256"][2]: wheel
+            for wheel in ask("list")["wheels"]
+            if wheel["sha256"][:2] == "ab"
+        }
         assert (told["0"]["name"], told["0"]["label"]) == ("fast", "mkl")
         assert told["1"]["name"] is None
 
@@ -189,7 +195,7 @@ class TestLooking:
         index.forget()
         run("install", "-i", index.url, "--target", cache.parent / "three", "fast")
         assert not index.requests_for("fast-2.0-py3-none-any-mkl.whl")
-        used = {one["name"]: one["last_used"] for one in ask("list", "fast")["wheels"]}
+        used = {wheel["name"]: wheel["last_used"] for wheel in ask("list", "fast")["wheels"]}
         assert used["fast"][:10] == time.strftime("%Y-%m-%d", time.gmtime())
         assert {f"{one['name']}" for one in ask("prune", "--older-than", "30d")["removed"]} == {
             "plain"
@@ -204,8 +210,8 @@ class TestRemoving:
         before = tree(cache.parent / "one")
         assert {one["version"] for one in ask("remove", "PLAIN==1.0.0")["removed"]} == {"1.0"}
         assert ask.kept() == {"fast 2.0", "plain 2.0"}
-        said = run("cache", "remove", "plain", "fast")
-        assert "stay there" in said.err
+        result = run("cache", "remove", "plain", "fast")
+        assert "stay there" in result.err
         assert ask.kept() == set()
         assert tree(cache.parent / "one") == before
 
@@ -278,7 +284,7 @@ class TestRemoving:
             other = cache / f"pages-{layout}" / "ab" / ("0" * 62)
             other.parent.mkdir(parents=True)
             other.write_bytes(b"of another version")
-        kinds = {(one["kind"], one["layout"]): one["entries"] for one in ask("info")["kinds"]}
+        kinds = {(kind["kind"], kind["layout"]): kind["entries"] for kind in ask("info")["kinds"]}
         assert (kinds["pages", 0], kinds["pages", 2]) == (1, 1)
         reasons = {one["reason"] for one in ask("prune")["others"]}
         assert reasons == {"layout 0", "layout 2"}
@@ -430,8 +436,8 @@ class TestVerifying:
             ("pages", False), ("unpacked", False), ("wheels", False),
         }  # fmt: skip
         assert [one["name"] for one in damaged if one["kind"] == "unpacked"] == ["plain"]
-        said = run("cache", "verify", code=4)
-        assert "plain/data.bin has another hash (removed)" in said.out
+        result = run("cache", "verify", code=4)
+        assert "plain/data.bin has another hash (removed)" in result.out
         assert ask("verify")["damaged"] == []
         assert not page.exists()
         assert not wheel.exists()

@@ -48,15 +48,15 @@ def spoilt(dist: Path) -> Path:
 
 def test_nothing_found(dist: Path, run: Runner) -> None:
     """F-131: a sound release ends with 0 and one line."""
-    said = run("check", dist)
-    assert said.out == "no faults in 3 wheels, 1 index file, 1 release\n"
-    assert said.err == ""
+    result = run("check", dist)
+    assert result.out == "no faults in 3 wheels, 1 index file, 1 release\n"
+    assert result.err == ""
 
 
 def test_faults(spoilt: Path, run: Runner) -> None:
     """F-131: every fault is said at once, by file, with place, rule and what to do."""
-    said = run("check", spoilt, code=FAULTS)
-    assert said.out.splitlines() == [
+    result = run("check", spoilt, code=FAULTS)
+    assert result.out.splitlines() == [
         str(spoilt / "fast-1.0-py3-none-any-mkl.whl"),
         "  warning marker-never-matches (F-106)  METADATA",
         f"          'a; \"blas :: library\" in variant_properties': {PARTS}",
@@ -77,22 +77,22 @@ def test_exit_codes(spoilt: Path, run: Runner) -> None:
     run("check", spoilt, "--ignore", "bad-values", "--strict", code=FAULTS)
     both = ["--ignore", "bad-values", "--ignore", "marker-never-matches"]
     run("check", spoilt, *both, "--strict")
-    said = run("check", spoilt, spoilt / "gone.whl", code=INCOMPLETE)
-    assert "bad-values" in said.out
-    assert "not checked: the file or folder does not exist [file-problem]" in said.out
-    assert said.out.endswith("; 1 target could not be checked\n")
+    result = run("check", spoilt, spoilt / "gone.whl", code=INCOMPLETE)
+    assert "bad-values" in result.out
+    assert "not checked: the file or folder does not exist [file-problem]" in result.out
+    assert result.out.endswith("; 1 target could not be checked\n")
 
 
 def test_json(spoilt: Path, run: Runner) -> None:
     """``--json`` follows its schema and says the same."""
     schema = json.loads((REFERENCE / "schemas" / "check.json").read_text())
     words = ("check", spoilt, "--json", "--profile", "uv", "--full")
-    said = run(*words, spoilt / "gone.whl", code=INCOMPLETE).object
-    Draft202012Validator(schema).validate(said)
-    assert said["checked"] == {"wheels": 3, "index_files": 1, "releases": 1, "installed": 0}
-    assert said["summary"] == {"errors": 2, "warnings": 1, "notes": 0}
-    assert (said["profiles"], said["full"]) == (["uv"], True)
-    assert said["findings"][-1] == {
+    report = run(*words, spoilt / "gone.whl", code=INCOMPLETE).object
+    Draft202012Validator(schema).validate(report)
+    assert report["checked"] == {"wheels": 3, "index_files": 1, "releases": 1, "installed": 0}
+    assert report["summary"] == {"errors": 2, "warnings": 1, "notes": 0}
+    assert (report["profiles"], report["full"]) == (["uv"], True)
+    assert report["findings"][-1] == {
         "severity": "error",
         "code": "bad-values",
         "rule": "F-23",
@@ -103,7 +103,7 @@ def test_json(spoilt: Path, run: Runner) -> None:
         "message": "a value is there more than once",
         "remedy": "sort the list by code point and name each value once",
     }
-    assert [one["code"] for one in said["unchecked"]] == ["file-problem"]
+    assert [one["code"] for one in report["unchecked"]] == ["file-problem"]
     assert run(*words, code=FAULTS).object["unchecked"] == []
 
 
@@ -112,7 +112,7 @@ def test_sarif(spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(spoilt.parent)
     log = json.loads(run("check", "dist", "--sarif", code=FAULTS).out)
     assert log["version"] == "2.1.0"
-    assert [one["ruleId"] for one in log["runs"][0]["results"]] == [
+    assert [result["ruleId"] for result in log["runs"][0]["results"]] == [
         "marker-never-matches",
         "bad-values",
     ]
@@ -124,10 +124,10 @@ def test_sarif(spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> No
 def test_output(spoilt: Path, run: Runner, tmp_path: Path) -> None:
     """``--output`` writes the report as it is printed, or as JSON."""
     path = tmp_path / "report"
-    said = run("check", spoilt, "-o", path, code=FAULTS)
-    assert path.read_text() == said.out
-    said = run("check", spoilt, "-o", path, "--json", code=FAULTS)
-    assert json.loads(path.read_text()) == said.object
+    result = run("check", spoilt, "-o", path, code=FAULTS)
+    assert path.read_text() == result.out
+    result = run("check", spoilt, "-o", path, "--json", code=FAULTS)
+    assert json.loads(path.read_text()) == result.object
     error = run("check", spoilt, "-o", tmp_path / "no" / "where", "--json", code=1).error
     assert error["code"] == "file-problem"
 
@@ -153,11 +153,11 @@ def test_published(spoilt: Path, run: Runner) -> None:
         for target in ("fast", "fast==1.0", "Fast >= 1"):
             there = run("check", target, "-i", index.url, "--json", code=FAULTS).object
             keys = ("code", "severity", "member", "path", "line", "message")
-            assert [[one[key] for key in keys] for one in there["findings"]] == [
+            assert [[finding[key] for key in keys] for finding in there["findings"]] == [
                 [one[key] for key in keys] for one in here
             ]
-        said = run("check", index.file_url(INDEX_FILE), code=FAULTS)
-        assert "bad-values" in said.out
+        result = run("check", index.file_url(INDEX_FILE), code=FAULTS)
+        assert "bad-values" in result.out
         # A folder and a project together are one report.
         both = run("check", spoilt, "fast", "-i", index.url, "--json", code=FAULTS).object
     assert len(both["findings"]) == 2 * len(here)
@@ -167,8 +167,8 @@ def test_nothing_to_look_at(run: Runner, tmp_path: Path) -> None:
     """F-131: of a project without variants nothing was looked at, and that is said."""
     build_wheel(tmp_path, "plain", "1.0")
     with RecordingIndex(tmp_path) as index:
-        said = run("check", "plain", "-i", index.url, code=INCOMPLETE)
-        assert "no release of plain has variants, so none was checked" in said.out
+        result = run("check", "plain", "-i", index.url, code=INCOMPLETE)
+        assert "no release of plain has variants, so none was checked" in result.out
         run("check", "plain>=0", "-i", index.url)
 
 
@@ -191,10 +191,10 @@ def test_what_is_not_there_is_asked_of_nobody(
         build_wheel(tmp_path / "index", name, "1.0")
     with RecordingIndex(tmp_path / "index") as index:
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
-        said = run("check", *options, word, code=INCOMPLETE)
+        result = run("check", *options, word, code=INCOMPLETE)
         assert index.requests == []
-    assert "the file or folder does not exist" in said.out
-    assert "project:NAME" in said.out
+    assert "the file or folder does not exist" in result.out
+    assert "project:NAME" in result.out
 
 
 def test_a_project_that_is_named(
@@ -205,8 +205,8 @@ def test_a_project_that_is_named(
     build_wheel(dist, "wheels", "1.0")
     with RecordingIndex(dist) as index:
         run("check", "fast", "-i", index.url, "--strict", "--ignore", "no-index-file")
-        said = run("check", "wheels", "-i", index.url, code=INCOMPLETE)
-        assert "the file or folder does not exist" in said.out
+        result = run("check", "wheels", "-i", index.url, code=INCOMPLETE)
+        assert "the file or folder does not exist" in result.out
         run("check", "project:wheels>=0", "-i", index.url)
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         run("check", "project:fast", "--strict", "--ignore", "no-index-file")
@@ -221,20 +221,20 @@ def test_an_empty_folder(run: Runner, tmp_path: Path) -> None:
     """Where nothing was checked nothing is well."""
     (tmp_path / "dist").mkdir()
     for command in (["check"], ["wheel", "check"], ["index", "check"]):
-        said = run(*command, tmp_path / "dist", code=INCOMPLETE)
-        assert "the folder has no files to check" in said.out
+        result = run(*command, tmp_path / "dist", code=INCOMPLETE)
+        assert "the folder has no files to check" in result.out
 
 
 def test_an_index_that_is_away(dist: Path, run: Runner) -> None:
     """An index that cannot be reached is no fault of the wheels."""
     with RecordingIndex(dist) as index:
         pass
-    said = run("check", "fast", dist, "-i", index.url, "--retries", "0", code=INCOMPLETE)
-    assert "[unreachable]" in said.out
-    assert "no faults in 3 wheels" in said.out
+    result = run("check", "fast", dist, "-i", index.url, "--retries", "0", code=INCOMPLETE)
+    assert "[unreachable]" in result.out
+    assert "no faults in 3 wheels" in result.out
     with RecordingIndex(dist) as index:
-        said = run("check", "slow", "-i", index.url, code=INCOMPLETE)
-    assert "[project-not-found]" in said.out
+        result = run("check", "slow", "-i", index.url, code=INCOMPLETE)
+    assert "[project-not-found]" in result.out
 
 
 def test_logins_are_not_shown(dist: Path, run: Runner) -> None:
@@ -243,11 +243,11 @@ def test_logins_are_not_shown(dist: Path, run: Runner) -> None:
         index.faults.login = ("joe", "s3cret")
         index.faults.wrong_hash.add(INDEX_FILE)
         url = index.url_with_login("joe", "s3cret")
-        said = run("check", "fast", "-i", url, "--json", code=FAULTS)
+        result = run("check", "fast", "-i", url, "--json", code=FAULTS)
         name = url.replace("/simple/", f"/files/{INDEX_FILE}")
         more = run("check", name, "--json")
-    assert "s3cret" not in said.out + said.err + more.out + more.err
-    assert [one["code"] for one in said.object["findings"]] == ["wrong-hash"]
+    assert "s3cret" not in result.out + result.err + more.out + more.err
+    assert [finding["code"] for finding in result.object["findings"]] == ["wrong-hash"]
 
 
 @pytest.mark.parametrize(
@@ -264,11 +264,11 @@ def test_logins_are_not_shown(dist: Path, run: Runner) -> None:
 )
 def test_wrong_words(run: Runner, words: list[str], code: int, reference: str | None) -> None:
     """What is asked wrongly is refused before anything is looked at."""
-    said = run("check", *words, "--json", code=code)
+    result = run("check", *words, "--json", code=code)
     if reference:
-        assert said.error["code"] == reference
+        assert result.error["code"] == reference
     if "no-plain-wheels" in words:
-        assert said.error["hint"] == "did you mean 'no-plain-wheel'?"
+        assert result.error["hint"] == "did you mean 'no-plain-wheel'?"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are Unicode there")
@@ -284,8 +284,8 @@ def test_strange_names(run: Runner, tmp_path: Path) -> None:
         Path(os.fsdecode(bytes(tmp_path) + b"/" + name)).write_bytes(b"")
     report = tmp_path / "report"
     for words in ((), ("--json",), ("--sarif",)):
-        said = run("check", tmp_path, *words, "-o", report, code=FAULTS)
-        for shown in (said.out, report.read_text()):
+        result = run("check", tmp_path, *words, "-o", report, code=FAULTS)
+        for shown in (result.out, report.read_text()):
             assert "\x1b" not in shown
             assert words or "\u202e" not in shown
             assert "no faults in 1 wheel" not in shown.splitlines()
@@ -306,8 +306,11 @@ def test_progress(dist: Path) -> None:
 
 def test_profiles(dist: Path, run: Runner) -> None:
     """F-155, B-53: the rules of a tool count when it is named."""
-    said = run("check", dist, "--profile", "pypi", "--json", code=FAULTS).object
-    assert {one["code"] for one in said["findings"]} == {"pypi-variant-wheel", "pypi-index-file"}
+    report = run("check", dist, "--profile", "pypi", "--json", code=FAULTS).object
+    assert {finding["code"] for finding in report["findings"]} == {
+        "pypi-variant-wheel",
+        "pypi-index-file",
+    }
 
 
 class TestEnvironment:
@@ -352,8 +355,8 @@ class TestEnvironment:
     def test_all_fits(self, target: Path, run: Runner) -> None:
         """F-96: nothing is found while machine and packages are as they were."""
         words = ("check", "--environment", "--target", target)
-        said = run(*words, "--for", target.parent / "host.toml")
-        assert said.out == "no faults in 2 installed variants\n"
+        result = run(*words, "--for", target.parent / "host.toml")
+        assert result.out == "no faults in 2 installed variants\n"
 
     def test_the_machine_changed(self, target: Path, run: Runner) -> None:
         """F-96: a variant that the machine no longer supports is named, with the reason."""
@@ -371,29 +374,29 @@ class TestEnvironment:
         changed = (dist_info / "METADATA").read_text().replace("2.8.0", "2.9.0")
         (dist_info / "METADATA").write_text(changed)
         words = ("check", "--environment", "--target", target, "--json")
-        said = run(*words, "--for", target.parent / "host.toml", code=FAULTS).object
-        (finding,) = said["findings"]
+        report = run(*words, "--for", target.parent / "host.toml", code=FAULTS).object
+        (finding,) = report["findings"]
         assert finding["code"] == "broken-by-dependency"
         assert "attn 1.0 (t28)" in finding["message"]
         assert "torch 2.9.0 is installed" in finding["message"]
-        assert said["checked"]["installed"] == 2
+        assert report["checked"]["installed"] == 2
 
     def test_nobody_to_ask(self, target: Path, run: Runner) -> None:
         """A namespace that the host file leaves out is not checked, and nothing is claimed."""
         host = self.host(target.parent, "[]")
         host.write_text(host.read_text().replace('"nvidia"', '"other"'))
         words = ("check", "--environment", "--target", target, "--for", host)
-        said = run(*words, code=INCOMPLETE)
-        assert "fast 1.0 (gpu) needs nvidia, for which no provider is available here" in said.out
+        result = run(*words, code=INCOMPLETE)
+        assert "fast 1.0 (gpu) needs nvidia, for which no provider is available here" in result.out
 
     def test_what_is_broken(self, target: Path, run: Runner) -> None:
         """Records that cannot be read are named, and a lost document is too."""
         (target / "broken-1.0.dist-info").mkdir()
         (target / "fast-1.0.dist-info" / "variant.json").write_text("{")
         words = ("check", "--environment", "--target", target)
-        said = run(*words, "--for", target.parent / "host.toml", code=INCOMPLETE)
-        assert "its metadata file is missing, or may not be read" in said.out
-        assert "fast 1.0 (gpu)" in said.out
+        result = run(*words, "--for", target.parent / "host.toml", code=INCOMPLETE)
+        assert "its metadata file is missing, or may not be read" in result.out
+        assert "fast 1.0 (gpu)" in result.out
 
 
 @pytest.mark.parametrize(
@@ -412,7 +415,9 @@ def test_who_works_makes_no_difference(
     alone = run("check", "--json", "--full", spoilt.name, code=INCOMPLETE)
     others = run("check", "--json", "--full", *options, spoilt.name, code=INCOMPLETE)
     assert others.out == alone.out
-    assert {"wrong-hash", "unsound-archive"} <= {one["code"] for one in alone.object["findings"]}
+    assert {"wrong-hash", "unsound-archive"} <= {
+        finding["code"] for finding in alone.object["findings"]
+    }
 
 
 def test_wrong_executors(dist: Path, run: Runner) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 from jsonschema import Draft202012Validator
 
 from wheelfit.testing.drivers import FakeDriver
@@ -65,12 +65,12 @@ class Place:
             build_wheel(self.wheels, name, version, label=label, document=document)
         (self.wheels / f"{name}-{version}-variants.json").write_text(json.dumps(document))
 
-    def install(self, host: str, *words: str | Path, code: int = 0) -> Said:
+    def install(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Install for a host."""
         place = ("--no-index", "-f", self.wheels, "--target", self.folder, "--for", host)
         return self._run("install", *place, *words, code=code)
 
-    def check(self, host: str, *words: str | Path, code: int = 0) -> Said:
+    def check(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Judge for a host."""
         return self._run("check-env", "--target", self.folder, "--for", host, *words, code=code)
 
@@ -91,7 +91,7 @@ def place(run: Runner, tmp_path: Path) -> Place:
     return made
 
 
-def values(said: Said) -> dict[str, Any]:
+def values(said: CommandResult) -> dict[str, Any]:
     """Return the object, held against its schema."""
     Draft202012Validator(SCHEMA).validate(said.object)
     return said.object
@@ -100,9 +100,9 @@ def values(said: Said) -> dict[str, Any]:
 def test_all_fits(place: Place) -> None:
     """A variant that fits is not a finding, and --verbose names it."""
     place.install(CUDA_12, "torch")
-    said = place.check(CUDA_12, "-v")
-    assert said.out.splitlines() == ["  fits    torch 2.8 (cu128)", "nothing is wrong"]
-    assert "1 of 1 installed variants fit cuda-12.8-sm90" in said.err
+    result = place.check(CUDA_12, "-v")
+    assert result.out.splitlines() == ["  fits    torch 2.8 (cu128)", "nothing is wrong"]
+    assert "1 of 1 installed variants fit cuda-12.8-sm90" in result.err
     (variant,) = values(place.check(CUDA_13, "--json"))["variants"]
     assert variant == {
         "name": "torch",
@@ -117,10 +117,10 @@ def test_it_does_not_fit_any_more(place: Place) -> None:
     """F-96: reason and remedy, with the place that was asked for."""
     place.install(CUDA_12, "torch")
     before = tree(place.folder)
-    said = place.check(CUDA_OLD, code=13)
-    assert "error   unsupported-here (F-96)" in said.out
+    result = place.check(CUDA_OLD, code=13)
+    assert "error   unsupported-here (F-96)" in result.out
     command = f"wheelfit install --target {place.folder} --for {CUDA_OLD} --refit`; "
-    assert command in said.out
+    assert command in result.out
     found = values(place.check(CUDA_OLD, "--json", code=13))
     (variant,) = found["variants"]
     assert variant["fits"] is False
@@ -143,10 +143,10 @@ def test_what_nobody_can_be_asked_about(place: Place, run: Runner) -> None:
     )
     place.install(str(host), "odd")
     found = values(place.check(str(host), "--json"))
-    assert [one["fits"] for one in found["variants"]] == [True]
+    assert [variant["fits"] for variant in found["variants"]] == [True]
     found = run("check-env", "--target", place.folder, "--json").object
-    assert [one["fits"] for one in found["variants"]] == [None]
-    assert [one["code"] for one in found["findings"]] == ["unchecked-variant"]
+    assert [variant["fits"] for variant in found["variants"]] == [None]
+    assert [finding["code"] for finding in found["findings"]] == ["unchecked-variant"]
 
 
 def test_a_record_without_its_label(place: Place) -> None:
@@ -155,14 +155,14 @@ def test_a_record_without_its_label(place: Place) -> None:
     (record,) = place.folder.glob("torch-*.dist-info/variant.json")
     record.write_text(record.read_text().replace('"12.8"', '"12.8 "'))
     found = values(place.check(CUDA_12, "--json"))
-    assert [one["fits"] for one in found["variants"]] == [None]
+    assert [variant["fits"] for variant in found["variants"]] == [None]
 
 
 def test_a_folder_that_is_not_there(run: Runner, tmp_path: Path) -> None:
     """A slip of the name is an error: of nothing it would be said that all fits."""
     for option in ("--target", "--prefix", "--root"):
-        said = run("check-env", option, tmp_path / "slip", code=1)
-        assert "the folder does not exist" in said.err
+        result = run("check-env", option, tmp_path / "slip", code=1)
+        assert "the folder does not exist" in result.err
 
 
 def test_needs_and_mixtures(place: Place) -> None:
@@ -178,7 +178,10 @@ def test_needs_and_mixtures(place: Place) -> None:
     build_wheel(place.wheels, "two", "1.0", label="open", document=blas)
     place.install(CPU, "--no-deps", "--allow-mixed", "blas", "one", "two")
     found = values(place.check(CPU, "--json"))
-    assert [one["code"] for one in found["findings"]] == ["mixed-variants", "unmet-requirement"]
+    assert [finding["code"] for finding in found["findings"]] == [
+        "mixed-variants",
+        "unmet-requirement",
+    ]
     assert found["findings"][0]["message"] == "BLAS mkl: one; BLAS openblas: two"
     place.check(CPU, "--strict", code=13)
 
@@ -192,30 +195,30 @@ class TestRefit:
         place.add("torch", "2.9", "cu128", "cu126")
         requested = next(place.folder.glob("torch-*.dist-info"), place.folder) / "REQUESTED"
         assert not requested.exists()
-        said = place.install(CUDA_OLD, "--refit")
-        assert "note: torch 2.8 cu128 -> cu126, because " in said.err
-        assert said.out.startswith("installed torch 2.8 (cu126), replacing 2.8 (cu128): best fit")
-        assert len(said.out.splitlines()) == 1
+        result = place.install(CUDA_OLD, "--refit")
+        assert "note: torch 2.8 cu128 -> cu126, because " in result.err
+        assert result.out.startswith("installed torch 2.8 (cu126), replacing 2.8 (cu128): best fit")
+        assert len(result.out.splitlines()) == 1
         assert place.installed()["plain"] == ("1.0", None)
         assert not requested.exists()
-        said = place.install(CUDA_OLD, "--refit")
-        assert said.out == "nothing to do: every installed variant that could be judged fits\n"
+        result = place.install(CUDA_OLD, "--refit")
+        assert result.out == "nothing to do: every installed variant that could be judged fits\n"
 
     def test_another_version_if_there_is_no_build(self, place: Place) -> None:
         """Where the version has no build that fits, not even a plain one, another one is taken."""
         place.add("jax", "1.0", "cu128")
         place.add("jax", "1.1", "cu126")
         place.install(CUDA_12, "jax==1.0")
-        said = place.install(CUDA_OLD, "--refit")
-        assert "installed jax 1.1 (cu126), replacing 1.0 (cu128)" in said.out
+        result = place.install(CUDA_OLD, "--refit")
+        assert "installed jax 1.1 (cu126), replacing 1.0 (cu128)" in result.out
 
     def test_with_requirements(self, place: Place) -> None:
         """What they need is exchanged on the way; other misfits stay, and that is said."""
         place.add("jax", "1.0", "cu128", "cu126")
         place.install(CUDA_12, "torch", "jax")
-        said = place.install(CUDA_OLD, "--refit", "vision")
-        assert "installed torch 2.8 (cu126), replacing 2.8 (cu128)" in said.out
-        assert "jax 1.0 (cu128) does not fit any more" in said.err
+        result = place.install(CUDA_OLD, "--refit", "vision")
+        assert "installed torch 2.8 (cu126), replacing 2.8 (cu128)" in result.out
+        assert "jax 1.0 (cu128) does not fit any more" in result.err
         assert place.installed()["jax"] == ("1.0", "cu128")
 
     def test_a_build_for_another_version(self, place: Place, run: Runner) -> None:
@@ -234,16 +237,16 @@ class TestRefit:
         place.install(CUDA_12, "torch==2.8", "ext")
         assert place.installed()["ext"] == ("1.0", "t28")
         place.add("torch", "2.9", "cu128")
-        said = place.install(CUDA_12, "-U", "torch")
-        assert "warning: ext 1.0 (t28) does not fit any more: is built for torch 2.8" in said.err
+        result = place.install(CUDA_12, "-U", "torch")
+        assert "warning: ext 1.0 (t28) does not fit any more: is built for torch 2.8" in result.err
         assert "broken-by-dependency (P-56)" in place.check(CUDA_12, code=13).out
-        said = place.install(CUDA_12, "--refit")
-        assert "installed ext 1.0 (t29), replacing 1.0 (t28)" in said.out
+        result = place.install(CUDA_12, "--refit")
+        assert "installed ext 1.0 (t29), replacing 1.0 (t28)" in result.out
         place.check(CUDA_12)
-        said = run("uninstall", "--target", place.folder, "ext")
+        result = run("uninstall", "--target", place.folder, "ext")
         place.install(CUDA_12, "torch==2.8", "ext")
-        said = place.install(CUDA_12, "-U", "torch", "ext")
-        assert "note: ext 1.0 t28 -> t29, because " in said.err  # told, and nothing refused
+        result = place.install(CUDA_12, "-U", "torch", "ext")
+        assert "note: ext 1.0 t28 -> t29, because " in result.err  # told, and nothing refused
 
 
 class TestConsent:
@@ -254,18 +257,20 @@ class TestConsent:
         place.install(CUDA_12, "torch")
         before = tree(place.folder)
         for words in ((), ("--dry-run",)):
-            said = place.install(CUDA_OLD, "vision", *words, code=7)
-            assert "torch would be replaced by another build" in said.err
-            assert "torch 2.8 cu128 -> cu126, because cu128 needs CUDA driver >= 12.8, " in said.err
-            assert "hint: --refit exchanges variants that do not fit any more" in said.err
+            result = place.install(CUDA_OLD, "vision", *words, code=7)
+            assert "torch would be replaced by another build" in result.err
+            assert (
+                "torch 2.8 cu128 -> cu126, because cu128 needs CUDA driver >= 12.8, " in result.err
+            )
+            assert "hint: --refit exchanges variants that do not fit any more" in result.err
         assert tree(place.folder) == before
 
     def test_what_is_not_needed_stays(self, place: Place) -> None:
         """A misfit that nothing asked for needs is left alone, and named."""
         place.install(CUDA_12, "torch")
-        said = place.install(CUDA_OLD, "plain")
-        assert said.out == "installed plain 2.0\n"
-        assert "torch 2.8 (cu128) does not fit any more" in said.err
+        result = place.install(CUDA_OLD, "plain")
+        assert result.out == "installed plain 2.0\n"
+        assert "torch 2.8 (cu128) does not fit any more" in result.err
         (misfit,) = place.install(CUDA_OLD, "plain", "--json").object["incompatible_variants"]
         assert (misfit["name"], misfit["label"]) == ("torch", "cu128")
 
@@ -273,19 +278,21 @@ class TestConsent:
         """The newer release is taken in the installed build, though a better one would fit."""
         place.install(CUDA_12, "torch")
         place.add("torch", "2.9", "cu130", "cu128")
-        said = place.install(CUDA_13, "-U", "torch")
-        assert "installed torch 2.9 (cu128), replacing 2.8: cu128 is installed" in said.out
-        assert "note: torch stays cu128, though cu130 would fit better" in said.err
+        result = place.install(CUDA_13, "-U", "torch")
+        assert "installed torch 2.9 (cu128), replacing 2.8: cu128 is installed" in result.out
+        assert "note: torch stays cu128, though cu130 would fit better" in result.err
 
     def test_an_upgrade_that_has_no_such_build(self, place: Place) -> None:
         """It is refused, with both ways to have it; -P and a plain dependency alike."""
         place.install(CUDA_12, "torch")
         place.add("torch", "2.9", "cu130")
         for words in (("-U", "torch"), ("-P", "torch", "vision"), ("torch>=2.9",)):
-            said = place.install(CUDA_13, *words, code=7)
-            assert "torch 2.8 cu128 -> 2.9 cu130, because torch 2.9 has no build cu128" in said.err
-            assert "--allow-variant-change allows this; --label torch=cu130" in said.err
-        said = place.install(CUDA_13, "-U", "torch", "--allow-variant-change")
+            result = place.install(CUDA_13, *words, code=7)
+            assert (
+                "torch 2.8 cu128 -> 2.9 cu130, because torch 2.9 has no build cu128" in result.err
+            )
+            assert "--allow-variant-change allows this; --label torch=cu130" in result.err
+        result = place.install(CUDA_13, "-U", "torch", "--allow-variant-change")
         assert place.installed()["torch"] == ("2.9", "cu130")
 
     @pytest.mark.parametrize(
@@ -300,15 +307,15 @@ class TestConsent:
     def test_asked_for(self, place: Place, words: tuple[str, ...]) -> None:
         """Who names the package, and says which build or that it shall be chosen anew, agrees."""
         place.install(CUDA_12, "torch")
-        said = place.install(CUDA_13, *words)
-        assert "note: torch 2.8 cu128 -> cu130, because " in said.err
+        result = place.install(CUDA_13, *words)
+        assert "note: torch 2.8 cu128 -> cu130, because " in result.err
         assert place.installed()["torch"] == ("2.8", "cu130")
 
     def test_to_a_plain_wheel(self, place: Place) -> None:
         """A wish about variants in general counts for what is named, not for what is needed."""
         place.install(CUDA_12, "torch")
-        said = place.install(CUDA_12, "--no-variants", "vision", code=7)
-        assert "torch 2.8 cu128 -> plain, because " in said.err
+        result = place.install(CUDA_12, "--no-variants", "vision", code=7)
+        assert "torch 2.8 cu128 -> plain, because " in result.err
         place.install(CUDA_12, "--no-variants", "torch")
         assert place.installed()["torch"] == ("2.8", None)
 
@@ -316,8 +323,8 @@ class TestConsent:
         """Nobody chose a plain wheel among builds, so a change to a variant is only told."""
         place.install(CPU, "torch")
         place.add("torch", "2.9", "cu130")
-        said = place.install(CUDA_13, "-U", "torch", "--json").object
-        (change,) = said["variant_changes"]
+        report = place.install(CUDA_13, "-U", "torch", "--json").object
+        (change,) = report["variant_changes"]
         assert (change["from"], change["to"], change["needs_consent"]) == (None, "cu130", False)
 
     @pytest.mark.parametrize("wish", ["--variant cpu", "--no-variants", "--forbid nvidia"])
@@ -326,9 +333,9 @@ class TestConsent:
         place.install(CUDA_13, *wish.split(" ", 1), "torch")
         place.add("torch", "2.9", "cu130", None)
         place.add("other", "1.0", None, requires="torch>=2.9")
-        said = place.install(CUDA_13, "other", code=7)
-        assert "torch 2.8 plain -> 2.9 cu130, because " in said.err
-        assert f"{wish}, as when it was installed, keeps it plain" in said.err
+        result = place.install(CUDA_13, "other", code=7)
+        assert "torch 2.8 plain -> 2.9 cu130, because " in result.err
+        assert f"{wish}, as when it was installed, keeps it plain" in result.err
         place.install(CUDA_13, *wish.split(" ", 1), "other")
         assert place.installed()["torch"] == ("2.9", None)
         place.install(CUDA_13, "--force-reinstall", "--label", "torch=cu130", "torch")
@@ -343,8 +350,8 @@ class TestConsent:
             providers={"x86_64": {"requires": ["x86-64-variant-provider<1"]}},
         )
         build_wheel(place.wheels, "plain", "3.0", label="v2", document=document)
-        said = place.install(CPU, "-U", "plain")
-        assert "note: plain 1.0 plain -> 3.0 v2" in said.err
+        result = place.install(CPU, "-U", "plain")
+        assert "note: plain 1.0 plain -> 3.0 v2" in result.err
 
     def test_the_same_properties_under_another_label(self, place: Place) -> None:
         """A label that was only renamed is told, and needs no consent."""
@@ -354,15 +361,17 @@ class TestConsent:
             providers={"nvidia": NVIDIA},
         )
         build_wheel(place.wheels, "torch", "2.9", label="cuda12.8", document=document)
-        said = place.install(CUDA_12, "-U", "torch")
-        assert "note: torch 2.8 cu128 -> 2.9 cuda12.8, because torch 2.9 has no" in said.err
+        result = place.install(CUDA_12, "-U", "torch")
+        assert "note: torch 2.8 cu128 -> 2.9 cuda12.8, because torch 2.9 has no" in result.err
 
     def test_the_installed_build_under_another_label(self, place: Place) -> None:
         """A newer release is taken in the build with the same properties, however it is called."""
         place.install(CUDA_13, "--label", "torch=cu128", "torch==2.8")
         place.add_cuda("torch", "2.9", new="13.0", old="12.8")
-        said = place.install(CUDA_13, "-U", "torch")
-        assert "note: torch 2.8 cu128 -> 2.9 old, because torch 2.9 has no build cu128" in said.err
+        result = place.install(CUDA_13, "-U", "torch")
+        assert (
+            "note: torch 2.8 cu128 -> 2.9 old, because torch 2.9 has no build cu128" in result.err
+        )
         assert place.installed()["torch"] == ("2.9", "old")
 
     @pytest.mark.parametrize("words", [("-U", "jax"), ("-P", "jax", "user"), ("user>=2",)])
@@ -373,11 +382,11 @@ class TestConsent:
         place.add_cuda("jax", "1.0", gpu="12.8")
         place.install(CUDA_13, "user==1.0")
         place.add_cuda("jax", "2.0", gpu="13.0")
-        said = place.install(CUDA_13, *words, code=7)
+        result = place.install(CUDA_13, *words, code=7)
         assert (
             "jax 1.0 gpu -> 2.0 gpu, because gpu of jax 2.0 is built for CUDA 13, "
             "and the installed one for CUDA 12"
-        ) in said.err
+        ) in result.err
         place.install(CUDA_13, *words, "--label", "jax=gpu")
         assert place.installed()["jax"] == ("2.0", "gpu")
 
@@ -395,19 +404,19 @@ class TestConsent:
         place.add_cuda("jax", "1.0", gpu="12.6")
         place.install(CUDA_13, "jax")
         place.add_cuda("jax", "2.0", gpu="12.8", other="12.6")
-        said = place.install(CUDA_13, "-U", "jax")
-        assert "->" not in said.err
+        result = place.install(CUDA_13, "-U", "jax")
+        assert "->" not in result.err
         assert place.installed()["jax"] == ("2.0", "gpu")
 
     def test_what_another_package_forces(self, place: Place) -> None:
         """What must agree may force an exchange; that is a reason, and no consent."""
         place.install(CUDA_12, "torch")
         place.add("jax", "1.0", "cu130")
-        said = place.install(CUDA_13, "jax", code=7)
+        result = place.install(CUDA_13, "jax", code=7)
         assert (
             "torch 2.8 cu128 -> cu130, because cu128 is built for CUDA 12, this environment has "
             "CUDA 13 because of jax"
-        ) in said.err
+        ) in result.err
         place.install(CUDA_13, "jax", "--allow-variant-change")
         assert place.installed()["torch"] == ("2.8", "cu130")
 

@@ -60,7 +60,7 @@ def in_bash(folder: Path, *lines: list[str]) -> list[str]:
     script = script_for("bash")
     # What bash lacks where nobody presses a key is not missed, as in the bash of macOS.
     calls = [f"answer {' '.join(repr(word) for word in words)}" for words in lines]
-    done = subprocess.run(
+    completed = subprocess.run(
         [needs("bash"), "--norc", "-c", "\n".join([script, "compopt() { :; }", ANSWER, *calls])],
         capture_output=True,
         text=True,
@@ -68,8 +68,8 @@ def in_bash(folder: Path, *lines: list[str]) -> list[str]:
         cwd=folder,
         env={"PATH": "/nonexistent"},
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+    assert (completed.returncode, completed.stderr) == (0, "")
+    return completed.stdout.splitlines()
 
 
 def each(commands: Mapping[str, Command]) -> Iterator[tuple[list[str], Command]]:
@@ -151,7 +151,7 @@ def test_fish(folder: Path, words: str, offered: set[str]) -> None:
     """The script for fish offers the same, with descriptions."""
     script = folder / "wheelfit.fish"
     script.write_text(script_for("fish"))
-    done = subprocess.run(
+    completed = subprocess.run(
         [needs("fish"), "--no-config", "-c", f"source {script}; complete -C 'wheelfit {words}'"],
         capture_output=True,
         text=True,
@@ -159,8 +159,8 @@ def test_fish(folder: Path, words: str, offered: set[str]) -> None:
         cwd=folder,
         env={**os.environ, "HOME": str(folder)},
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    found = {line.partition("\t")[0].replace("\\ ", " ") for line in done.stdout.splitlines()}
+    assert (completed.returncode, completed.stderr) == (0, "")
+    found = {line.partition("\t")[0].replace("\\ ", " ") for line in completed.stdout.splitlines()}
     assert found == offered
 
 
@@ -242,14 +242,14 @@ def test_words_that_shells_could_misread() -> None:
         program = shutil.which(shell)
         if program is None:
             continue
-        done = subprocess.run(
+        completed = subprocess.run(
             [program, *check, "/dev/stdin"],
             input=script,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert (done.returncode, done.stderr) == (0, ""), shell
+        assert (completed.returncode, completed.stderr) == (0, ""), shell
 
 
 def test_the_command(run: Runner) -> None:

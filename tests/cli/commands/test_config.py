@@ -109,7 +109,7 @@ def test_the_files(run: Runner, user: Path) -> None:
     assert lines[2].startswith("site     ")
     found = run("config", "path", "--json").object
     Draft202012Validator(SCHEMA).validate(found)
-    assert [one["layer"] for one in found["files"]] == ["project", "user", "site"]
+    assert [file["layer"] for file in found["files"]] == ["project", "user", "site"]
     Path("pyproject.toml").unlink()
     assert run("config", "path").out.splitlines()[0] == "project  pyproject.toml  (not there)"
 
@@ -120,19 +120,19 @@ def test_a_variable_that_is_none(run: Runner, user: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("WHEELFIT_STRIKT", "1")
     monkeypatch.setenv("WHEELFIT_XYZZY", "1")
     monkeypatch.setenv("WHEELFIT_DEFAULT_GROUPS", "dev")
-    said = run("config", "show")
-    assert "WHEELFIT_STRIKT is not a setting; WHEELFIT_STRICT is one" in said.err
-    assert "WHEELFIT_XYZZY is not a setting\n" in said.err
-    assert "WHEELFIT_DEFAULT_GROUPS is not a setting; default-groups belongs to a" in said.err
+    result = run("config", "show")
+    assert "WHEELFIT_STRIKT is not a setting; WHEELFIT_STRICT is one" in result.err
+    assert "WHEELFIT_XYZZY is not a setting\n" in result.err
+    assert "WHEELFIT_DEFAULT_GROUPS is not a setting; default-groups belongs to a" in result.err
 
 
 def test_a_setting_that_is_none(run: Runner, user: Path) -> None:
     """What cannot be read is the same error as for any command."""
     user.write_text("\nstrikt = true\n")
-    said = run("config", "show", code=1)
-    assert f"where: {user}:2\n" in said.err
-    assert "did you mean 'strict'?" in said.err
-    assert run("install", "demo", "--no-index", code=1).err == said.err
+    result = run("config", "show", code=1)
+    assert f"where: {user}:2\n" in result.err
+    assert "did you mean 'strict'?" in result.err
+    assert run("install", "demo", "--no-index", code=1).err == result.err
 
 
 @pytest.mark.parametrize(

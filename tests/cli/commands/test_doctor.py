@@ -57,7 +57,10 @@ def checked(value: dict[str, Any]) -> dict[str, Any]:
 
 def codes(value: dict[str, Any]) -> list[str]:
     """Return area, severity and code of the findings."""
-    return [f"{one['area']} {one['severity']} {one['code']}" for one in value["findings"]]
+    return [
+        f"{finding['area']} {finding['severity']} {finding['code']}"
+        for finding in value["findings"]
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +98,8 @@ def target(run: Runner, tmp_path: Path) -> Path:
 def test_a_healthy_machine(empty_venv: Path, run: Runner) -> None:
     """Where nothing is wrong, that is said, on one screen, with every namespace and its time."""
     replay = MACHINES / "linux-x86-v3-zen3"
-    said = run("doctor", "--python", empty_venv, "--replay", replay)
-    lines = said.out.splitlines()
+    result = run("doctor", "--python", empty_venv, "--replay", replay)
+    lines = result.out.splitlines()
     assert lines[-1] == "nothing is wrong"
     assert re.fullmatch(r"wheelfit \S+, \S+/linux-x86-v3-zen3: \w+ [0-9.]+\S*", lines[0])
     assert len(lines) < 24
@@ -105,7 +108,7 @@ def test_a_healthy_machine(empty_venv: Path, run: Runner) -> None:
     assert " supported " in row
     assert " ms  level v3, " in row
     assert f"  {empty_venv} (a virtual environment)" in lines
-    assert said.err == ""
+    assert result.err == ""
 
 
 def test_the_machine_changed(target: Path, run: Runner) -> None:
@@ -121,7 +124,7 @@ def test_the_machine_changed(target: Path, run: Runner) -> None:
     assert finding["message"].endswith("; it was chosen for v4.toml")  # P-73
     command = f"`wheelfit install --target {target} --refit`; "
     assert finding["remedy"].startswith(command)
-    assert [one["label"] for one in value["environment"]["variants"]] == ["v4"]
+    assert [variant["label"] for variant in value["environment"]["variants"]] == ["v4"]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +191,7 @@ def test_every_probe(run: Runner, tmp_path: Path) -> None:
     replay = MACHINES / "linux-x86-amd-rocminfo"
     words = ("doctor", "--target", tmp_path, "--replay", replay)
     value = checked(run(*words, "--json").object)
-    asked = {one["name"]: one for one in value["processes"]}
+    asked = {process["name"]: process for process in value["processes"]}
     assert "rocminfo" in " ".join(asked)
     assert all(one["seconds"] >= 0 for one in asked.values())
     amd = value["namespaces"]["amd"]
@@ -216,9 +219,9 @@ def test_every_captured_machine(
     show_diagnosis(report, Output())
     assert replay in capsys.readouterr().out.splitlines()[0]
     value = checked(json.loads(json.dumps(report.to_json())))
-    errors = [one for one in value["findings"] if one["severity"] == "error"]
+    errors = [finding for finding in value["findings"] if finding["severity"] == "error"]
     assert report.faulty_areas(strict=False) == ({"machine"} if errors else set())
-    assert all(one["remedy"] for one in value["findings"])
+    assert all(finding["remedy"] for finding in value["findings"])
 
 
 def test_words_of_others_stay_in_their_line(
@@ -260,9 +263,15 @@ def test_variables_of_conda(empty_venv: Path, run: Runner, monkeypatch: pytest.M
     monkeypatch.setenv("CONDA_OVERRIDE_GLIBC", "2.17")
     monkeypatch.setenv("CONDA_OVERRIDE_ARCHSPEC", "pentium")
     value = checked(run("doctor", "--json", "--python", empty_venv, code=11).object)
-    found = {one["code"]: one for one in value["findings"] if "override" in one["code"]}
+    found = {
+        finding["code"]: finding for finding in value["findings"] if "override" in finding["code"]
+    }
     assert "CONDA_OVERRIDE_ARCHSPEC='pentium'" in found["override-unreadable"]["message"]
-    texts = [one["message"] for one in value["findings"] if one["code"] == "override-in-effect"]
+    texts = [
+        finding["message"]
+        for finding in value["findings"]
+        if finding["code"] == "override-in-effect"
+    ]
     assert texts == [
         "CONDA_OVERRIDE_CUDA= replaces what is detected",
         "CONDA_OVERRIDE_GLIBC=2.17 replaces what is detected",
@@ -319,11 +328,11 @@ def test_nothing_is_done(target: Path, tmp_path: Path) -> None:
         "sys.exit(code)\n"
     )
     words = ["doctor", "--target", str(target), "--replay", str(MACHINES / "linux-x86-v4-zen5")]
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", watch, *words], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("nothing is wrong\n")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout.endswith("nothing is wrong\n")
     assert tree(tmp_path) == before
 
 
@@ -401,12 +410,12 @@ class TestRuntime:
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environ) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            said = run("doctor", "--runtime", str(process.pid))
+            result = run("doctor", "--runtime", str(process.pid))
             value = checked(run("doctor", "--runtime", str(process.pid), "--json").object)
             process.communicate(b"\n")
-        assert f"  process {process.pid} (python" in said.out
-        assert "  CUDA_VISIBLE_DEVICES=3  (programs see NVIDIA GPUs 3 only)" in said.out
-        assert said.out.endswith("nothing is wrong\n")
+        assert f"  process {process.pid} (python" in result.out
+        assert "  CUDA_VISIBLE_DEVICES=3  (programs see NVIDIA GPUs 3 only)" in result.out
+        assert result.out.endswith("nothing is wrong\n")
         assert value["runtime"]["problem"] is None
 
     def test_gone(self, run: Runner) -> None:

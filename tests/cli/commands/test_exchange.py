@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from sampled_cases import sampled
 
 from wheelfit.testing.index import RecordingIndex
@@ -41,7 +41,7 @@ def test_another_label(
     """What is said tells what was fetched; files that are the same take their place once."""
     target, cache = tmp_path / "target", tmp_path / "cache"
 
-    def install(label: str) -> Said:
+    def install(label: str) -> CommandResult:
         wish = ("--label", f"large={label}", "--allow-variant-change")
         places = ("-i", index.url, "--cache-dir", cache, "--target", target)
         return run("install", *places, *wish, "large")
@@ -49,14 +49,14 @@ def test_another_label(
     install("one")
     index.faults.ranges = has_ranges
     index.forget()
-    said = install("two")
-    assert "installed large 1.0 (two), replacing 1.0 (one)" in said.out
+    result = install("two")
+    assert "installed large 1.0 (two), replacing 1.0 (one)" in result.out
     if has_ranges:
-        assert "  exchanged large 1.0 (two): " in said.err
-        assert " kB of 5.2 MB in " in said.err
+        assert "  exchanged large 1.0 (two): " in result.err
+        assert " kB of 5.2 MB in " in result.err
         assert index.bytes_sent() < 50_000
     else:
-        assert "  downloaded large 1.0 (two): 5.2 MB in " in said.err
+        assert "  downloaded large 1.0 (two): 5.2 MB in " in result.err
     assert (target / "large" / "data").stat().st_size == LARGE
     kept = [path for path in cache.glob("unpacked-1/*/*/tree/large/data") if path.is_file()]
     assert len(kept) == 2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -51,7 +51,7 @@ class Machine:
         self.index = index
         self._folder = folder
 
-    def explain(self, driver: str, *words: str | Path, code: int = 0) -> Said:
+    def explain(self, driver: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Explain for a driver; empty: there is none."""
         host = self._folder / "host.toml"
         supported = {"12.9": ["12.9", "12.8"], "12.4": ["12.4", "12.3"], "": []}[driver]
@@ -71,8 +71,8 @@ def machine(run: Runner, index: RecordingIndex, tmp_path: Path) -> Machine:
 
 def test_the_winner_and_the_others(machine: Machine, tmp_path: Path) -> None:
     """The winner with its properties; for the others why they lost, in a user's words."""
-    said = machine.explain("12.9", "torch")
-    title, source, properties, *rows = said.out.splitlines()
+    result = machine.explain("12.9", "torch")
+    title, source, properties, *rows = result.out.splitlines()
     assert title == f"torch 2.8.0 for {tmp_path}/host.toml: torch-2.8.0-py3-none-any-cu129.whl"
     assert source == f"  from        {machine.index.url}"
     assert properties == "  properties  nvidia :: cuda_version_lower_bound :: 12.9"
@@ -82,34 +82,34 @@ def test_the_winner_and_the_others(machine: Machine, tmp_path: Path) -> None:
         ["compatible", "plain"],
         ["rejected", "cu130"],
     ]
-    assert "needs CUDA driver >= 13.0" in said.out
-    assert "12.9" in said.out
-    assert "warning" not in said.err
+    assert "needs CUDA driver >= 13.0" in result.out
+    assert "12.9" in result.out
+    assert "warning" not in result.err
 
 
 def test_releases_passed_over(machine: Machine) -> None:
     """A newer release that does not fit is a note, with the reason."""
-    said = machine.explain("12.9", "torch").err
-    (note,) = [line for line in said.splitlines() if "torch 2.9.0 is passed over" in line]
+    stderr = machine.explain("12.9", "torch").err
+    (note,) = [line for line in stderr.splitlines() if "torch 2.9.0 is passed over" in line]
     assert "needs CUDA driver >= 13.0" in note
 
 
 def test_a_gpu_that_stays_idle(machine: Machine) -> None:
     """A GPU is there and a build without it is chosen: a warning says so, unless quiet."""
-    said = machine.explain("12.4", "torch")
-    assert "chosen      null" in said.out
-    (warning,) = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+    result = machine.explain("12.4", "torch")
+    assert "chosen      null" in result.out
+    (warning,) = [line for line in result.err.splitlines() if line.startswith("warning: ")]
     assert "nvidia" in warning
     assert "12.4" in warning
     quiet = machine.explain("12.4", "torch", "-q")
-    assert (quiet.out, quiet.err) == (said.out, "")
+    assert (quiet.out, quiet.err) == (result.out, "")
     assert "warning" not in machine.explain("", "torch").err
 
 
 def test_several_projects(machine: Machine) -> None:
     """Each in its turn, with an empty line between."""
-    said = machine.explain("", "plain", "torch")
-    first, second = said.out.split("\n\n")
+    result = machine.explain("", "plain", "torch")
+    first, second = result.out.split("\n\n")
     assert first.startswith("plain 1.0 for ")
     assert second.startswith("torch 2.8.0 for ")
 
@@ -128,9 +128,9 @@ def test_what_is_best_alone_and_not_together(
         "--with-deps shows what it takes"
     )
     assert warning in run("explain", *words).err
-    said = run("explain", *words, "--with-deps")
-    assert warning not in said.err
-    assert said.out.startswith("CUDA 12 for all, because flash 1.0 has only builds for CUDA 12")
+    result = run("explain", *words, "--with-deps")
+    assert warning not in result.err
+    assert result.out.startswith("CUDA 12 for all, because flash 1.0 has only builds for CUDA 12")
     assert warning not in run("explain", *words, "--allow-mixed", "cuda").err
 
 
@@ -149,8 +149,8 @@ def test_what_is_asked_for(words: list[str], title: str, machine: Machine, tmp_p
     build_wheel(tmp_path / "given", "plain", "0.5")
     build_wheel(tmp_path / "index", "plain", "0.9")
     (tmp_path / "limits.txt").write_text("plain<1\n")
-    said = machine.explain("", *(word.replace("{here}", str(tmp_path)) for word in words))
-    assert said.out.startswith(title)
+    result = machine.explain("", *(word.replace("{here}", str(tmp_path)) for word in words))
+    assert result.out.startswith(title)
 
 
 def test_with_dependencies(machine: Machine) -> None:
@@ -162,22 +162,22 @@ def test_with_dependencies(machine: Machine) -> None:
 
 def test_nothing_fits(machine: Machine) -> None:
     """The reasons are shown, and the exit code says it."""
-    said = machine.explain("12.9", "torch==2.9.0", code=3)
-    assert said.out.startswith("torch 2.9.0: nothing fits ")
-    assert "needs CUDA driver >= 13.0" in said.out
+    result = machine.explain("12.9", "torch==2.9.0", code=3)
+    assert result.out.startswith("torch 2.9.0: nothing fits ")
+    assert "needs CUDA driver >= 13.0" in result.out
 
 
 def test_a_label_that_does_not_exist(machine: Machine) -> None:
     """F-91: it is the same mistake as for ``install``, and named with the labels there are."""
-    said = machine.explain("12.9", "torch", "--label", "torch=nope", "--json", code=3)
-    assert said.error["code"] == "unknown-label"
-    assert "cu129" in said.error["note"]
+    result = machine.explain("12.9", "torch", "--label", "torch=nope", "--json", code=3)
+    assert result.error["code"] == "unknown-label"
+    assert "cu129" in result.error["note"]
 
 
 def test_a_wish_that_nothing_meets(machine: Machine) -> None:
     """F-91: as install, explain refuses a result in which a required property occurs nowhere."""
-    said = machine.explain("12.9", "plain", "--require", "nvidia")
-    assert "nvidia is required, but no package has a variant with it" in said.err
+    result = machine.explain("12.9", "plain", "--require", "nvidia")
+    assert "nvidia is required, but no package has a variant with it" in result.err
     machine.explain("12.9", "plain", "--require", "nvidia", "--with-deps", code=3)
     machine.explain("12.9", "torch", "--require", "nvidia", "--with-deps")
     # An older release is no way round it either.

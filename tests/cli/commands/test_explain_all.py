@@ -73,13 +73,13 @@ def test_own_hosts_come_first(
         '[provider.properties]\ncuda_version_lower_bound = ["13"]\n'
     )
     (hosts / "broken.toml").write_text("x =")
-    said = run("explain", "--all", "torch", "-i", index.url, "--json")
-    (release,) = said.object["releases"]
-    (cu13,) = [one for one in release["labels"] if one["label"] == "cu13"]
+    result = run("explain", "--all", "torch", "-i", index.url, "--json")
+    (release,) = result.object["releases"]
+    (cu13,) = [label for label in release["labels"] if label["label"] == "cu13"]
     assert cu13["selected_by"][0] == "node"
-    assert "broken is left out: " in said.err
-    assert "cuda-13.0-sm90" in said.object["machines"]
-    assert not [name for name in said.object["machines"] if name.startswith("rocm")]
+    assert "broken is left out: " in result.err
+    assert "cuda-13.0-sm90" in result.object["machines"]
+    assert not [name for name in result.object["machines"] if name.startswith("rocm")]
 
 
 def test_labels_without_versions(run: Runner, tmp_path: Path) -> None:
@@ -89,11 +89,11 @@ def test_labels_without_versions(run: Runner, tmp_path: Path) -> None:
         providers={"amd": {"requires": ["amd-variant-provider<1"]}},
     )
     build_wheel(tmp_path, "fast", "1", label="gfx", document=document)
-    said = run("explain", "--all", tmp_path / "fast-1-py3-none-any-gfx.whl", "--json").object
-    (row,) = said["releases"][0]["labels"]
+    report = run("explain", "--all", tmp_path / "fast-1-py3-none-any-gfx.whl", "--json").object
+    (row,) = report["releases"][0]["labels"]
     assert row["selected_by"]
     assert all(name.startswith("rocm-") for name in row["selected_by"])
-    assert not [name for name in said["machines"] if name.startswith(("cuda", "cpu"))]
+    assert not [name for name in report["machines"] if name.startswith(("cuda", "cpu"))]
 
 
 def test_constraints_for_other_pythons(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
@@ -101,22 +101,22 @@ def test_constraints_for_other_pythons(index: RecordingIndex, run: Runner, tmp_p
     limits = tmp_path / "limits.txt"
     for marker, version in (('python_version < "3"', "2.8"), ('python_version > "3"', "2.7")):
         limits.write_text(f"torch<2.8; {marker}\n")
-        said = run("explain", "--all", "torch", "-i", index.url, "-c", limits)
-        assert said.out.startswith(f"torch {version} for all machines"), marker
+        result = run("explain", "--all", "torch", "-i", index.url, "-c", limits)
+        assert result.out.startswith(f"torch {version} for all machines"), marker
     limits.write_text('plain<1; python_version < "3"\n')
     run("explain", "plain", "-i", index.url, "-c", limits)
 
 
 def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
     """Without variants the platforms alone are asked."""
-    said = run("explain", "--all", "plain", "torch<2.8", "-i", index.url, "--json").object
-    assert [(one["name"], one["version"]) for one in said["releases"]] == [
+    report = run("explain", "--all", "plain", "torch<2.8", "-i", index.url, "--json").object
+    assert [(release["name"], release["version"]) for release in report["releases"]] == [
         ("plain", "1.0"),
         ("torch", "2.7"),
     ]
     text = run("explain", "--all", "plain", "-i", index.url).out
     assert text.startswith("plain 1.0 for all machines: 1 plain wheel\n")
-    (row,) = said["releases"][0]["labels"]
+    (row,) = report["releases"][0]["labels"]
     assert row["label"] is None
     assert row["properties"] is None
     assert "linux-x86_64" in row["selected_by"]
@@ -125,16 +125,16 @@ def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
 def test_a_wheel_by_its_path(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
     """A wheel that is named is a release of one label."""
     path = tmp_path / "index" / "torch-2.8-cp38-cp38-manylinux_2_28_x86_64-cu129.whl"
-    said = run("explain", "--all", path, "-i", index.url)
-    assert said.out.startswith("torch 2.8 for all machines: 1 wheel of 1 label\n")
-    assert "needs CUDA driver >= 12.9" in said.out
+    result = run("explain", "--all", path, "-i", index.url)
+    assert result.out.startswith("torch 2.8 for all machines: 1 wheel of 1 label\n")
+    assert "needs CUDA driver >= 12.9" in result.out
 
 
 def test_verbose_names_all(index: RecordingIndex, run: Runner) -> None:
     """Machines that are counted otherwise, and each file."""
-    said = run("explain", "--all", "torch", "-i", index.url, "-v")
-    assert " more" not in said.out
-    assert "torch-2.8-cp38-cp38-manylinux_2_28_x86_64-v3.whl" in said.out
+    result = run("explain", "--all", "torch", "-i", index.url, "-v")
+    assert " more" not in result.out
+    assert "torch-2.8-cp38-cp38-manylinux_2_28_x86_64-v3.whl" in result.out
 
 
 def test_mistakes(index: RecordingIndex, run: Runner) -> None:

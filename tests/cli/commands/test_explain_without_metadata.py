@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -27,7 +27,7 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
         yield served
 
 
-def explain(run: Runner, index: RecordingIndex, *words: str) -> Said:
+def explain(run: Runner, index: RecordingIndex, *words: str) -> CommandResult:
     """Explain, and wait for nobody."""
     return run("explain", "-i", index.url, "--no-cache-dir", "--retries", "0", *words)
 
@@ -40,8 +40,8 @@ def asked(index: RecordingIndex) -> list[str]:
 
 def test_the_page_says_enough(run: Runner, index: RecordingIndex) -> None:
     """Nothing of a wheel is read where the page says which Python it requires."""
-    said = explain(run, index, "told", "--json").object
-    assert said["projects"][0]["chosen"]["label"] == "a"
+    report = explain(run, index, "told", "--json").object
+    assert report["projects"][0]["chosen"]["label"] == "a"
     assert asked(index) == []
 
 
@@ -65,5 +65,5 @@ def test_the_host_of_files_is_away(run: Runner, index: RecordingIndex, how: str)
     notes = [note for note in project["notes"] if "METADATA" in note]
     assert len(notes) == 1
     assert "it is not known whether the wheel is for this Python" in notes[0]
-    said = explain(run, index, "untold")
-    assert (said.out + said.err).count("the METADATA of ") == 1
+    result = explain(run, index, "untold")
+    assert (result.out + result.err).count("the METADATA of ") == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli.locking import write_lock_of
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
@@ -64,13 +64,13 @@ def installed(
     target = requirements.parent / f"target of {program.name}"
     names = ("PATH", "SYSTEMROOT")
     kept = {name: os.environ[name] for name in names if name in os.environ}
-    done = subprocess.run(
+    completed = subprocess.run(
         [program, *words, "--require-hashes", "-r", requirements, "--target", target],
         env={**kept, "HOME": str(target.parent), "PIP_CONFIG_FILE": os.devnull,
              "PIP_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url},
         cwd=requirements.parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     found = sorted(target.glob("*/__init__.py"))
     return {path.parent.name: path.read_text().rpartition("= ")[2].strip() for path in found}
 
@@ -91,8 +91,8 @@ class TestRequirements:
         assert f"# The packages of pylock.toml for {V3} alone" in files[f"requirements.{V3}.txt"]
         assert "extra-speed" in files[f"requirements.{V3}.txt"]
         assert "extra-speed" not in files[f"requirements.{V1}.txt"]
-        said = run("export", lock, "--for", V3, "--for", V1, code=2)
-        assert "several machines cannot be exported into one file" in said.err
+        result = run("export", lock, "--for", V3, "--for", V1, code=2)
+        assert "several machines cannot be exported into one file" in result.err
         run("export", lock, "--for", V3, "--for", V1, "-o", tmp_path / "one.txt", code=2)
         assert not (tmp_path / "one.txt").exists()
 
@@ -100,23 +100,25 @@ class TestRequirements:
         """As the machine is called, without what no file may be called."""
         for name in ("my node.toml", ".toml", "-.toml"):
             (tmp_path / name).write_text('[metadata]\nversion = "0.1"\n')
-            said = run("export", lock, "--for", tmp_path / name, "-o", f"{tmp_path}/out/", "--json")
-            assert said.object["targets"][0]["document"] is None
+            result = run(
+                "export", lock, "--for", tmp_path / name, "-o", f"{tmp_path}/out/", "--json"
+            )
+            assert result.object["targets"][0]["document"] is None
         names = {path.name for path in (tmp_path / "out").iterdir()}
         assert names == {"requirements.my-node.txt", "requirements.machine.txt"}
 
     def test_this_machine_is_named(self, lock: Path, run: Runner) -> None:
         """Without --for it is this one, and the file says so."""
-        said = run("export", lock, "--no-variants")
-        assert said.out.startswith("# The packages of pylock.toml for this machine alone")
-        assert "\nfast==1.0 --hash=sha256:" in said.out
+        result = run("export", lock, "--no-variants")
+        assert result.out.startswith("# The packages of pylock.toml for this machine alone")
+        assert "\nfast==1.0 --hash=sha256:" in result.out
 
     def test_variants_are_urls_with_a_warning(self, lock: Path, run: Runner) -> None:
         """Other tools refuse their names, so whoever exports them is told."""
-        said = run("export", lock, "--for", V3)
-        assert "fast @ http://127.0.0.1:" in said.out
-        assert "fast-1.0-py3-none-any-v3.whl#sha256=" in said.out
-        assert "pip and uv refuse variant wheels by their names: fast 1.0 (v3)" in said.err
+        result = run("export", lock, "--for", V3)
+        assert "fast @ http://127.0.0.1:" in result.out
+        assert "fast-1.0-py3-none-any-v3.whl#sha256=" in result.out
+        assert "pip and uv refuse variant wheels by their names: fast 1.0 (v3)" in result.err
 
     def test_local_wheels_are_named_by_their_place(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
@@ -125,10 +127,10 @@ class TestRequirements:
         name = "plain-1.0-py3-none-any.whl"
         text = lock.read_text().replace(f'url = "{index.file_url(name)}"', f'path = "index/{name}"')
         lock.write_text(text)
-        said = run("export", lock, "--for", V1)
-        assert f"\nplain @ {(tmp_path / 'index' / name).as_uri()}#sha256=" in said.out
-        said = run("export", lock, "--for", V1, "--format", "cyclonedx")
-        assert str(tmp_path) not in said.out
+        result = run("export", lock, "--for", V1)
+        assert f"\nplain @ {(tmp_path / 'index' / name).as_uri()}#sha256=" in result.out
+        result = run("export", lock, "--for", V1, "--format", "cyclonedx")
+        assert str(tmp_path) not in result.out
 
     def test_wheelfit_reads_its_own(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
@@ -137,8 +139,8 @@ class TestRequirements:
         path = tmp_path / "requirements.txt"
         run("export", lock, "--for", V3, "-o", path)
         words = ("install", "--dry-run", "--json", "-i", index.url, "-t", tmp_path / "t")
-        said = run(*words, "--for", V3, "-r", path).object
-        labels = {one["name"]: one["label"] for one in said["install"]}
+        report = run(*words, "--for", V3, "-r", path).object
+        labels = {one["name"]: one["label"] for one in report["install"]}
         assert labels == {"fast": "v3", "plain": None, "extra-speed": None}
 
     @pytest.mark.network
@@ -199,8 +201,8 @@ class TestRequirements:
         victim.mkdir()
         words = ("export", lock, "--for", V3, "--for", V1, "-o", f"{tmp_path}/", "--wheels", wheels)
         (wheels / V3).symlink_to(victim)
-        said = run(*words, code=1)
-        assert str(wheels / V3) in said.err
+        result = run(*words, code=1)
+        assert str(wheels / V3) in result.err
         assert not list(victim.iterdir())
         (wheels / V3).unlink()
         run(*words)
@@ -232,11 +234,11 @@ class TestRequirements:
         build_wheel(tmp_path / "index", "again", "1", label="v3", build="7b", document=whole)
         (tmp_path / "index" / "again-1-variants.json").write_text(json.dumps(whole))
         lock = write_lock_of(index, ["again==1"], tmp_path / "pylock.toml")
-        said = run("export", lock, "--for", V3, "--wheels", tmp_path / "wheels")
+        result = run("export", lock, "--for", V3, "--wheels", tmp_path / "wheels")
         assert [path.name for path in (tmp_path / "wheels").iterdir()] == [
             "again-1-7b_v3-py3-none-any.whl"
         ]
-        assert "refuse variant wheels" not in said.err
+        assert "refuse variant wheels" not in result.err
 
     def test_a_wheel_that_says_something_else_gives_way(
         self, index: RecordingIndex, run: Runner, tmp_path: Path
@@ -253,8 +255,8 @@ class TestRequirements:
             build_wheel(tmp_path / "index", "odd", "1", label=label, document=document)
         (tmp_path / "index" / "odd-1-variants.json").write_text(json.dumps(listed))
         lock = write_lock_of(index, ["odd==1"], tmp_path / "pylock.toml")
-        said = run("export", lock, "--for", V3, "--wheels", tmp_path / "wheels")
-        assert "# odd: label v2, for" in said.out
+        result = run("export", lock, "--for", V3, "--wheels", tmp_path / "wheels")
+        assert "# odd: label v2, for" in result.out
         assert [path.name for path in (tmp_path / "wheels").iterdir()] == [
             "odd-1-0_v2-py3-none-any.whl"
         ]
@@ -288,8 +290,8 @@ class TestRequirements:
     ) -> None:
         """Pip puts variables into ${NAME}, and a line ends where it ends."""
         for name in ("${HOME}", "two\nlines"):
-            said = run("export", lock, "--for", V3, "--wheels", tmp_path / name, code=1)
-            assert "cannot name this folder" in said.err
+            result = run("export", lock, "--for", V3, "--wheels", tmp_path / name, code=1)
+            assert "cannot name this folder" in result.err
             assert not (tmp_path / name).exists()
 
 
@@ -309,13 +311,13 @@ class TestBillOfMaterials:
             texts[name] = (tmp_path / f"bom.{name}.cdx.json").read_text()
             assert validator.validate_str(texts[name]) is None
         names = {
-            name: [one["name"] for one in json.loads(text)["components"]]
+            name: [component["name"] for component in json.loads(text)["components"]]
             for name, text in texts.items()
         }
         assert names == {V3: ["extra-speed", "fast", "plain"], V1: ["fast", "plain"]}
         assert json.loads(texts[V3])["metadata"]["timestamp"] == "1970-01-02T00:00:00Z"
-        said = run("export", lock, "--format", "cyclonedx", "--for", V3)
-        assert said.out == texts[V3]
+        result = run("export", lock, "--format", "cyclonedx", "--for", V3)
+        assert result.out == texts[V3]
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
         run(*words, "--json", code=1)
 
@@ -325,7 +327,7 @@ class TestBillOfMaterials:
         """Licences cost no downloads of whole wheels."""
         index.forget()
         run("export", lock, "--format", "cyclonedx", "--for", V1, "--no-cache-dir")
-        asked = [one for one in index.requests if one.path.endswith(".whl")]
+        asked = [request for request in index.requests if request.path.endswith(".whl")]
         assert all("range" in one.headers for one in asked)
 
 
@@ -334,9 +336,9 @@ class TestLicenses:
 
     def test_a_table(self, lock: Path, run: Runner) -> None:
         """Aligned; what metadata says cannot steer the terminal."""
-        said = run("export", lock, "--format", "licenses", "--for", V3)
-        assert said.out.splitlines()[0] == f"Licences of pylock.toml for {V3}"
-        assert said.out.splitlines()[3:] == [
+        result = run("export", lock, "--format", "licenses", "--for", V3)
+        assert result.out.splitlines()[0] == f"Licences of pylock.toml for {V3}"
+        assert result.out.splitlines()[3:] == [
             "Package      Version  Label  License   Files",
             "-----------  -------  -----  --------  -------",
             "extra-speed  1.0             unknown",
@@ -347,9 +349,11 @@ class TestLicenses:
     def test_as_data(self, lock: Path, run: Runner) -> None:
         """Several machines in one object, each by itself."""
         words = ("export", lock, "--format", "licenses", "--for", V3, "--for", V1, "--json")
-        said = run(*words).object
-        assert [one["target"] for one in said["targets"]] == [V3, V1]
-        (fast,) = [one for one in said["targets"][0]["packages"] if one["name"] == "fast"]
+        report = run(*words).object
+        assert [target["target"] for target in report["targets"]] == [V3, V1]
+        (fast,) = [
+            package for package in report["targets"][0]["packages"] if package["name"] == "fast"
+        ]
         assert fast["license"] == {
             "kind": "expression",
             "text": "MIT",
@@ -364,26 +368,26 @@ class TestLicenses:
         files = [("License-File", f"LICENSE.{number}") for number in range(20)]
         build_wheel(tmp_path / "index", "many", "1.0", metadata_extra=files)
         lock = write_lock_of(index, ["many==1.0"], tmp_path / "pylock.toml")
-        said = run("export", lock, "--format", "licenses", "--for", V1)
-        assert said.out.rstrip().endswith("LICENSE.0, LICENSE.1, LICENSE.2 and 17 more")
-        said = run("export", lock, "--format", "licenses", "--for", V1, "--json")
-        assert len(said.object["targets"][0]["packages"][0]["license"]["files"]) == 20
+        result = run("export", lock, "--format", "licenses", "--for", V1)
+        assert result.out.rstrip().endswith("LICENSE.0, LICENSE.1, LICENSE.2 and 17 more")
+        result = run("export", lock, "--format", "licenses", "--for", V1, "--json")
+        assert len(result.object["targets"][0]["packages"][0]["license"]["files"]) == 20
 
     def test_without_a_network(self, lock: Path, run: Runner) -> None:
         """What cannot be read is said to be so, and is not called unknown."""
-        said = run("export", lock, "--format", "licenses", "--for", V3, "--offline")
-        assert "fast         1.0      v3     not read" in said.out
-        assert "cannot be read" in said.err
+        result = run("export", lock, "--format", "licenses", "--for", V3, "--offline")
+        assert "fast         1.0      v3     not read" in result.out
+        assert "cannot be read" in result.err
 
 
 class TestMistakes:
     """What cannot be exported."""
 
-    def refused(self, run: Runner, *words: str | Path, code: int) -> Said:
+    def refused(self, run: Runner, *words: str | Path, code: int) -> CommandResult:
         """Run a command that must fail, and say nothing on standard output."""
-        said = run("export", *words, code=code)
-        assert said.out == ""
-        return said
+        result = run("export", *words, code=code)
+        assert result.out == ""
+        return result
 
     def test_options_that_exclude_each_other(self, lock: Path, run: Runner, tmp_path: Path) -> None:
         """Copies belong to requirements; one name stands for one machine."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from jsonschema import validate
@@ -38,7 +38,7 @@ class Desk:
         self._run("export", "pylock.toml", "-o", to)
         return Path(to).read_text()
 
-    def said(self, *words: str) -> Said:
+    def said(self, *words: str) -> CommandResult:
         """Export the lock that is there."""
         return self._run("export", "pylock.toml", *words)
 
@@ -49,7 +49,7 @@ class Desk:
         if tool is not None:
             words = [tool, "pip", "install", "--no-config", "--no-cache"]
             words += ["--python", sys.executable]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*words, "-r", requirements, "--target", target],
             env={
                 "PATH": os.environ["PATH"],
@@ -62,7 +62,7 @@ class Desk:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert completed.returncode == 0, completed.stderr
         return {path.name.partition("-")[0] for path in target.glob("*.dist-info")}
 
 
@@ -133,14 +133,14 @@ def test_other_formats(desk: Desk) -> None:
     desk.export("./demo", "reader")
     report = desk.said("--json").object
     validate(report, json.loads(SCHEMA.read_text()))
-    packages = {one["name"]: one for one in report["targets"][0]["packages"]}
+    packages = {package["name"]: package for package in report["targets"][0]["packages"]}
     assert (packages["demo"]["source"], packages["demo"]["version"]) == ("directory", None)
     assert packages["demo"]["filename"] is None
     assert packages["reader"]["filename"] == "reader-1.0.tar.gz"
     document = desk.said("--format", "cyclonedx").out
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(document) is None
     assert str(desk.folder) not in document
-    components = {one["name"]: one for one in json.loads(document)["components"]}
+    components = {component["name"]: component for component in json.loads(document)["components"]}
     assert components["demo"]["purl"] == "pkg:pypi/demo"
     assert components["reader"]["purl"] == "pkg:pypi/reader@1.0?file_name=reader-1.0.tar.gz"
     assert "must be built from source" in desk.said("--format", "licenses").err

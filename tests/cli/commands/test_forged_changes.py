@@ -77,9 +77,9 @@ def test_workplaces_elsewhere(
         vendor = tmp_path / "c" / "vendor"
     before, theirs = tree(vendor), tree(victim)
     what: tuple[str | Path, ...] = (*words, wheel) if words[0] == "install" else words
-    said = run(*what, "--target", vendor, "--json", code=6)
-    assert said.error["code"] == "not-recoverable"
-    assert str(vendor / WORKPLACE) in str(said.error["where"])
+    result = run(*what, "--target", vendor, "--json", code=6)
+    assert result.error["code"] == "not-recoverable"
+    assert str(vendor / WORKPLACE) in str(result.error["where"])
     assert tree(victim) == theirs
     assert tree(vendor) == before
 
@@ -92,8 +92,8 @@ def test_a_link_in_its_place(run: Runner, tmp_path: Path, wheel: Path, victim: P
     theirs = tree(victim)
     for words in (*CHANGES, ("recover", "--trust-journal")):
         what: tuple[str | Path, ...] = (*words, wheel) if words[0] == "install" else words
-        said = run(*what, "--target", vendor, "--json", code=6)
-        assert said.error["code"] == "not-recoverable"
+        result = run(*what, "--target", vendor, "--json", code=6)
+        assert result.error["code"] == "not-recoverable"
     assert tree(victim) == theirs
     assert "wheelfit recover" in run("list", "--target", vendor).err
 
@@ -102,8 +102,8 @@ def test_by_hand(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None
     """When what was found is deleted, as the hint says, all works again."""
     vendor = tmp_path / "vendor"
     forge(vendor, victim)
-    said = run("recover", "--dry-run", "--target", vendor, "--json", code=6)
-    assert "delete it" in said.error["hint"]
+    result = run("recover", "--dry-run", "--target", vendor, "--json", code=6)
+    assert "delete it" in result.error["hint"]
     (vendor / WORKPLACE / "folders").unlink()
     (vendor / WORKPLACE).rmdir()
     run("install", "--no-index", wheel, "--target", vendor)
@@ -115,8 +115,8 @@ def test_lock(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
     vendor = tmp_path / "vendor"
     vendor.mkdir()
     (vendor / LOCK_FILE).symlink_to(victim / "thesis.txt")
-    said = run("install", "--no-index", wheel, "--target", vendor, "--json", code=1)
-    assert said.error["code"] == "link-in-the-way"
+    result = run("install", "--no-index", wheel, "--target", vendor, "--json", code=1)
+    assert result.error["code"] == "link-in-the-way"
     assert (victim / "thesis.txt").read_text() == "years of work"
     assert not (vendor / "demo").exists()
 
@@ -154,8 +154,8 @@ def test_linked_out(
     link.parent.mkdir(parents=True)
     link.symlink_to(victim if kind == "there" else victim / "new")
     before, theirs = tree(place), tree(victim)
-    said = run("install", "--no-index", wheel, option, place, "--json", code=code)
-    assert said.error["code"] == ("link-in-the-way" if code == 1 else "invalid-wheel")
+    result = run("install", "--no-index", wheel, option, place, "--json", code=code)
+    assert result.error["code"] == ("link-in-the-way" if code == 1 else "invalid-wheel")
     assert tree(victim) == theirs
     assert tree(place) == before
 
@@ -174,10 +174,10 @@ def test_scripts_linked_out(
     scripts.parent.mkdir(parents=True)
     scripts.symlink_to(victim)
     theirs = tree(victim)
-    said = run("install", "--no-index", wheel, option, place, "--json", code=1)
-    assert said.error["code"] == "link-in-the-way"
-    assert said.error["where"] == str(scripts)
-    assert str(victim) in said.error["note"]
+    result = run("install", "--no-index", wheel, option, place, "--json", code=1)
+    assert result.error["code"] == "link-in-the-way"
+    assert result.error["where"] == str(scripts)
+    assert str(victim) in result.error["note"]
     assert tree(victim) == theirs
 
 
@@ -200,9 +200,9 @@ def test_record_that_leads_out(run: Runner, tmp_path: Path, wheel: Path, victim:
     run("install", "--no-index", wheel, "--target", place)
     record = place / "demo-1.0.dist-info" / "RECORD"
     record.write_text(record.read_text() + "../victim/thesis.txt,,\n")
-    said = run("uninstall", "demo", "--target", place, "--json", code=1)
-    assert said.error["code"] == "not-removable"
-    assert str(victim / "thesis.txt") in said.error["message"]
+    result = run("uninstall", "demo", "--target", place, "--json", code=1)
+    assert result.error["code"] == "not-removable"
+    assert str(victim / "thesis.txt") in result.error["message"]
     assert (victim / "thesis.txt").exists()
     assert (place / "demo").exists()
 
@@ -216,9 +216,9 @@ def test_wheel_whose_record_leads_out(run: Runner, tmp_path: Path, row: str) -> 
         for name in one.namelist():
             more = f"{row},,\n" if name.endswith("/RECORD") else ""
             other.writestr(name, one.read(name) + more.encode())
-    said = run("install", "--no-index", wheel, "--target", tmp_path / "place", "--json", code=4)
-    assert said.error["code"] == "invalid-wheel"
-    assert "leads out" in said.error["message"]
+    result = run("install", "--no-index", wheel, "--target", tmp_path / "place", "--json", code=4)
+    assert result.error["code"] == "invalid-wheel"
+    assert "leads out" in result.error["message"]
     assert not (tmp_path / "place").exists()
 
 
@@ -247,8 +247,8 @@ def test_another_home(
     before = tree(place)
     interrupted(place)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
-    said = run("recover", "--target", place, "--json", code=6)
-    assert "--trust-journal" in said.error["hint"]
+    result = run("recover", "--target", place, "--json", code=6)
+    assert "--trust-journal" in result.error["hint"]
     assert not (place / "demo").exists()
     run("recover", "--trust-journal", "--target", place)
     assert tree(place) == before

@@ -50,11 +50,11 @@ class TestList:
 
     def test_presets(self, run: Runner) -> None:
         """Each part has a line; the default action is to list."""
-        said = run("host", "list")
-        assert "  linux-x86_64" in said.out
-        assert "  cuda-M.m-sm90" in said.out
-        assert "H100, H200, GH200" in said.out
-        assert run("host", "list").out == said.out
+        result = run("host", "list")
+        assert "  linux-x86_64" in result.out
+        assert "  cuda-M.m-sm90" in result.out
+        assert "H100, H200, GH200" in result.out
+        assert run("host", "list").out == result.out
 
     def test_words(self, run: Runner) -> None:
         """Words narrow the list, wherever they stand."""
@@ -71,8 +71,8 @@ class TestList:
         assert "Intel GPU 12.55.8; also arc-a750, flex-170, acm-g10, dg2-g10, ats-m150\n" in out
         presets = run("host", "list", "--json").object["presets"]
         names = set(out.replace(",", " ").split())
-        for one in presets:
-            pattern = one["pattern"]
+        for preset in presets:
+            pattern = preset["pattern"]
             short = pattern.partition("-")[2].removeprefix("M.m-")
             assert pattern in names or short in names
         assert len(out.splitlines()) < len(presets)
@@ -121,19 +121,21 @@ class TestShow:
     def test_this_machine(self, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
         """P-73: this machine is shown as others are, overrides included."""
         monkeypatch.setenv("WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH", "75_real")
-        said = run("host", "show", "this", "--json")
-        Draft202012Validator(SCHEMA).validate(said.object)
-        assert said.object["host"]["kind"] == "machine"
-        assert said.object["host"]["overrides"] == ["WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real"]
-        assert "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real" in said.err
+        result = run("host", "show", "this", "--json")
+        Draft202012Validator(SCHEMA).validate(result.object)
+        assert result.object["host"]["kind"] == "machine"
+        assert result.object["host"]["overrides"] == ["WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real"]
+        assert "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real" in result.err
         assert run("host", "show", "this").out.startswith("this machine\n")
 
     def test_a_file_of_uv(self, run: Runner, uv_file: Path) -> None:
         """P-44: uv's file is shown with its filters, and with how it is understood."""
-        said = run("host", "show", uv_file)
-        assert "only for    nvidia: nvidia_variant_provider.plugin:NvidiaVariantPlugin" in said.out
-        assert "the current ones count" in said.err
-        assert "so that of the file counts" in said.err
+        result = run("host", "show", uv_file)
+        assert (
+            "only for    nvidia: nvidia_variant_provider.plugin:NvidiaVariantPlugin" in result.out
+        )
+        assert "the current ones count" in result.err
+        assert "so that of the file counts" in result.err
         found = run("host", "show", uv_file, "--json").object
         assert found["filters"][0]["resolved"] == ["nvidia-variant-provider==0.0.1"]
         assert len(found["notes"]) == 2
@@ -142,9 +144,9 @@ class TestShow:
         """P-73: a file that was written while something was forced is recognisable."""
         path = tmp_path / "forced.toml"
         path.write_text("[metadata]\nversion = '0.1'\noverrides = ['NV_X=1']\n")
-        said = run("host", "show", path)
-        assert "was written while detection was overridden: NV_X=1" in said.err
-        assert "  overrides   NV_X=1" in said.out
+        result = run("host", "show", path)
+        assert "was written while detection was overridden: NV_X=1" in result.err
+        assert "  overrides   NV_X=1" in result.out
 
 
 class TestDiff:
@@ -152,8 +154,8 @@ class TestDiff:
 
     def test_alike(self, run: Runner) -> None:
         """Nothing differs: the exit code is 0, asked for or not."""
-        said = run("host", "diff", "linux-x86_64", "cpu-x86_64-v1", "--exit-code")
-        assert said.out == "linux-x86_64 and cpu-x86_64-v1: alike\n"
+        result = run("host", "diff", "linux-x86_64", "cpu-x86_64-v1", "--exit-code")
+        assert result.out == "linux-x86_64 and cpu-x86_64-v1: alike\n"
 
     def test_what_differs(self, run: Runner) -> None:
         """Values that one lacks are told; the exit code changes on request only."""
@@ -168,7 +170,7 @@ class TestDiff:
         found = run("host", "diff", "macos-arm64", "this", "--json", "--exit-code", code=30).object
         Draft202012Validator(SCHEMA).validate(found)
         assert found["equal"] is False
-        assert "platform" in {one["path"] for one in found["differences"]}
+        assert "platform" in {difference["path"] for difference in found["differences"]}
 
 
 class TestConda:
@@ -182,11 +184,13 @@ class TestConda:
             found = run("host", "show", path, "--json").object
             Draft202012Validator(SCHEMA).validate(found)
             features = found["namespaces"]["nvidia"]["features"]
-            values = [one["values"][0] for one in features]
+            values = [feature["values"][0] for feature in features]
             assert values == ["12.2", "15.20", "70_real"]
-        said = run("host", "show", "mi300x-rocm7", "--format", "conda")
-        assert said.out.startswith("# platform: linux-64\n__archspec=1=x86_64_v4\n__glibc=2.28=0\n")
-        assert said.err == "note: conda has no virtual package for AMD GPUs: amd is left out\n"
+        result = run("host", "show", "mi300x-rocm7", "--format", "conda")
+        assert result.out.startswith(
+            "# platform: linux-64\n__archspec=1=x86_64_v4\n__glibc=2.28=0\n"
+        )
+        assert result.err == "note: conda has no virtual package for AMD GPUs: amd is left out\n"
         this = run("host", "show", "this", "--format", "pixi").out
         assert '{ name = "this-machine", platform = "linux-' in this
         run("host", "show", "this", "--format", "conda", "--json", code=2)
@@ -277,9 +281,9 @@ class TestNew:
     def test_spellings(self, words: list[str], origin: str, run: Runner, tmp_path: Path) -> None:
         """People write these numbers in several ways."""
         path = tmp_path / "node.toml"
-        said = run("host", "new", "-o", path, "--json", *words)
-        Draft202012Validator(SCHEMA).validate(said.object)
-        assert said.object["host"]["origin"] == f"preset {origin}"
+        result = run("host", "new", "-o", path, "--json", *words)
+        Draft202012Validator(SCHEMA).validate(result.object)
+        assert result.object["host"]["origin"] == f"preset {origin}"
 
     @pytest.mark.parametrize(
         ("words", "code", "reference"),
@@ -307,8 +311,8 @@ class TestNew:
     ) -> None:
         """What contradicts itself, or says too little, writes nothing."""
         path = tmp_path / "node.toml"
-        said = run("host", "new", "-o", path, "--json", *words, code=code)
-        assert said.error["code"] == reference
+        result = run("host", "new", "-o", path, "--json", *words, code=code)
+        assert result.error["code"] == reference
         assert not path.exists()
 
     def test_nothing_is_overwritten(self, run: Runner, tmp_path: Path) -> None:
@@ -316,13 +320,13 @@ class TestNew:
         path = tmp_path / "node.toml"
         path.write_text("precious")
         before = tree(tmp_path)
-        said = run("host", "new", "-o", path, "linux-x86_64", "--json", code=1)
-        assert said.error["code"] == "file-problem"
-        assert "--force" in said.error["hint"]
+        result = run("host", "new", "-o", path, "linux-x86_64", "--json", code=1)
+        assert result.error["code"] == "file-problem"
+        assert "--force" in result.error["hint"]
         assert tree(tmp_path) == before
         run("host", "new", "-o", path, "linux-x86_64", "--force")
         assert path.read_text().startswith("[metadata]")
-        assert sorted(one.name for one in tmp_path.iterdir()) == ["config", "node.toml"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["config", "node.toml"]
 
     def test_printed(self, run: Runner, tmp_path: Path) -> None:
         """``-o -`` prints what ``-o FILE`` writes."""
@@ -351,9 +355,9 @@ class TestNew:
     def test_from_a_file_of_uv(self, run: Runner, uv_file: Path, tmp_path: Path) -> None:
         """P-44: uv's file gets what it lacks and keeps what it says; notes record the rest."""
         path = tmp_path / "node.toml"
-        said = run("host", "new", "-o", path, uv_file, "--python", "3.12", "--platform",
+        result = run("host", "new", "-o", path, uv_file, "--python", "3.12", "--platform",
                    "linux-x86_64")  # fmt: skip
-        assert "so that of the file counts" in said.err
+        assert "so that of the file counts" in result.err
         found = run("host", "show", path, "--json").object
         assert found["interpreter"]["version"] == "3.12.0"
         assert found["host"]["created_by"] == "uv 0.9"

@@ -49,7 +49,7 @@ def old(tmp_path: Path) -> Path:
 def entries(place: Path) -> dict[str, dict[str, Any]]:
     """Return the entries of the new page."""
     document = json.loads((place / "simple/fast/index.json").read_bytes())
-    return {one["filename"]: one for one in document["files"]}
+    return {file["filename"]: file for file in document["files"]}
 
 
 def document(place: Path) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def test_documents_are_written_anew_and_files_stay(run: Runner, old: Path, tmp_p
     """F-53, F-56: the document is of the current layout, with the labels that the wheels have."""
     before = tree(old)
     new = tmp_path / "new"
-    said = run("index", "convert", old, "--to", new, "--json").object
-    check(said)
-    assert said["documents"] == {"fast-1.0-variants.json": "L3"}
-    assert said["projects"] == 1
+    report = run("index", "convert", old, "--to", new, "--json").object
+    check(report)
+    assert report["documents"] == {"fast-1.0-variants.json": "L3"}
+    assert report["projects"] == 1
     assert tree(old) == before
     made = document(new)
     assert made["$schema"].endswith("/peps/850/v0.2.0.json")
@@ -93,9 +93,9 @@ def test_documents_are_written_anew_and_files_stay(run: Runner, old: Path, tmp_p
 def test_wheels_are_written_anew_when_asked(run: Runner, old: Path, tmp_path: Path) -> None:
     """F-53: inside too the layout is the current one, and the null variant is called null."""
     new = tmp_path / "new"
-    said = run("index", "convert", old, "--to", new, "--rewrite-wheels", "--json").object
-    check(said)
-    assert said["rewritten"] == {
+    report = run("index", "convert", old, "--to", new, "--rewrite-wheels", "--json").object
+    check(report)
+    assert report["rewritten"] == {
         "fast-1.0-py3-none-any-00000000.whl": "fast-1.0-py3-none-any-null.whl",
         "fast-1.0-py3-none-any-mkl.whl": "fast-1.0-py3-none-any-mkl.whl",
     }
@@ -107,7 +107,7 @@ def test_wheels_are_written_anew_when_asked(run: Runner, old: Path, tmp_path: Pa
             wheel.verify()
             inside = read_document(wheel.variant_document() or b"", where="wheel")
         assert (inside.layout, list(inside.variants)) == ("L7", [label])
-    codes = {one["code"] for one in run("check", new, "--json").object["findings"]}
+    codes = {finding["code"] for finding in run("check", new, "--json").object["findings"]}
     assert "old-layout" not in codes
 
 
@@ -141,12 +141,12 @@ def test_losses_need_consent(run: Runner, old: Path, tmp_path: Path) -> None:
     lossy["default-priorities"] = {"namespace": ["gpu", "blas"], "feature": {"gpu": ["arch"]}}
     (old / "fast/fast-1.0-variants.json").write_text(json.dumps(lossy))
     new = tmp_path / "new"
-    said = run("index", "convert", old, "--to", new, "--json", code=9).object
-    assert [one["code"] for one in said["findings"]] == ["lossy-conversion"]
+    report = run("index", "convert", old, "--to", new, "--json", code=9).object
+    assert [finding["code"] for finding in report["findings"]] == ["lossy-conversion"]
     assert not (new / "simple").exists()
-    said = run("index", "convert", old, "--to", new, "--accept-losses", "--json", code=32).object
-    check(said)
-    assert "preferred features of gpu" in said["lost"][0]
+    report = run("index", "convert", old, "--to", new, "--accept-losses", "--json", code=32).object
+    check(report)
+    assert "preferred features of gpu" in report["lost"][0]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"$schema": "https://evil.example/v9.0.0.json"}'])
@@ -154,8 +154,8 @@ def test_documents_that_cannot_be_read(run: Runner, old: Path, tmp_path: Path, t
     """One that nobody can read is told; with ``--keep-going`` it is left out."""
     (old / "fast/fast-1.0-variants.json").write_text(text)
     new = tmp_path / "new"
-    said = run("index", "convert", old, "--to", new, code=9)
-    assert "unconvertible" in said.out
+    result = run("index", "convert", old, "--to", new, code=9)
+    assert "unconvertible" in result.out
     run("index", "convert", old, "--to", new, "--keep-going", code=9)
     assert "fast-1.0-variants.json" not in entries(new)
 
@@ -163,10 +163,10 @@ def test_documents_that_cannot_be_read(run: Runner, old: Path, tmp_path: Path, t
 def test_the_published_index(run: Runner, published_index: Path, tmp_path: Path) -> None:
     """Published releases: each of its documents becomes a sound one of today."""
     new = tmp_path / "new"
-    said = run("index", "convert", published_index, "--to", new, "--json").object
+    report = run("index", "convert", published_index, "--to", new, "--json").object
     names = [path.name for path in published_index.rglob("*-variants.json")]
-    assert len(said["documents"]) == len(names)
-    assert set(said["documents"].values()) <= {"L2", "L3"}
+    assert len(report["documents"]) == len(names)
+    assert set(report["documents"].values()) <= {"L2", "L3"}
     for path in new.rglob("*-variants.json"):
         assert read_document(path.read_bytes(), where=path.name).layout == "L7"
     assert {path.name for path in new.rglob("*-variants.json")} == set(names)
@@ -189,7 +189,7 @@ def test_a_published_name_keeps_its_content(run: Runner, old: Path, tmp_path: Pa
     with (old / "fast/index.html").open("a") as page:
         page.write(f'<a href="{newer.name}">{newer.name}</a>')
     ended = run("index", "convert", old, "--to", new, "--json", code=9)
-    assert [(one["code"], one["where"]) for one in ended.object["findings"]] == [
+    assert [(finding["code"], finding["where"]) for finding in ended.object["findings"]] == [
         ("changed-file", name)
     ]
     assert tree(new) == before

@@ -44,25 +44,25 @@ def test_in_place_and_again(run: Runner, dist: Path) -> None:
 
 def test_json(run: Runner, dist: Path, tmp_path: Path) -> None:
     """The object fits its schema, with refusals and without."""
-    said = run("index", "generate", dist, "--to", tmp_path / "public", "--json").object
-    check(said)
-    assert said["published"]
-    assert {path.split("/")[0] for path in said["written"]} == {"files", "simple"}
+    report = run("index", "generate", dist, "--to", tmp_path / "public", "--json").object
+    check(report)
+    assert report["published"]
+    assert {path.split("/")[0] for path in report["written"]} == {"files", "simple"}
     (dist / "fast-2.0-py3-none-any.whl").touch()
-    said = run("index", "generate", dist, "--json", code=9).object
-    check(said)
-    assert not said["published"]
-    assert said["excluded"] == ["fast-2.0-py3-none-any.whl"]
+    report = run("index", "generate", dist, "--json", code=9).object
+    check(report)
+    assert not report["published"]
+    assert report["excluded"] == ["fast-2.0-py3-none-any.whl"]
 
 
 def test_refusals(run: Runner, dist: Path) -> None:
     """Exit code 9 says that something is not published, with the reason and what to do."""
     (dist / "fast-2.0-py3-none-any.whl").touch()
-    said = run("index", "generate", dist, code=9)
-    assert "unsound-archive" in said.out
-    assert "nothing is published" in said.out
-    said = run("index", "generate", dist, "--keep-going", code=9)
-    assert "left out: fast-2.0-py3-none-any.whl" in said.out
+    result = run("index", "generate", dist, code=9)
+    assert "unsound-archive" in result.out
+    assert "nothing is published" in result.out
+    result = run("index", "generate", dist, "--keep-going", code=9)
+    assert "left out: fast-2.0-py3-none-any.whl" in result.out
     assert (dist / "simple/fast/index.html").exists()
 
 
@@ -89,12 +89,12 @@ def test_where_projects_are_besides(run: Runner, dist: Path) -> None:
 
 def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
     """What would stand in commands to copy is looked at before anything is written."""
-    said = run("index", "generate", dist, "--site", "--public-url", "wheels.example.org", code=2)
-    assert "not an address of a server" in said.err
+    result = run("index", "generate", dist, "--site", "--public-url", "wheels.example.org", code=2)
+    assert "not an address of a server" in result.err
     login = "https://me:secret@wheels.example.org"
-    said = run("index", "generate", dist, "--site", "--public-url", login, code=2)
-    assert "has a login" in said.err
-    assert "secret" not in said.err
+    result = run("index", "generate", dist, "--site", "--public-url", login, code=2)
+    assert "has a login" in result.err
+    assert "secret" not in result.err
     assert not (dist / "simple").exists()
 
 
@@ -103,8 +103,8 @@ def test_a_cache_file_that_is_something_else(run: Runner, dist: Path, tmp_path: 
     notes, empty = tmp_path / "notes.txt", tmp_path / "empty"
     for text in ("mine", '{"version":1,"records":[]}'):
         notes.write_text(text)
-        said = run("index", "generate", dist, "--cache-file", notes, code=1)
-        assert "not a cache" in said.err
+        result = run("index", "generate", dist, "--cache-file", notes, code=1)
+        assert "not a cache" in result.err
         assert notes.read_text() == text
     assert not (dist / "simple").exists()
     run("index", "generate", dist, "--cache-file", tmp_path, code=1)
@@ -120,9 +120,9 @@ def test_a_target_inside_the_folder(
     """What was published there is not published again."""
     monkeypatch.chdir(dist)
     for _ in range(2):
-        said = run("index", "generate", ".", "--to", "public")
-        assert "4 files of 1 release" in said.out
-    assert "nothing has changed" in said.out
+        result = run("index", "generate", ".", "--to", "public")
+        assert "4 files of 1 release" in result.out
+    assert "nothing has changed" in result.out
 
 
 def test_one_release(run: Runner, dist: Path) -> None:
@@ -141,9 +141,9 @@ def test_an_empty_folder_removes_nothing(run: Runner, dist: Path, tmp_path: Path
     empty.mkdir()
     run("index", "generate", dist, "--to", public)
     before = tree(public / "simple")
-    said = run("index", "generate", empty, "--to", public, code=1)
-    assert "nothing to publish, and the index has 1 project" in said.err
-    assert "--allow-empty" in said.err
+    result = run("index", "generate", empty, "--to", public, code=1)
+    assert "nothing to publish, and the index has 1 project" in result.err
+    assert "--allow-empty" in result.err
     assert tree(public / "simple") == before
     run("index", "generate", empty, "--to", public, "--allow-empty")
     assert not (public / "simple" / "fast" / "index.html").exists()
@@ -157,26 +157,26 @@ def test_a_first_run_of_an_empty_folder(run: Runner, tmp_path: Path) -> None:
     (dist / "fast.egg").write_bytes(b"")
     warning = f"{dist} has no wheels and no source distributions: the index is empty"
     for _ in range(2):  # also if nothing has changed since
-        said = run("index", "generate", dist, "--to", public)
-        assert "0 files of 0 releases, 0 projects" in said.out
-        assert warning in " ".join(said.err.split())
+        result = run("index", "generate", dist, "--to", public)
+        assert "0 files of 0 releases, 0 projects" in result.out
+        assert warning in " ".join(result.err.split())
     assert (public / "simple" / "index.html").exists()
 
 
 def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     """A folder that is not there, and a URL of nothing, are errors."""
     assert "the folder does not exist" in run("index", "generate", tmp_path / "none", code=1).err
-    said = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
-    assert "is not the URL of a storage" in said.err
-    said = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
-    assert "is not a storage that can be written to" in said.err
-    assert "endpoint=https://storage.example.org" in said.err
+    result = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
+    assert "is not the URL of a storage" in result.err
+    result = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
+    assert "is not a storage that can be written to" in result.err
+    assert "endpoint=https://storage.example.org" in result.err
 
 
 def test_pages_do_not_go_into_simple_twice(run: Runner, dist: Path, tmp_path: Path) -> None:
     """Whoever names the folder of the pages hears which one is meant."""
-    said = run("index", "generate", dist, "--to", tmp_path / "public" / "simple", code=2)
-    assert f"--to {tmp_path / 'public'}" in said.err
+    result = run("index", "generate", dist, "--to", tmp_path / "public" / "simple", code=2)
+    assert f"--to {tmp_path / 'public'}" in result.err
     assert not (tmp_path / "public").exists()
 
 

@@ -53,7 +53,7 @@ def names(store: Path) -> dict[str, str | None]:
     """Return what is published, with the reasons of yanks."""
     with open_store(store) as opened:
         listing = opened.records.listing("some")  # type: ignore[arg-type]
-        return {} if listing is None else {one.filename: one.yanked for one in listing.files}
+        return {} if listing is None else {file.filename: file.yanked for file in listing.files}
 
 
 def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> None:
@@ -61,8 +61,8 @@ def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> N
     one, two = (f"some-{version}-py3-none-any.whl" for version in ("1.0", "2.0"))
     assert run("index", "yank", "--at", place, "some==1.0", "--reason", "bad").out == f"{one}\n"
     assert names(store) == {one: "bad", two: None}
-    said = run("index", "unyank", "--at", place, one, "--json").object
-    assert said == {"version": 1, "files": [one]}
+    report = run("index", "unyank", "--at", place, one, "--json").object
+    assert report == {"version": 1, "files": [one]}
     assert names(store) == {one: None, two: None}
     assert "cannot be used again" in run("index", "delete", "--at", place, one, code=7).err
     run("index", "delete", "--at", place, one, "--yes")
@@ -72,8 +72,8 @@ def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> N
 
 def test_the_status_of_a_project(run: Runner, place: str, store: Path) -> None:
     """It is set with its reason, wherever the index is; other words and projects are refused."""
-    said = run("index", "status", "some", "archived", "--at", place, "--reason", "old", "--json")
-    assert said.object == {"version": 1, "project": "some", "status": "archived", "reason": "old"}
+    result = run("index", "status", "some", "archived", "--at", place, "--reason", "old", "--json")
+    assert result.object == {"version": 1, "project": "some", "status": "archived", "reason": "old"}
     with open_store(store) as opened:
         assert str(opened.records.status("some")) == "archived: old"  # type: ignore[arg-type]
     assert run("index", "status", "some", "active", "--at", place).out == "some is active\n"
@@ -150,7 +150,7 @@ def test_a_stage_that_may_not_be_published(
             upload(opened, path, stage=stage)
     run("index", "stage", "publish", stages[0], "--at", place)
     refused = run("index", "stage", "publish", stages[1], "--at", place, "--json", code=9).object
-    assert {one["reference"] for one in refused["error"]["violations"]} == {fault}
+    assert {violation["reference"] for violation in refused["error"]["violations"]} == {fault}
     assert refused["error"]["code"] == "upload-refused"
     assert stages[1] in run("index", "stage", "list", "--at", place).out
 
@@ -172,8 +172,8 @@ def test_variables_that_set_nothing_are_told_of(
 ) -> None:
     """A slip in the name of a variable is a warning, beside what is wrong otherwise."""
     monkeypatch.setenv("WHEELFIT_SERVER_PROT", "1")
-    said = run("index", "serve", tmp_path, "--port", "none", code=1)
-    assert "WHEELFIT_SERVER_PROT has no effect" in said.err
+    result = run("index", "serve", tmp_path, "--port", "none", code=1)
+    assert "WHEELFIT_SERVER_PROT has no effect" in result.err
 
 
 def test_import(run: Runner, store: Path, tmp_path: Path) -> None:
@@ -182,13 +182,13 @@ def test_import(run: Runner, store: Path, tmp_path: Path) -> None:
     words = ("index", "import", wheels, "--at", tmp_path / "new")
     assert "2 files" in run(*words, "--dry-run").out
     assert not (tmp_path / "new").exists()
-    said = run(*words, "--project", "some", "--project", "absent", "--owner", "acme", code=3)
-    assert "imported 2 files" in said.out
-    assert "no project absent" in said.err
+    result = run(*words, "--project", "some", "--project", "absent", "--owner", "acme", code=3)
+    assert "imported 2 files" in result.out
+    assert "no project absent" in result.err
     (wheels / "bad-1.0-py3-none-any.whl").write_bytes(b"PK")
-    said = run(*words, code=9)
-    assert "0 files (0 B); 2 of 3 already existed, 1 refused" in said.out
-    assert "[unsound-archive]" in said.out
+    result = run(*words, code=9)
+    assert "0 files (0 B); 2 of 3 already existed, 1 refused" in result.out
+    assert "[unsound-archive]" in result.out
     (refused,) = run(*words, "--json", code=9).object["refused"]
     assert refused["filename"] == "bad-1.0-py3-none-any.whl"
     run("index", "export", tmp_path / "export", "--at", store)

@@ -39,8 +39,8 @@ def test_a_table_is_written_and_not_doubled(run: Runner, project: Path) -> None:
     """B-8: what is asked for is written once, with a comment; the rest of the file stays."""
     project.chmod(0o640)
     words = ("init", "--variant", "v3=x86_64 :: level :: v3", "--provider", "openmp")
-    said = run(*words)
-    assert "+x86_64.level" in said.out
+    result = run(*words)
+    assert "+x86_64.level" in result.out
     text = project.read_bytes().decode()
     assert text.startswith(PROJECT)
     assert text.count("\r\n") == text.count("\n")
@@ -60,9 +60,9 @@ def test_a_table_is_written_and_not_doubled(run: Runner, project: Path) -> None:
 def test_a_byte_order_mark_goes(run: Runner, project: Path) -> None:
     """B-8: a file with a byte order mark is written without, which is said."""
     project.write_bytes(b"\xef\xbb\xbf" + project.read_bytes())
-    said = run("init", "--provider", "openmp")
-    assert "byte order mark is removed" in said.err
-    assert "builds the variants" not in said.err  # there are none yet
+    result = run("init", "--provider", "openmp")
+    assert "byte order mark is removed" in result.err
+    assert "builds the variants" not in result.err  # there are none yet
     assert "openmp" in str(table(project))
 
 
@@ -74,8 +74,8 @@ def test_a_project_without_the_file_gets_one(run: Runner, project: Path) -> None
     words = ("init", "--variant", "v3=x86_64 :: level :: v3")
     assert '+requires = ["setuptools", "numpy"]' in run(*words, "--dry-run").out
     assert set(tree(project.parent)) == {"setup.py"}
-    said = run(*words)
-    assert "setup.py imports numpy" in said.err
+    result = run(*words)
+    assert "setup.py imports numpy" in result.err
     written = tomllib.loads(project.read_text())
     assert written["build-system"]["build-backend"] == "setuptools.build_meta:__legacy__"
     assert table(project)["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
@@ -116,19 +116,22 @@ def test_everything_can_be_said(run: Runner, project: Path) -> None:
 
 def test_a_dry_run_shows_and_writes_nothing(run: Runner, project: Path) -> None:
     """``--dry-run`` shows the change as a diff, also as JSON."""
-    said = run("init", "--dry-run", "--json", "--provider", "nvidia").object
-    assert said["changed"] is True
-    assert said["written"] is False
-    assert '+requires = ["nvidia-variant-provider>=0.0.1,<1"]' in said["diff"]
+    report = run("init", "--dry-run", "--json", "--provider", "nvidia").object
+    assert report["changed"] is True
+    assert report["written"] is False
+    assert '+requires = ["nvidia-variant-provider>=0.0.1,<1"]' in report["diff"]
     assert project.read_bytes().decode() == PROJECT
 
 
 def test_what_can_be_known_is_explained(run: Runner, project: Path) -> None:
     """``--explain`` tells of every provider what it finds out, its values and an example."""
-    said = run("init", "--explain").out
-    assert "sm_arch, several at once: 50_real" in said
-    assert "as x86_64 :: level :: v3" in said
-    named = {one["namespace"] for one in run("init", "--explain", "--json").object["namespaces"]}
+    stdout = run("init", "--explain").out
+    assert "sm_arch, several at once: 50_real" in stdout
+    assert "as x86_64 :: level :: v3" in stdout
+    named = {
+        namespace["namespace"]
+        for namespace in run("init", "--explain", "--json").object["namespaces"]
+    }
     assert {"nvidia", "x86_64", "openmp", "abi_dependency"} <= named
     assert project.read_bytes().decode() == PROJECT
 
@@ -171,8 +174,8 @@ def test_bad_wishes_change_nothing(
 def test_broken_files_stay(run: Runner, project: Path, content: bytes) -> None:
     """A file that is not TOML, or whose table has faults, is refused and not touched."""
     project.write_bytes(content)
-    said = run("init", "--provider", "x86_64", code=1)
-    assert "pyproject.toml" in said.err
+    result = run("init", "--provider", "x86_64", code=1)
+    assert "pyproject.toml" in result.err
     assert project.read_bytes() == content
 
 
@@ -191,7 +194,7 @@ def test_it_asks_at_a_terminal(project: Path, agrees: str) -> None:
     controller, terminal = os.openpty()
     answers = f"x86_64 openmp\nv3\nx86_64 :: level :: v3\n\n{agrees}\n"
     os.write(controller, answers.encode())
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "wheelfit", "init"],
         stdin=terminal,
         capture_output=True,
@@ -200,11 +203,11 @@ def test_it_asks_at_a_terminal(project: Path, agrees: str) -> None:
     )
     os.close(controller)
     os.close(terminal)
-    assert done.returncode == 0, done.stderr
-    assert "x86_64: the level of an x86-64 processor" in done.stdout
-    assert "Write it? [y/N]" in done.stderr
+    assert completed.returncode == 0, completed.stderr
+    assert "x86_64: the level of an x86-64 processor" in completed.stdout
+    assert "Write it? [y/N]" in completed.stderr
     if agrees == "y":
         assert table(project)["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
     else:
         assert project.read_bytes().decode() == PROJECT
-        assert "nothing is written" in done.stdout
+        assert "nothing is written" in completed.stdout

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -36,7 +36,7 @@ class Shop:
         self.index = index
         self.target = folder / "target"
 
-    def install(self, *words: str | Path, code: int = 0) -> Said:
+    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Install."""
         sources = ["-i", self.index.url, "--no-cache-dir"]
         return self._run("install", *sources, "--target", self.target, *words, code=code)
@@ -74,14 +74,14 @@ def shop(run: Runner, tmp_path: Path) -> Iterator[Shop]:
 
 def test_one_line_for_each_package(shop: Shop) -> None:
     """What had a choice says why; for the others there is nothing to say."""
-    said = shop.install("needs")
-    assert sorted(said.out.splitlines()) == [
+    result = shop.install("needs")
+    assert sorted(result.out.splitlines()) == [
         "installed fast 1.0 (open): best fit: blas :: library :: openblas",
         "installed needs 1.0",
         "installed plain 2.0",
     ]
-    assert "  downloaded fast 1.0 (open): " in said.err
-    summaries = [line for line in said.err.splitlines() if line[0].isupper()]
+    assert "  downloaded fast 1.0 (open): " in result.err
+    summaries = [line for line in result.err.splitlines() if line[0].isupper()]
     assert [line.partition(" in ")[0].partition(" (")[0] for line in summaries] == [
         "Resolved 3 packages",
         "Downloaded 3 wheels",
@@ -91,25 +91,25 @@ def test_one_line_for_each_package(shop: Shop) -> None:
 
 def test_dry_run(shop: Shop) -> None:
     """One table of what would change, with the sums below, and nothing else happens."""
-    said = shop.install("--dry-run", "needs")
-    head, _, *rows, last = said.out.splitlines()
+    result = shop.install("--dry-run", "needs")
+    head, _, *rows, last = result.out.splitlines()
     assert head.split() == ["Package", "Version", "Variant", "Download", "On", "disk", "Change"]
     (row,) = [row for row in rows if row.startswith("fast ")]
     assert row.split()[:3] == ["fast", "1.0", "open"]
     assert row.endswith(" new; best fit: blas :: library :: openblas")
     assert sorted(row.split()[0] for row in rows) == ["fast", "needs", "plain"]
     assert last.startswith("Would install 3 packages: ")
-    assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", said.err)
+    assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", result.err)
     assert not shop.target.exists()
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
 def test_quiet(more: list[str], shop: Shop) -> None:
     """``-q`` prints errors, and nothing else."""
-    said = shop.install("-q", "plain", *more)
-    assert (said.out, said.err) == ("", "")
-    said = shop.install("-q", "absent", *more, code=3)
-    assert said.err.startswith("error: ")
+    result = shop.install("-q", "plain", *more)
+    assert (result.out, result.err) == ("", "")
+    result = shop.install("-q", "absent", *more, code=3)
+    assert result.err.startswith("error: ")
 
 
 def test_nothing_to_do(shop: Shop) -> None:
@@ -118,19 +118,19 @@ def test_nothing_to_do(shop: Shop) -> None:
     assert shop.install("needs").out == (
         "nothing to do: what is installed meets every requirement\n"
     )
-    said = shop.install("needs", "-v")
-    assert "kept fast 1.0 (open)\n" in said.out
+    result = shop.install("needs", "-v")
+    assert "kept fast 1.0 (open)\n" in result.out
 
 
 def test_replaced(shop: Shop) -> None:
     """An upgrade names the version that goes; another label is named as well."""
     shop.install("plain==1.0", "fast==1.0", "--label", "fast=mkl")
-    said = shop.install("-U", "plain")
-    assert said.out == "installed plain 2.0, replacing 1.0\n"
-    said = shop.install("--label", "fast=open", "fast")
-    assert said.out.startswith("installed fast 1.0 (open), replacing 1.0 (mkl): label open")
-    said = shop.install("--no-variants", "fast")
-    assert said.out.startswith("installed fast 1.0, replacing 1.0 (open): the plain wheel")
+    result = shop.install("-U", "plain")
+    assert result.out == "installed plain 2.0, replacing 1.0\n"
+    result = shop.install("--label", "fast=open", "fast")
+    assert result.out.startswith("installed fast 1.0 (open), replacing 1.0 (mkl): label open")
+    result = shop.install("--no-variants", "fast")
+    assert result.out.startswith("installed fast 1.0, replacing 1.0 (open): the plain wheel")
     assert shop.installed() == {"fast": ("1.0", None), "plain": ("2.0", None)}
 
 
@@ -139,23 +139,23 @@ def test_upgrade_never_goes_back(shop: Shop, run: Runner) -> None:
     newer = build_wheel(shop.folder / "elsewhere", "plain", "2.5.dev1")
     shop.install(newer)
     for words in (["-U", "plain"], ["-U", "needs", "plain"], ["-P", "plain", "needs"]):
-        said = shop.install(*words)
-        assert "plain 2.5.dev1 is kept: it is newer than plain 2.0" in said.err
+        result = shop.install(*words)
+        assert "plain 2.5.dev1 is kept: it is newer than plain 2.0" in result.err
         assert shop.installed()["plain"] == ("2.5.dev1", None)
-    said = shop.install("-U", "plain<2.5.dev0")
-    assert said.out == "installed plain 2.0, replacing the newer 2.5.dev1\n"
+    result = shop.install("-U", "plain<2.5.dev0")
+    assert result.out == "installed plain 2.0, replacing the newer 2.5.dev1\n"
     lock = shop.folder / "pylock.toml"
     run("lock", "-i", shop.index.url, "-o", lock, "plain==1.0")
-    said = run("sync", lock, "--target", shop.target)
-    assert "installed plain 1.0, replacing the newer 2.0" in said.out
+    result = run("sync", lock, "--target", shop.target)
+    assert "installed plain 1.0, replacing the newer 2.0" in result.out
 
 
 def test_upgrade_of_what_no_index_knows(shop: Shop) -> None:
     """An upgrade keeps what no source knows, unless another version of it is asked for."""
     shop.install(build_wheel(shop.folder / "elsewhere", "lone", "1.0"))
     for words in (["-U", "lone"], ["-P", "lone", "lone"], ["-U", "lone>=1", "plain"]):
-        said = shop.install(*words)
-        assert "lone 1.0 stays: lone was not found in any index" in said.err
+        result = shop.install(*words)
+        assert "lone 1.0 stays: lone was not found in any index" in result.err
     assert "[project-not-found]" in shop.install("-U", "lone>1", code=3).err
     assert shop.installed()["lone"] == ("1.0", None)
 
@@ -170,7 +170,7 @@ def test_an_upgrade_is_as_careful_as_that_of_pip(shop: Shop, pip: Path) -> None:
         shop._run("install", "--no-index", "--force-reinstall", newer, *place)
         shop._run("install", "-i", shop.index.url, "-U", "plain", *place)
         packages = shop._run("list", "--json", *place).object["packages"]
-        assert [one["version"] for one in packages] == [expected]
+        assert [package["version"] for package in packages] == [expected]
         shop._run("install", "--no-index", "--force-reinstall", newer, *place)
         subprocess.run(
             [pip, *place, "install", "-q", "-i", shop.index.url, "-U", "plain"],
@@ -178,7 +178,7 @@ def test_an_upgrade_is_as_careful_as_that_of_pip(shop: Shop, pip: Path) -> None:
             env={"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull},
         )
         packages = shop._run("list", "--json", *place).object["packages"]
-        assert [one["version"] for one in packages] == [expected]
+        assert [package["version"] for package in packages] == [expected]
 
 
 def test_upgrade_one(shop: Shop) -> None:
@@ -203,7 +203,7 @@ def test_reinstall_from_the_cache(shop: Shop, run: Runner) -> None:
     """What is linked from the cache stays; an edit in place is noticed, and does not."""
     words = ("-i", shop.index.url, "--cache-dir", shop.folder / "cache", "--target", shop.target)
 
-    def install() -> Said:
+    def install() -> CommandResult:
         return run("install", *words, "--link-mode", "hardlink", "--force-reinstall", "plain")
 
     install()
@@ -250,11 +250,11 @@ def test_sources_from_a_requirements_file(shop: Shop, run: Runner) -> None:
 def test_given_wheels(shop: Shop) -> None:
     """Paths and URLs are taken as they are; what they need comes from the index."""
     wheel = build_wheel(shop.folder / "mine", "plain", "0.5")
-    said = shop.install(wheel, shop.index.file_url("needs-1.0-py3-none-any.whl"))
+    result = shop.install(wheel, shop.index.file_url("needs-1.0-py3-none-any.whl"))
     assert shop.installed() == {
         "plain": ("0.5", None), "needs": ("1.0", None), "fast": ("1.0", "open"),
     }  # fmt: skip
-    assert "installed plain 0.5\n" in said.out
+    assert "installed plain 0.5\n" in result.out
     recorded = json.loads((shop.target / "plain-0.5.dist-info/direct_url.json").read_text())
     assert recorded["url"] == wheel.as_uri()
 
@@ -269,8 +269,8 @@ def test_a_given_variant_by_name_and_url(shop: Shop) -> None:
 def test_a_wish_nobody_meets(shop: Shop) -> None:
     """F-91: what is required must occur somewhere in the result."""
     before = tree(shop.folder)
-    said = shop.install("fast", "--require", "nvidia", "--json", code=3)
-    assert said.error["message"].startswith("nvidia is required")
+    result = shop.install("fast", "--require", "nvidia", "--json", code=3)
+    assert result.error["message"].startswith("nvidia is required")
     assert tree(shop.folder) == before
     shop.install("needs", "--require", "blas :: library :: mkl")
     assert shop.installed()["fast"] == ("1.0", "mkl")
@@ -279,8 +279,8 @@ def test_a_wish_nobody_meets(shop: Shop) -> None:
 
 def test_a_label_of_nothing(shop: Shop) -> None:
     """A label for a package that is not there is a warning: the name may be a slip."""
-    said = shop.install("fast", "--label", "fats=mkl")
-    assert "warning: --label fats=mkl has no effect: fats is not needed\n" in said.err
+    result = shop.install("fast", "--label", "fats=mkl")
+    assert "warning: --label fats=mkl has no effect: fats is not needed\n" in result.err
     assert "warning" not in shop.install("fast", "--label", "fast=open").err
 
 
@@ -288,11 +288,11 @@ def test_a_wheel_that_is_not_what_the_index_says(shop: Shop) -> None:
     """F-93: a variant that contradicts the index file gives way to the next, visibly."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
     build_wheel(shop.folder / "index", "fast", "1.0", label="open", document=other)
-    said = shop.install("fast")
+    result = shop.install("fast")
     assert shop.installed() == {"fast": ("1.0", "mkl")}
-    assert "warning: fast 1.0: fast-1.0-py3-none-any-open.whl is not taken: " in said.err
-    assert said.err.count("warning: ") == 1
-    assert "installed fast 1.0 (mkl)" in said.out
+    assert "warning: fast 1.0: fast-1.0-py3-none-any-open.whl is not taken: " in result.err
+    assert result.err.count("warning: ") == 1
+    assert "installed fast 1.0 (mkl)" in result.out
     with_label = ["--force-reinstall", "--label", "fast=open"]
     assert "no-compatible-wheel" in shop.install("fast", *with_label, code=3).err
 
@@ -327,19 +327,19 @@ def test_what_others_need(shop: Shop) -> None:
     assert dry["broken_requirements"] == [
         {"name": "needing", "version": "1", "requirement": "needed>=2", "installed": "1"}
     ]
-    said = shop.install("needed==1")
-    assert "warning: needing 1 needs needed>=2, and will find needed 1\n" in said.err
+    result = shop.install("needed==1")
+    assert "warning: needing 1 needs needed>=2, and will find needed 1\n" in result.err
     assert "needing" not in shop.install("needed==2").err
 
 
 def test_habits_of_pip(shop: Shop) -> None:
     """Options of pip that ask for what is done anyway are taken."""
     shop.add("solo", "1")
-    said = shop.install(
+    result = shop.install(
         "solo", "--prefer-binary", "--no-compile", "--no-input", "--only-binary", ":all:",
         "--progress-bar", "off", "--disable-pip-version-check", "--no-warn-script-location",
     )  # fmt: skip
-    assert said.out.startswith("installed solo 1")
+    assert result.out.startswith("installed solo 1")
 
 
 def test_a_file_without_requirements(shop: Shop) -> None:
@@ -371,6 +371,6 @@ def test_what_a_host_file_leaves_out(shop: Shop) -> None:
     for label in ("null", "gpu"):
         build_wheel(shop.folder / "index", "needy", "1.0", label=label, document=document)
     (shop.folder / "index" / "needy-1.0-variants.json").write_text(json.dumps(document))
-    said = shop.install("--for", host, "needy").err
-    assert f"note: needy 1.0: acme: not in host file {host}, so unsupported" in said
-    assert "warning" not in said
+    stderr = shop.install("--for", host, "needy").err
+    assert f"note: needy 1.0: acme: not in host file {host}, so unsupported" in stderr
+    assert "warning" not in stderr

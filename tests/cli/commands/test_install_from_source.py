@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from projects.writing import commit_all, write_project, write_sdist
 
 from wheelfit.cli.main import main
@@ -57,7 +57,7 @@ class Workshop:
         self.index = index
         self.target = folder / "target"
 
-    def install(self, *words: str | Path, code: int = 0, command: str = "install") -> Said:
+    def install(self, *words: str | Path, code: int = 0, command: str = "install") -> CommandResult:
         """Install."""
         return self._run(command, "-i", self.index.url, "--target", self.target, *words, code=code)
 
@@ -104,8 +104,8 @@ class TestFolders:
 
     def test_a_folder(self, workshop: Workshop, project: Path) -> None:
         """F-108: it is built in an environment of its own, into a plain wheel (PEP 517)."""
-        said = workshop.install(project)
-        assert f"installed demo 1.0, built from {project}" in said.out
+        result = workshop.install(project)
+        assert f"installed demo 1.0, built from {project}" in result.out
         assert set(workshop.packages()) == {"demo", "plain"}
         assert workshop.direct_url("demo") == {"url": project.as_uri(), "dir_info": {}}
         built = workshop.module("demo")
@@ -148,8 +148,8 @@ class TestFolders:
     def test_nothing_is_run_for_what_is_known(self, workshop: Workshop, tmp_path: Path) -> None:
         """A dry run reads what cannot change, and runs no code of the project for it."""
         project = write_project(tmp_path / "p", "demo", dependencies=["plain"], backend=POISONED)
-        said = workshop.install("--dry-run", "--json", project)
-        rows = {row["name"]: row for row in said.object["install"]}
+        result = workshop.install("--dry-run", "--json", project)
+        rows = {row["name"]: row for row in result.object["install"]}
         assert set(rows) == {"demo", "plain"}
         assert (rows["demo"]["filename"], rows["demo"]["built_from"]) == (None, str(project))
         assert rows["plain"]["built_from"] is None
@@ -191,10 +191,10 @@ class TestFolders:
             project.mkdir()
             (project / "setup.py").write_text(poison)
         command, *more = looking
-        said = workshop.install(*more, *words, command=command, code=3)
-        assert "[source-off]" in said.err
+        result = workshop.install(*more, *words, command=command, code=3)
+        assert "[source-off]" in result.err
         name = "always" if how == "setup.py" else "demo"
-        assert f"--allow-source {name} asks it, which runs code of the project" in said.err
+        assert f"--allow-source {name} asks it, which runs code of the project" in result.err
         assert not mark.exists()
         if how != "setup.py":
             workshop.install(*more, *words, "--allow-source", "demo", command=command)
@@ -226,19 +226,19 @@ class TestFolders:
     def test_no_project(self, workshop: Workshop, tmp_path: Path) -> None:
         """A folder without a project is an error that names it."""
         (tmp_path / "empty").mkdir()
-        said = workshop.install(tmp_path / "empty", code=1)
-        assert "no project found" in said.err
-        assert str(tmp_path / "empty") in said.err
+        result = workshop.install(tmp_path / "empty", code=1)
+        assert "no project found" in result.err
+        assert str(tmp_path / "empty") in result.err
 
     def test_not_the_one(self, workshop: Workshop, project: Path) -> None:
         """A requirement with a URL gets its project or none."""
-        said = workshop.install(f"other @ {project.as_uri()}", code=1)
-        assert "the project is demo, not other" in said.err
+        result = workshop.install(f"other @ {project.as_uri()}", code=1)
+        assert "the project is demo, not other" in result.err
 
     def test_its_marker(self, workshop: Workshop, tmp_path: Path) -> None:
         """What a marker leaves out is not even looked at."""
-        said = workshop.install(f"other @ file://{tmp_path}/none.tar.gz ; sys_platform == 'x'")
-        assert said.out.startswith("nothing to do")
+        result = workshop.install(f"other @ file://{tmp_path}/none.tar.gz ; sys_platform == 'x'")
+        assert result.out.startswith("nothing to do")
 
 
 class TestArchives:
@@ -265,16 +265,16 @@ class TestArchives:
     @staticmethod
     def kept(folder: Path) -> Path:
         """Return the wheel of the project in the cache."""
-        files = [one for one in (folder / "cache" / "wheels-1").rglob("*") if one.is_file()]
-        (kept,) = [one for one in files if b"demo/__init__.py" in one.read_bytes()]
+        files = [path for path in (folder / "cache" / "wheels-1").rglob("*") if path.is_file()]
+        (kept,) = [file for file in files if b"demo/__init__.py" in file.read_bytes()]
         return kept
 
     def test_without_a_cache(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
         """Where nothing is kept, everything is built each time."""
         path = write_sdist(tmp_path, project, "demo")
         for _ in range(2):
-            said = workshop.install("--no-cache-dir", "--force-reinstall", path)
-            assert "built demo-1.0" in said.err
+            result = workshop.install("--no-cache-dir", "--force-reinstall", path)
+            assert "built demo-1.0" in result.err
 
     def test_without_isolation(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
         """What was built in an environment that may have changed since is built again."""
@@ -289,8 +289,8 @@ class TestArchives:
         url = workshop.index.file_url(path.name)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         login = url.replace("://", "://me:s3cret@")
-        said = workshop.install(f"demo @ {login}#sha256={digest}")
-        assert "s3cret" not in said.out + said.err
+        result = workshop.install(f"demo @ {login}#sha256={digest}")
+        assert "s3cret" not in result.out + result.err
         assert workshop.direct_url("demo")["url"] == url
 
     def test_hashes(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
@@ -298,12 +298,12 @@ class TestArchives:
         path = write_sdist(tmp_path, project, "demo")
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         workshop.install(f"demo @ {path.as_uri()}#sha256={digest}")
-        said = workshop.install(f"demo @ {path.as_uri()}#sha256={'0' * 64}", code=4)
-        assert "hash-mismatch" in said.err
+        result = workshop.install(f"demo @ {path.as_uri()}#sha256={'0' * 64}", code=4)
+        assert "hash-mismatch" in result.err
         lines = tmp_path / "r.txt"
         lines.write_text(f"{path} --hash=sha256:{'0' * 64} --hash=sha256:{digest}\nplain\n")
-        said = workshop.install("-r", lines, "--require-hashes", code=1)
-        assert "plain has none" in said.err
+        result = workshop.install("-r", lines, "--require-hashes", code=1)
+        assert "plain has none" in result.err
         workshop.install(
             "-r", lines, "--require-hashes", "--no-deps", "--exclude", "plain", "-C", "a=b"
         )
@@ -330,8 +330,8 @@ class TestArchives:
             lines.write_text(" ".join([str(wheel), *(f"--hash=sha256:{one}" for one in two)]))
             workshop.install("--force-reinstall", "-r", lines)
         lines.write_text(f"{wheel} --hash=sha256:{'0' * 64} --hash=sha256:{'1' * 64}\n")
-        said = workshop.install("--force-reinstall", "-r", lines, code=4)
-        assert "hash-mismatch" in said.err
+        result = workshop.install("--force-reinstall", "-r", lines, code=4)
+        assert "hash-mismatch" in result.err
 
     def test_a_weak_hash_is_none(self, workshop: Workshop, tmp_path: Path) -> None:
         """Where hashes are required, MD5 and SHA-1 do not count: two files can have one digest."""
@@ -339,8 +339,8 @@ class TestArchives:
         digest = hashlib.md5(wheel.read_bytes(), usedforsecurity=False).hexdigest()
         named = f"other @ {wheel.as_uri()}#md5={digest}"
         workshop.install(named)
-        said = workshop.install("--require-hashes", "--force-reinstall", named, code=1)
-        assert "other has none" in said.err
+        result = workshop.install("--require-hashes", "--force-reinstall", named, code=1)
+        assert "other has none" in result.err
 
     @pytest.mark.parametrize("words", [("{project}",), ("-e", "{project}"), ("{git}",)])
     def test_what_has_no_hash(
@@ -349,9 +349,9 @@ class TestArchives:
         """Where hashes are required, folders and repositories are refused."""
         commit_all(project)
         places = {"project": project, "git": f"git+{project.as_uri()}"}
-        said = workshop.install("--require-hashes", *(w.format(**places) for w in words), code=1)
-        assert "hashes are required, and " in said.err
-        assert "a folder or a repository has none" in said.err
+        result = workshop.install("--require-hashes", *(w.format(**places) for w in words), code=1)
+        assert "hashes are required, and " in result.err
+        assert "a folder or a repository has none" in result.err
 
     def test_nothing_without_a_hash_is_run(self, workshop: Workshop, tmp_path: Path) -> None:
         """Where hashes are required, code of a project without one does not run for its metadata.
@@ -366,8 +366,8 @@ class TestArchives:
         lines.write_text(f"{wheel} --hash=sha256:{digest}\n{path}\n")
         asked: tuple[tuple[str | Path, ...], ...] = (("--require-hashes", path), ("-r", lines))
         for words in asked:
-            said = workshop.install(*words, code=1)
-            assert f"hashes are required, and {path.as_uri()} has none" in said.err
+            result = workshop.install(*words, code=1)
+            assert f"hashes are required, and {path.as_uri()} has none" in result.err
         lines.write_text(f"{wheel} --hash=sha256:{digest}\nplain\n")
         assert "plain has none" in workshop.install("-r", lines, code=1).err
 
@@ -376,15 +376,15 @@ class TestArchives:
         project = write_project(tmp_path / "p", "demo", dynamic=True, backend=POISONED)
         info = "Metadata-Version: 2.4\nName: demo\nVersion: 1.0\nRequires-Dist: plain\n"
         path = write_sdist(tmp_path, project, "demo", pkg_info=info)
-        said = workshop.install("--dry-run", path)
-        assert re.search(r"^plain +1\.0 ", said.out, re.MULTILINE)
+        result = workshop.install("--dry-run", path)
+        assert re.search(r"^plain +1\.0 ", result.out, re.MULTILINE)
 
     def test_another_release(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
         """PEP 625: an archive that is called like another release is refused."""
         path = write_sdist(tmp_path, project, "demo", "2.0", pkg_info="")
-        said = workshop.install(path, code=4)
-        assert "its name is that of demo 2.0" in said.err
-        assert "demo 1.0" in said.err
+        result = workshop.install(path, code=4)
+        assert "its name is that of demo 2.0" in result.err
+        assert "demo 1.0" in result.err
 
     @pytest.mark.parametrize("url", ["https://host.example/main.exe", "git+https://h.example"])
     def test_bad_urls(self, url: str, workshop: Workshop) -> None:
@@ -394,8 +394,8 @@ class TestArchives:
     def test_offline(self, workshop: Workshop) -> None:
         """Without a network nothing is fetched, and git is not even started."""
         workshop.install("--offline", "https://host.example/demo-1.0.tar.gz", code=5)
-        said = workshop.install("--offline", "git+https://host.example/demo.git", code=5)
-        assert "wheelfit is offline" in said.err
+        result = workshop.install("--offline", "git+https://host.example/demo.git", code=5)
+        assert "wheelfit is offline" in result.err
 
 
 class TestRepositories:
@@ -407,8 +407,8 @@ class TestRepositories:
         commit = commit_all(tmp_path / "repository", tag="v1")
         url = (tmp_path / "repository").as_uri()
         for _ in range(2):
-            said = workshop.install(f"demo @ git+{url}@v1#subdirectory=python")
-        assert "built demo-1.0" not in said.err
+            result = workshop.install(f"demo @ git+{url}@v1#subdirectory=python")
+        assert "built demo-1.0" not in result.err
         assert workshop.direct_url("demo") == {
             "url": url,
             "subdirectory": "python",
@@ -438,8 +438,8 @@ class TestRepositories:
     def test_editable(self, workshop: Workshop, project: Path) -> None:
         """Only a folder can be editable."""
         commit_all(project)
-        said = workshop.install("-e", f"git+{project.as_uri()}#egg=demo", code=1)
-        assert "clone it" in said.err
+        result = workshop.install("-e", f"git+{project.as_uri()}#egg=demo", code=1)
+        assert "clone it" in result.err
 
 
 class TestFiles:
@@ -478,8 +478,8 @@ class TestFiles:
     def test_a_dependency(self, workshop: Workshop, project: Path) -> None:
         """A URL in a wheel is nobody's consent; named by the user too, it is."""
         build_wheel(workshop.wheels, "asking", "1.0", requires=[f"demo @ {project.as_uri()}"])
-        said = workshop.install("asking", code=3)
-        assert "only you may request a URL" in said.err
+        result = workshop.install("asking", code=3)
+        assert "only you may request a URL" in result.err
         workshop.install("asking", f"demo @ {project.as_uri()}")
         assert set(workshop.packages()) == {"asking", "demo", "plain"}
 
@@ -491,11 +491,11 @@ class TestIndexes:
         """F-92: nothing is built unasked; the error says how to ask."""
         write_sdist(workshop.wheels, project, "demo")
         build_wheel(workshop.wheels, "demo", "1.0", tag="cp39-cp39-win32")
-        said = workshop.install("demo", code=3)
-        assert "demo 1.0 must be built from source" in said.err
-        assert "[source-off]" in said.err
-        assert "demo-1.0.tar.gz: requested" in said.err
-        assert "--allow-source demo" in said.err
+        result = workshop.install("demo", code=3)
+        assert "demo 1.0 must be built from source" in result.err
+        assert "[source-off]" in result.err
+        assert "demo-1.0.tar.gz: requested" in result.err
+        assert "--allow-source demo" in result.err
         assert count(project) == 0
         rows = workshop.install("demo", "--json", command="explain", code=3).object["projects"][0]
         assert rows["candidates"][-1] == {
@@ -504,15 +504,15 @@ class TestIndexes:
             "verdict": "rejected",
             "reason": "it must be built from source (--allow-source demo)",
         }
-        said = workshop.install("demo", command="explain", code=3)
-        assert "demo-1.0.tar.gz: it must be built from source" in said.out
+        result = workshop.install("demo", command="explain", code=3)
+        assert "demo-1.0.tar.gz: it must be built from source" in result.out
 
     @pytest.mark.parametrize("name", ["demo", "Demo", "always"])
     def test_on(self, name: str, workshop: Workshop, project: Path) -> None:
         """F-92: allowed by name, or all of them, it is built, kept, and no direct URL."""
         write_sdist(workshop.wheels, project, "demo")
-        said = workshop.install("demo", "--allow-source", name)
-        assert "installed demo 1.0, built from demo-1.0.tar.gz" in said.out
+        result = workshop.install("demo", "--allow-source", name)
+        assert "installed demo 1.0, built from demo-1.0.tar.gz" in result.out
         assert not list(workshop.target.glob("demo-*/direct_url.json"))
         assert workshop.install("demo").out.startswith("nothing to do")
         again = workshop.install("demo", "--allow-source", name, "--force-reinstall")
@@ -528,15 +528,15 @@ class TestIndexes:
         monkeypatch.delenv("WHEELFIT_ALLOW_SOURCE")
         path = tmp_path / "pyproject.toml"
         path.write_text('[project]\nname = "x"\n[tool.wheelfit]\nallow-source = "always"\n')
-        said = workshop._run("config", "show", "--project", path, code=1)
-        assert "allow-source" in said.err
+        result = workshop._run("config", "show", "--project", path, code=1)
+        assert "allow-source" in result.err
 
     def test_wheels_go_before(self, workshop: Workshop, project: Path) -> None:
         """F-92: of a release with a wheel that fits nothing is built, whatever is allowed."""
         write_sdist(workshop.wheels, project, "demo")
         build_wheel(workshop.wheels, "demo", "1.0", tag="py2.py3-none-any")
-        said = workshop.install("demo", "--allow-source", "always")
-        assert "built from" not in said.out
+        result = workshop.install("demo", "--allow-source", "always")
+        assert "built from" not in result.out
         rows = workshop.install(
             "demo", "--allow-source", "demo", "--json", command="explain"
         ).object["projects"][0]["candidates"]
@@ -551,8 +551,8 @@ class TestIndexes:
         )
         build_wheel(workshop.wheels, "demo", "1.0", label="gpu", document=document)
         write_sdist(workshop.wheels, project, "demo")
-        said = workshop.install("demo", "--allow-source", "always", code=3)
-        assert "[source-off]" in said.err
+        result = workshop.install("demo", "--allow-source", "always", code=3)
+        assert "[source-off]" in result.err
         workshop.install("demo", "--allow-source", "demo")
         assert workshop.packages()["demo"]["label"] is None
 
@@ -582,15 +582,15 @@ class TestIndexes:
         url = f"helper @ {wheel.as_uri()}"
         for at_once, later in (([url], []), ([], [url])):
             project = write_project(tmp_path / "p", "demo", requires=at_once, needs=later)
-            said = workshop.install(project, code=1)
-            assert "only you may request a URL" in said.err
-            assert "it is needed to build" in said.err
+            result = workshop.install(project, code=1)
+            assert "only you may request a URL" in result.err
+            assert "it is needed to build" in result.err
 
     def test_the_wrong_metadata(self, workshop: Workshop, project: Path) -> None:
         """A source distribution that is another release than it is called does not count (F-94)."""
         write_sdist(workshop.wheels, project, "demo", "3.0", pkg_info="")
-        said = workshop.install("demo", "--allow-source", "demo", code=3)
-        assert "its name is that of demo 3.0" in said.err
+        result = workshop.install("demo", "--allow-source", "demo", code=3)
+        assert "its name is that of demo 3.0" in result.err
 
     def test_what_building_needs(self, workshop: Workshop, tmp_path: Path) -> None:
         """What the backend needs is there while it runs, and not in the environment."""
@@ -602,8 +602,8 @@ class TestIndexes:
         )
         workshop.install(project)
         assert set(workshop.packages()) == {"demo"}
-        said = workshop.install(project, "--no-build-isolation", "--debug", code=1)
-        assert "No module named 'helper'" in said.err
+        result = workshop.install(project, "--no-build-isolation", "--debug", code=1)
+        assert "No module named 'helper'" in result.err
 
     @pytest.mark.parametrize("helpers", [1, 6])
     def test_a_slow_index(self, helpers: int, workshop: Workshop) -> None:
@@ -625,9 +625,9 @@ class TestIndexes:
     def test_what_building_needs_and_cannot_have(self, workshop: Workshop, tmp_path: Path) -> None:
         """The error says what it was needed for."""
         project = write_project(tmp_path / "p", "demo", requires=["nothing-like-it"])
-        said = workshop.install(project, code=3)
-        assert "nothing-like-it was not found in any index" in said.err
-        assert f"it is needed to build {project}" in said.err
+        result = workshop.install(project, code=3)
+        assert "nothing-like-it was not found in any index" in result.err
+        assert f"it is needed to build {project}" in result.err
         write_sdist(workshop.wheels, write_project(tmp_path / "h", "helper"), "helper")
         project = write_project(tmp_path / "q", "demo", requires=["helper"])
         assert "[source-off]" in workshop.install(project, code=3).err
@@ -642,24 +642,24 @@ class TestIndexes:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         lines = tmp_path / "r.txt"
         lines.write_text(f"{path} --hash=sha256:{digest}\n")
-        said = workshop.install("-r", lines, "--require-hashes", code=1)
-        assert "hashes are required, and helper has none" in said.err
-        assert "it is needed to build" in said.err
+        result = workshop.install("-r", lines, "--require-hashes", code=1)
+        assert "hashes are required, and helper has none" in result.err
+        assert "it is needed to build" in result.err
         (tmp_path / "c.txt").write_text("helper<2\n")
         workshop.install(path, "-c", tmp_path / "c.txt")
         assert workshop.index.requests_for("helper-1.0-py3-none-any.whl")
         assert not workshop.index.requests_for("helper-2.0-py3-none-any.whl")
-        said = workshop.install(
+        result = workshop.install(
             "--offline", "--cache-dir", tmp_path / "empty", "--force-reinstall", path, code=5
         )
-        assert "it is needed to build" in said.err
+        assert "it is needed to build" in result.err
 
     def test_a_circle(self, workshop: Workshop, tmp_path: Path) -> None:
         """A project that needs itself to be built is told, and does not go on for ever."""
         project = write_project(tmp_path / "p", "demo", requires=["demo"])
         write_sdist(workshop.wheels, project, "demo")
-        said = workshop.install("demo", "--allow-source", "demo", code=1)
-        assert "needs itself to be built" in said.err
+        result = workshop.install("demo", "--allow-source", "demo", code=1)
+        assert "needs itself to be built" in result.err
 
 
 class TestBrokenBackends:
@@ -702,13 +702,13 @@ class TestBrokenBackends:
     def test_broken(self, hooks: str, words: str, workshop: Workshop, tmp_path: Path) -> None:
         """The error has the last lines of what the backend printed, and names the log."""
         project = write_project(tmp_path / "p", "demo", backend=hooks)
-        said = workshop.install(project, "--json", "--debug", code=1)
-        assert said.error["code"] == "build-failed"
-        text = json.dumps(said.error)
+        result = workshop.install(project, "--json", "--debug", code=1)
+        assert result.error["code"] == "build-failed"
+        text = json.dumps(result.error)
         assert any(one in text for one in words.split("|")), text
         assert not workshop.target.exists()
-        if str(said.error["where"]).endswith(".log"):
-            Path(said.error["where"]).unlink()
+        if str(result.error["where"]).endswith(".log"):
+            Path(result.error["where"]).unlink()
 
     def test_much_that_is_printed(self, workshop: Workshop, tmp_path: Path) -> None:
         """Of a log that is long the beginning and the end are kept, and that is said."""
@@ -717,10 +717,10 @@ class TestBrokenBackends:
             "    print(('x' * 1023 + '\\n') * 40960)\n    sys.exit('last')\n"
         )
         project = write_project(tmp_path / "p", "demo", backend=hooks)
-        said = workshop.install(project, "--json", code=1)
-        log = Path(said.error["where"])
+        result = workshop.install(project, "--json", code=1)
+        log = Path(result.error["where"])
         try:
-            assert "beginning and the end" in said.error["hint"]
+            assert "beginning and the end" in result.error["hint"]
             assert log.stat().st_size < 34_000_000
             text = log.read_text()
         finally:
@@ -743,9 +743,9 @@ class TestBrokenBackends:
         """A ``[build-system]`` that breaks its rules is the project's fault."""
         (tmp_path / "p").mkdir()
         (tmp_path / "p" / "pyproject.toml").write_text(text)
-        said = workshop.install(tmp_path / "p", "--json", "--debug", code=1)
-        assert said.error["code"] == "build-failed"
-        assert words in json.dumps(said.error)
+        result = workshop.install(tmp_path / "p", "--json", "--debug", code=1)
+        assert result.error["code"] == "build-failed"
+        assert words in json.dumps(result.error)
 
     def test_verbose(self, workshop: Workshop, tmp_path: Path) -> None:
         """What a backend prints is seen with -v, and not otherwise."""
@@ -847,12 +847,12 @@ def test_no_command_that_looks_runs_anything(
 
 def test_for_another_machine(workshop: Workshop, project: Path) -> None:
     """Nothing is built for a machine that is not this one."""
-    said = workshop.install("--for", "windows-x86_64", project, code=2)
-    assert "which is another machine" in said.err
+    result = workshop.install("--for", "windows-x86_64", project, code=2)
+    assert "which is another machine" in result.err
 
 
 def test_bad_settings(workshop: Workshop, project: Path) -> None:
     """A setting without a value is wrong usage."""
     assert "sets nothing" in workshop.install("-C", "fast", project, code=2).err
-    said = workshop.install("--allow-source", "a,b", "plain", code=2)
-    assert "is not a valid name" in said.err
+    result = workshop.install("--allow-source", "a,b", "plain", code=2)
+    assert "is not a valid name" in result.err

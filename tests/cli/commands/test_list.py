@@ -80,16 +80,16 @@ def test_what_is_broken_is_said(target: Path, run: Runner) -> None:
     """A distribution that cannot be read is a warning and hides no other one."""
     (target / "broken-1.0.dist-info").mkdir()
     (target / "~old-1.0.dist-info").mkdir()
-    said = run("list", "--target", target, "--json")
-    assert [entry["name"] for entry in said.object["packages"]] == ["fast", "plain"]
-    assert "broken-1.0.dist-info: its metadata file is missing, or may not be read" in said.err
-    assert "~old-1.0.dist-info: it was left behind" in said.err
+    result = run("list", "--target", target, "--json")
+    assert [entry["name"] for entry in result.object["packages"]] == ["fast", "plain"]
+    assert "broken-1.0.dist-info: its metadata file is missing, or may not be read" in result.err
+    assert "~old-1.0.dist-info: it was left behind" in result.err
 
 
 def test_damaged_records_are_told_with_verbose(target: Path, run: Runner) -> None:
     """A choice that cannot be read any more falls back on ``variant.json`` and is noted."""
     (target / "fast-2.0.dist-info" / "wheelfit.json").write_text("{")
-    said = run("list", "--target", target, "--verbose")
-    assert "fast     2.0      mkl" in said.out
-    assert "fast 2.0 (mkl): wheelfit.json cannot be understood" in said.err
+    result = run("list", "--target", target, "--verbose")
+    assert "fast     2.0      mkl" in result.out
+    assert "fast 2.0 (mkl): wheelfit.json cannot be understood" in result.err
     assert run("list", "--target", target).err == ""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 from cli.terminal import in_terminal, screen
 
 from wheelfit.locking.document import Lock, read_lock
@@ -46,7 +46,7 @@ class Office:
         self.folder = folder
         self.index = index
 
-    def lock(self, *words: str | Path, code: int = 0, python: str | None = "3.12") -> Said:
+    def lock(self, *words: str | Path, code: int = 0, python: str | None = "3.12") -> CommandResult:
         """Lock."""
         version = ["--python-version", python] if python else []
         sources = ["-i", self.index.url, "--no-cache-dir"]
@@ -108,15 +108,15 @@ class TestWriting:
 
     def test_it_is_told(self, office: Office) -> None:
         """One line for each package that came, for each with variants, and for the file."""
-        said = office.lock("app")
-        assert said.out.splitlines() == [
+        result = office.lock("app")
+        assert result.out.splitlines() == [
             "+ app 1.0",
             "+ fast 1.0",
             "+ lib 1.0",
             "fast 1.0: cu12, cu13, null, plain",
             f"Locked 3 packages for {ANYWHERE} in pylock.toml",
         ]
-        assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", said.err)
+        assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", result.err)
         lock = office.read()
         assert [str(root) for root in lock.roots or ()] == ["app"]
         assert str(lock.requires_python) == "<3.13,>=3.12"
@@ -128,7 +128,7 @@ class TestWriting:
         assert (answer["version"], answer["dry_run"], answer["split_reason"]) == (1, False, None)
         assert answer["seconds"]["resolve"] > 0
         assert (lock["path"], lock["written"], lock["up_to_date"]) == ("pylock.toml", True, False)
-        assert lock["for"] == [f"{one}, Python 3.12" for one in PLATFORMS]
+        assert lock["for"] == [f"{platform}, Python 3.12" for platform in PLATFORMS]
         assert lock["packages"][1] == {
             "name": "fast",
             "version": "1.0",
@@ -153,10 +153,10 @@ class TestWriting:
         """``-o`` names another one, in a folder that is there."""
         office.lock("lib", "-o", "pylock.dev.toml")
         assert office.files() == {"pylock.dev.toml"}
-        said = office.lock("lib", "-o", "lock.toml", code=2)
-        assert "cannot be called 'lock.toml'" in said.err
-        said = office.lock("lib", "-o", "no/such/pylock.toml", code=1)
-        assert "the folder for the lock does not exist" in said.err
+        result = office.lock("lib", "-o", "lock.toml", code=2)
+        assert "cannot be called 'lock.toml'" in result.err
+        result = office.lock("lib", "-o", "no/such/pylock.toml", code=1)
+        assert "the folder for the lock does not exist" in result.err
 
     def test_requirements_files(self, office: Office) -> None:
         """``-r`` and ``-c`` as everywhere; only wheels with an allowed hash are listed."""
@@ -169,7 +169,7 @@ class TestWriting:
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         (office.folder / "in.txt").write_text(f"fast --hash=sha256:{digest}\n")
         office.lock("-r", "in.txt")
-        assert [one.filename.text for one in office.read().packages[0].wheels] == [wheel.name]
+        assert [wheel.filename.text for wheel in office.read().packages[0].wheels] == [wheel.name]
         (office.folder / "in.txt").write_text(f"fast --hash=sha256:{digest[::-1]}\n")
         assert "hash-mismatch" in office.lock("-r", "in.txt", code=4).err
 
@@ -179,7 +179,7 @@ class TestWriting:
         wheel = office.folder / "index" / "fast-1.0-py3-none-any-cu12.whl"
         office.lock(wheel, "--platform", "linux-x86_64")
         fast, lib = office.read().packages
-        assert [one.path for one in fast.wheels] == ["index/fast-1.0-py3-none-any-cu12.whl"]
+        assert [wheel.path for wheel in fast.wheels] == ["index/fast-1.0-py3-none-any-cu12.whl"]
         assert str(lib.version) == "2.0"
         assert [str(root) for root in office.read().roots or ()] == ["fast==1.0"]
 
@@ -193,13 +193,13 @@ class TestWriting:
         (wheel,) = office.read().packages[0].wheels
         assert (wheel.url, dict(wheel.hashes)) == (url, {"sha256": digest})
         assert "secret" not in (office.folder / "pylock.toml").read_text()
-        said = office.lock(f"lib @ {url}", "-U", code=3)
-        assert "no hash" in said.err
+        result = office.lock(f"lib @ {url}", "-U", code=3)
+        assert "no hash" in result.err
 
     def test_from_a_folder(self, office: Office) -> None:
         """Wheels of a folder get paths from the lock, and the hash that no index promises."""
-        said = office.lock("lib", "--no-index", "-f", "index")
-        assert said.code == 0
+        result = office.lock("lib", "--no-index", "-f", "index")
+        assert result.code == 0
         (wheel,) = office.read().packages[0].wheels
         assert wheel.path == "index/lib-1.0-py3-none-any.whl"
         assert set(wheel.hashes) == {"sha256"}
@@ -207,7 +207,7 @@ class TestWriting:
     def test_without_needs(self, office: Office) -> None:
         """``--no-deps`` locks what is named and nothing else."""
         office.lock("app", "--no-deps")
-        assert [one.name for one in office.read().packages] == ["app"]
+        assert [package.name for package in office.read().packages] == ["app"]
         assert office.read().packages[0].needs == {"": ()}
 
 
@@ -217,14 +217,14 @@ class TestEnvironments:
     def test_the_python_in_use(self, office: Office) -> None:
         """None is named: the version of the interpreter in use counts, and that is said."""
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        said = office.lock("lib", python=None)
-        assert f"locking for Python {version}; --python-version names others" in said.err
-        assert ANYWHERE.replace("3.12", version) in said.out
+        result = office.lock("lib", python=None)
+        assert f"locking for Python {version}; --python-version names others" in result.err
+        assert ANYWHERE.replace("3.12", version) in result.out
 
     def test_several(self, office: Office) -> None:
         """Each platform with each Python."""
-        said = office.lock("lib", "--python-version", "3.13", "--platform", "linux-x86_64")
-        assert "Locked 1 package for linux-x86_64, Python 3.12 and 3.13 in pylock" in said.out
+        result = office.lock("lib", "--python-version", "3.13", "--platform", "linux-x86_64")
+        assert "Locked 1 package for linux-x86_64, Python 3.12 and 3.13 in pylock" in result.out
 
     def test_of_the_project(self, office: Office) -> None:
         """A project says what it is locked for; options and named machines replace that."""
@@ -262,7 +262,7 @@ class TestEnvironments:
             office.add("same", "1.0", tag=f"cp312-cp312-{tag}")
             office.add("own", "1.0", tag=f"cp312-cp312-{tag}", description=f"for {tag}\n")
         office.lock("same", "own")
-        asked = [one.path.rpartition("/")[2] for one in office.index.requests]
+        asked = [request.path.rpartition("/")[2] for request in office.index.requests]
         assert sum(name.startswith("same-1.0") for name in asked) == 1
         assert sum(name.startswith("own-1.0") for name in asked) == 3
 
@@ -270,8 +270,8 @@ class TestEnvironments:
         """A version behind a platform says what its wheels may want at most."""
         office.add("new", "1.0", tag="cp312-cp312-manylinux_2_34_x86_64")
         office.lock("new", "--platform", "linux-x86_64")
-        said = office.lock("new", "--platform", "linux-x86_64@2.28", code=3)
-        assert "no-compatible-wheel" in said.err
+        result = office.lock("new", "--platform", "linux-x86_64@2.28", code=3)
+        assert "no-compatible-wheel" in result.err
 
     def test_the_machine_does_not_matter(
         self, office: Office, monkeypatch: pytest.MonkeyPatch
@@ -282,8 +282,8 @@ class TestEnvironments:
         monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.8")
         monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", "9.0")
         (office.folder / "pylock.toml").unlink()
-        said = office.lock("app")
-        assert "warning" not in said.err
+        result = office.lock("app")
+        assert "warning" not in result.err
         assert (office.folder / "pylock.toml").read_bytes() == first
 
     SCRIPT = """
@@ -304,7 +304,7 @@ print(code, looked, Machine().detect("nvidia").status.value)
         words = ["lock", "-q", "-i", office.index.url, "--no-cache-dir", "app"]
         found = []
         for more in ({**driver, **library}, {"WHEELFIT_OVERRIDE_NVIDIA": ""}):
-            done = subprocess.run(
+            completed = subprocess.run(
                 [sys.executable, "-c", self.SCRIPT, *words, "--python-version", "3.12"],
                 env={**os.environ, **more},
                 capture_output=True,
@@ -312,7 +312,7 @@ print(code, looked, Machine().detect("nvidia").status.value)
                 check=True,
             )
             path = office.folder / "pylock.toml"
-            found.append((done.stdout.splitlines()[-1], path.read_bytes()))
+            found.append((completed.stdout.splitlines()[-1], path.read_bytes()))
             path.unlink()
         assert found[0][0] == "0 [] supported"
         assert found[1][0] in {"0 [] disabled", "0 [] nothing"}
@@ -326,8 +326,8 @@ print(code, looked, Machine().detect("nvidia").status.value)
         changed = f"s/{here}[.]/3.14./g; s/cp{tag}/cp314/g; s/x86_64/riscv64/g; s/glibc/musl/g"
         other.write_text(f'#!/bin/sh\n"{sys.executable}" "$@" | sed "{changed}"\n')
         other.chmod(0o755)
-        said = office.lock("lib", "--python", other, "--dry-run", python=None)
-        assert "locking for Python 3.14" in said.err  # it is another one
+        result = office.lock("lib", "--python", other, "--dry-run", python=None)
+        assert "locking for Python 3.14" in result.err  # it is another one
         found = []
         for python in (sys.executable, other):
             office.lock("app", "--python", python)
@@ -343,8 +343,10 @@ class TestChanges:
         """Nothing is written, and it is said."""
         office.lock("app")
         before = (office.folder / "pylock.toml").stat().st_ino
-        said = office.lock("app")
-        assert said.out.splitlines()[-1] == f"pylock.toml is up to date: 3 packages for {ANYWHERE}"
+        result = office.lock("app")
+        assert (
+            result.out.splitlines()[-1] == f"pylock.toml is up to date: 3 packages for {ANYWHERE}"
+        )
         assert (office.folder / "pylock.toml").stat().st_ino == before
 
     def test_versions_stay_until_an_upgrade(self, office: Office) -> None:
@@ -359,13 +361,13 @@ class TestChanges:
     def test_a_changed_request(self, office: Office) -> None:
         """What is asked for besides is added to what is locked, which stays."""
         office.lock("app")
-        before = {(one.name, one.version) for one in office.read().packages}
+        before = {(package.name, package.version) for package in office.read().packages}
         office.add("lib", "2.0")
         office.add("app", "2.0")
         office.add("besides", "1.0", requires=("lib",))
-        said = office.lock("app", "besides")
-        assert "+ besides 1.0" in said.out
-        after = {(one.name, one.version) for one in office.read().packages}
+        result = office.lock("app", "besides")
+        assert "+ besides 1.0" in result.out
+        after = {(package.name, package.version) for package in office.read().packages}
         assert before < after
         assert len(after) == len(before) + 1
 
@@ -375,60 +377,60 @@ class TestChanges:
             '[project]\nname = "demo"\nversion = "1"\nrequires-python = ">=3.12"\n'
             'dependencies = ["lib"]\n'
         )
-        said = office.lock("--json", python=None)
+        result = office.lock("--json", python=None)
         last = max(PYTHONS)
-        pythons = {text.rpartition(" ")[2] for text in said.object["locks"][0]["for"]}
+        pythons = {text.rpartition(" ")[2] for text in result.object["locks"][0]["for"]}
         assert pythons == {f"3.{minor}" for minor in range(12, last[1] + 1)}
-        assert said.object["locks"][0]["requires_python"] == f">=3.12,<3.{last[1] + 1}"
+        assert result.object["locks"][0]["requires_python"] == f">=3.12,<3.{last[1] + 1}"
 
     def test_check(self, office: Office) -> None:
         """Writes nothing; out of date is an error of its own that lists what is different."""
-        said = office.lock("app", "--check", code=31)
-        assert "the lock file does not exist yet [lock-outdated]" in said.err
+        result = office.lock("app", "--check", code=31)
+        assert "the lock file does not exist yet [lock-outdated]" in result.err
         assert office.files() == set()
         office.lock("app")
         assert "up to date" in office.lock("app", "--check").out
-        said = office.lock("lib<1.0.1", "--check", code=31)
-        assert "the lock is out of date [lock-outdated]" in said.err
-        assert "- app 1.0\n" in said.err
+        result = office.lock("lib<1.0.1", "--check", code=31)
+        assert "the lock is out of date [lock-outdated]" in result.err
+        assert "- app 1.0\n" in result.err
         error = office.lock("lib", "--check", "--json", code=31).error
         assert error["changes"][0] == {"name": "app", "before": ["1.0"], "after": [], "what": None}
 
     def test_check_of_what_is_no_package(self, office: Office) -> None:
         """Other requirements with the same packages are another lock."""
         office.lock("app")
-        said = office.lock("app", "fast", "--check", code=31)
-        assert "something besides its packages is different" in said.err
+        result = office.lock("app", "fast", "--check", code=31)
+        assert "something besides its packages is different" in result.err
 
     def test_dry_run(self, office: Office) -> None:
         """Says the same in another mood."""
-        said = office.lock("app", "--dry-run")
-        assert f"Would lock 3 packages for {ANYWHERE} in pylock.toml" in said.out
+        result = office.lock("app", "--dry-run")
+        assert f"Would lock 3 packages for {ANYWHERE} in pylock.toml" in result.out
         assert office.files() == set()
 
     def test_labels_that_come(self, office: Office) -> None:
         """A release that lists more or fewer labels than before."""
         office.lock("fast", "--label", "fast=cu12")
-        said = office.lock("fast")
-        assert said.out.splitlines()[0].startswith("~ fast 1.0: with cu13")
+        result = office.lock("fast")
+        assert result.out.splitlines()[0].startswith("~ fast 1.0: with cu13")
 
     def test_plain_wheels_that_go(self, office: Office) -> None:
         """They are counted."""
         for tag in ("macosx_11_0_arm64", "manylinux_2_17_x86_64", "win_amd64"):
             office.add("wide", "1.0", tag=f"py3-none-{tag}")
         office.lock("wide", "--platform", "macos-arm64", "--platform", "linux-x86_64")
-        said = office.lock("wide", "--platform", "macos-arm64")
-        assert said.out.startswith("~ wide 1.0: 1 wheel instead of 2\n")
-        said = office.lock("wide", "--platform", "macos-arm64", "--platform", "windows-x86_64")
-        assert said.out.startswith("~ wide 1.0: 2 wheels instead of 1\n")
+        result = office.lock("wide", "--platform", "macos-arm64")
+        assert result.out.startswith("~ wide 1.0: 1 wheel instead of 2\n")
+        result = office.lock("wide", "--platform", "macos-arm64", "--platform", "windows-x86_64")
+        assert result.out.startswith("~ wide 1.0: 2 wheels instead of 1\n")
 
     def test_a_broken_lock_is_not_overwritten(self, office: Office) -> None:
         """Whoever has a file of that name learns what is wrong with it."""
         (office.folder / "pylock.toml").write_text("lock-version = 3")
         before = tree(office.folder)
-        said = office.lock("app", code=1).err
-        assert "invalid-lock" in said
-        assert "hint: delete it to lock anew, or name another file with --output" in said
+        stderr = office.lock("app", code=1).err
+        assert "invalid-lock" in stderr
+        assert "hint: delete it to lock anew, or name another file with --output" in stderr
         assert tree(office.folder) == before
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
@@ -442,22 +444,22 @@ class TestChanges:
 
     def test_an_upgrade_of_nothing(self, office: Office) -> None:
         """A name that is not in the lock is a slip, most likely."""
-        said = office.lock("app", "-P", "ap", "-P", "App")
-        assert "warning: --upgrade-package ap has no effect: ap is not needed\n" in said.err
+        result = office.lock("app", "-P", "ap", "-P", "App")
+        assert "warning: --upgrade-package ap has no effect: ap is not needed\n" in result.err
 
 
 class TestMachines:
     """With ``--for`` the lock is for machines that are named."""
 
-    def lock(self, office: Office, *words: str, code: int = 0) -> Said:
+    def lock(self, office: Office, *words: str, code: int = 0) -> CommandResult:
         """Lock for machines; their own Pythons count."""
         return office.lock(*words, python=None, code=code)
 
     def test_one_file(self, office: Office) -> None:
         """Only what one of them takes is listed."""
         hosts = ("--for", "cuda-12.8-sm90", "--for", "macos-arm64")
-        said = self.lock(office, "app", *hosts)
-        assert said.out.endswith(
+        result = self.lock(office, "app", *hosts)
+        assert result.out.endswith(
             "Locked 3 packages for cuda-12.8-sm90 and macos-arm64 in pylock.toml\n"
         )
         labels = {wheel.filename.label for wheel in office.read().packages[1].wheels}
@@ -469,12 +471,12 @@ class TestMachines:
         office.add("lib", "2.0")
         office.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
         hosts = ("--for", "cuda-12.8-sm90", "--for", "cuda-13.0-sm90")
-        said = self.lock(office, "split", *hosts)
+        result = self.lock(office, "split", *hosts)
         assert office.files() == {"pylock.cuda-12-8-sm90.toml", "pylock.cuda-13-0-sm90.toml"}
         assert "warning: one lock cannot serve all of these machines, so each has its own" in (
-            said.err
+            result.err
         )
-        assert "in pylock.cuda-12-8-sm90.toml" in said.out
+        assert "in pylock.cuda-12-8-sm90.toml" in result.out
         versions = [
             str(office.read(f"pylock.cuda-{cuda}-sm90.toml").packages[0].version)
             for cuda in ("12-8", "13-0")
@@ -493,9 +495,9 @@ class TestMachines:
         office.add_variants("split", "1.0", cu12=("lib<2",), cu13=("lib>=2",))
         stays = "is an older lock that was not updated"
         assert f"warning: pylock.toml {stays}" in self.lock(office, "split", *hosts).err
-        said = self.lock(office, "fast", *hosts).err
-        assert said.count(stays) == 2
-        assert f"warning: pylock.cuda-13-0-sm90.toml {stays}" in said
+        stderr = self.lock(office, "fast", *hosts).err
+        assert stderr.count(stays) == 2
+        assert f"warning: pylock.cuda-13-0-sm90.toml {stays}" in stderr
 
     def test_names_of_files(self, office: Office) -> None:
         """Host files of one name in two folders get files that are told apart."""
@@ -526,13 +528,13 @@ class TestUnchanged:
     """A lock that nothing has changed for is known to be up to date, and not resolved again."""
 
     @pytest.fixture
-    def cached(self, office: Office, run: Runner, tmp_path: Path) -> Callable[..., Said]:
+    def cached(self, office: Office, run: Runner, tmp_path: Path) -> Callable[..., CommandResult]:
         """Return what locks with a cache."""
         office.add("kettle", "1", requires=["lid"])
         office.add("lid", "1")
         words: list[str | Path] = ["--cache-dir", tmp_path / "cache", "--python-version", "3.12"]
 
-        def lock(*more: str, code: int = 0) -> Said:
+        def lock(*more: str, code: int = 0) -> CommandResult:
             office.index.forget()
             return run("lock", "-i", office.index.url, *words, *more, code=code)
 
@@ -541,27 +543,31 @@ class TestUnchanged:
 
     def metadata(self, office: Office) -> list[str]:
         """Return for which wheels something besides pages was asked for."""
-        return [one.path for one in office.index.requests if "/simple/" not in one.path]
+        return [request.path for request in office.index.requests if "/simple/" not in request.path]
 
-    def test_nothing_is_resolved(self, office: Office, cached: Callable[..., Said]) -> None:
+    def test_nothing_is_resolved(
+        self, office: Office, cached: Callable[..., CommandResult]
+    ) -> None:
         """Each page is asked for once, and nothing else; the report is the same."""
         for words in (["--check"], [], ["--dry-run"]):
-            said = cached("kettle", *words)
-            assert "pylock.toml is up to date: 2 packages for" in said.out
-            assert sorted(one.path for one in office.index.requests) == [
+            result = cached("kettle", *words)
+            assert "pylock.toml is up to date: 2 packages for" in result.out
+            assert sorted(request.path for request in office.index.requests) == [
                 "/simple/kettle/",
                 "/simple/lid/",
             ]
 
     def test_a_newer_release_changes_nothing(
-        self, office: Office, cached: Callable[..., Said]
+        self, office: Office, cached: Callable[..., CommandResult]
     ) -> None:
         """What is locked stays, as where it is resolved."""
         office.add("lid", "2")
         assert "up to date" in cached("kettle", "--check").out
         assert self.metadata(office) == []
 
-    def test_an_upgrade_is_resolved(self, office: Office, cached: Callable[..., Said]) -> None:
+    def test_an_upgrade_is_resolved(
+        self, office: Office, cached: Callable[..., CommandResult]
+    ) -> None:
         """Whoever wants newer versions gets them."""
         office.add("lid", "2")
         cached("kettle", "--check", "--upgrade", code=31)
@@ -569,7 +575,7 @@ class TestUnchanged:
         assert "~ lid 1 -> 2" in cached("kettle", "--upgrade").out
 
     def test_another_wheel_of_a_locked_release(
-        self, office: Office, cached: Callable[..., Said]
+        self, office: Office, cached: Callable[..., CommandResult]
     ) -> None:
         """A locked release that has other files than before is an older lock."""
         office.add("lid", "1", tag="py3-none-manylinux_2_17_x86_64")
@@ -578,7 +584,7 @@ class TestUnchanged:
         assert "up to date" in cached("kettle", "--check").out
 
     def test_a_locked_release_that_is_gone(
-        self, office: Office, cached: Callable[..., Said]
+        self, office: Office, cached: Callable[..., CommandResult]
     ) -> None:
         """A release that is not offered any more is replaced."""
         office.add("lid", "2")
@@ -593,11 +599,11 @@ class TestUnchanged:
             ["kettle", "--exclude", "lid"],
         ],
     )
-    def test_another_request(self, cached: Callable[..., Said], words: list[str]) -> None:
+    def test_another_request(self, cached: Callable[..., CommandResult], words: list[str]) -> None:
         """Other requirements, platforms and settings are another lock."""
         cached(*words, "--check", code=31)
 
-    def test_an_edited_lock(self, office: Office, cached: Callable[..., Said]) -> None:
+    def test_an_edited_lock(self, office: Office, cached: Callable[..., CommandResult]) -> None:
         """A lock that somebody has edited is held against a resolution."""
         path = office.folder / "pylock.toml"
         path.write_text(path.read_text().replace("tool.wheelfit", "tool.other"))
@@ -634,12 +640,12 @@ class TestUnchanged:
             index.forget()
             time.sleep(1.1)
             run(*words, "--check")
-            assert [one.path for one in index.requests] == ["/simple/lid/"]
+            assert [request.path for request in index.requests] == ["/simple/lid/"]
             time.sleep(1.1)
             office.add("lid", "1", tag="py3-none-manylinux_2_17_x86_64")
             assert "2 wheels instead of 1" in run(*words, "--check", code=31).err
 
-    def test_without_a_cache(self, office: Office, cached: Callable[..., Said]) -> None:
+    def test_without_a_cache(self, office: Office, cached: Callable[..., CommandResult]) -> None:
         """With nothing kept it is resolved, with the same answer."""
         assert "up to date" in cached("kettle", "--check", "--no-cache-dir").out
         assert self.metadata(office)

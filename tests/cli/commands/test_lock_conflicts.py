@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -49,25 +49,29 @@ class Desk:
         text = f"{project}\n[{table}]\nconflicts = {conflicts}\n"
         (self.folder / "pyproject.toml").write_text(text)
 
-    def lock(self, *words: str, code: int = 0) -> Said:
+    def lock(self, *words: str, code: int = 0) -> CommandResult:
         """Lock it for Linux and Windows."""
         place = ("--project", self.folder, "-i", self._url, "-o", self.path)
         platforms = ("--platform", "linux-x86_64", "--platform", "windows-x86_64")
         return self._run("lock", *place, *platforms, *words, code=code)
 
-    def sync(self, *words: str, code: int = 0) -> Said:
+    def sync(self, *words: str, code: int = 0) -> CommandResult:
         """Install what the lock has for some extras and groups."""
         return self._run("sync", "--target", self.target, self.path, *words, code=code)
 
     def installed(self) -> dict[str, str]:
         """Return what is installed: names to versions."""
         packages = self._run("list", "--target", self.target, "--json").object["packages"]
-        return {one["name"]: one["version"] for one in packages}
+        return {package["name"]: package["version"] for package in packages}
 
     def markers(self, name: str) -> dict[str, str | None]:
         """Return the markers of the entries of a package, by version."""
         packages = tomllib.loads(self.path.read_text())["packages"]
-        return {one["version"]: one.get("marker") for one in packages if one["name"] == name}
+        return {
+            package["version"]: package.get("marker")
+            for package in packages
+            if package["name"] == name
+        }
 
 
 @pytest.fixture
@@ -108,15 +112,15 @@ class TestLocks:
         assert desk.installed() == {"base": "2", "engine": "1"}
         desk.sync("--extra", "gpu")
         assert desk.installed() == {"base": "2", "engine": "2"}
-        said = desk.sync("--extra", "gpu", "--extra", "cpu", code=1)
-        assert "cpu and gpu cannot be installed together" in said.err
+        result = desk.sync("--extra", "gpu", "--extra", "cpu", code=1)
+        assert "cpu and gpu cannot be installed together" in result.err
 
     def test_what_others_need(self, desk: Desk, plain: str) -> None:
         """What is needed beside them has one version, whichever of them is asked for."""
         desk.write(EXTRAS, project=plain)
         desk.lock()
         for words, version in ((["cpu"], "1"), (["gpu"], "2"), ([], "1")):
-            desk.sync("--extra", "more", *(w for one in words for w in ("--extra", one)))
+            desk.sync("--extra", "more", *(w for word in words for w in ("--extra", word)))
             assert desk.installed()["engine"] == version
         assert desk.markers("extra-tool") == {"1": "'more' in extras"}
 
@@ -131,8 +135,8 @@ class TestLocks:
         ):
             desk.sync(*words)
             assert desk.installed()["engine"] == version
-        said = desk.sync("--extra", "cpu", "--group", "new", code=1)
-        assert "cannot be installed together" in said.err
+        result = desk.sync("--extra", "cpu", "--group", "new", code=1)
+        assert "cannot be installed together" in result.err
 
     def test_unchanged(self, desk: Desk, plain: str) -> None:
         """The lock is up to date as long as nothing has changed, also without the cache."""
@@ -146,8 +150,8 @@ class TestLocks:
     def test_without_a_declaration(self, desk: Desk, plain: str) -> None:
         """Without it there is no solution, as before."""
         desk.write("[]", project=plain)
-        said = desk.lock(code=3)
-        assert "engine" in said.err
+        result = desk.lock(code=3)
+        assert "engine" in result.err
 
 
 class TestFaults:
@@ -167,8 +171,8 @@ class TestFaults:
     def test_wrong(self, desk: Desk, conflicts: str, words: str) -> None:
         """Each is an error that names its place, and no lock is written."""
         desk.write(conflicts)
-        said = desk.lock(code=1)
-        assert words in said.err
+        result = desk.lock(code=1)
+        assert words in result.err
         assert not desk.path.exists()
 
     def test_one_includes_the_other(self, desk: Desk, plain: str) -> None:
@@ -181,5 +185,5 @@ class TestFaults:
         """A lock for machines that are named is for one of them."""
         desk.write(EXTRAS, project=plain)
         place = ("--project", desk.folder, "-o", desk.path, "--for", "cpu-x86_64-v3")
-        said = desk._run("lock", *place, code=2)
-        assert "--extra" in said.err
+        result = desk._run("lock", *place, code=2)
+        assert "--extra" in result.err

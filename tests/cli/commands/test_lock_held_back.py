@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from jsonschema import validate
 
 from wheelfit.testing.wheels import build_wheel
@@ -30,7 +30,9 @@ class Desk:
         """Add a wheel."""
         build_wheel(self.wheels, name, version, requires=requires, **more)  # type: ignore[arg-type]
 
-    def lock(self, *words: str, platforms: Sequence[str] = (LINUX,), python: str = "3.12") -> Said:
+    def lock(
+        self, *words: str, platforms: Sequence[str] = (LINUX,), python: str = "3.12"
+    ) -> CommandResult:
         """Lock with what is locked already."""
         sources = ("--no-index", "--find-links", self.wheels)
         where = [word for platform in platforms for word in ("--platform", platform)]
@@ -39,8 +41,8 @@ class Desk:
 
     def told(self, *words: str, platforms: Sequence[str] = (LINUX,), python: str = "3.12") -> str:
         """Return the lines about older releases."""
-        said = self.lock(*words, platforms=platforms, python=python)
-        return "".join(line for line in said.err.splitlines() if "(latest " in line)
+        result = self.lock(*words, platforms=platforms, python=python)
+        return "".join(line for line in result.err.splitlines() if "(latest " in line)
 
 
 @pytest.fixture
@@ -150,8 +152,8 @@ class TestElsewhere:
         desk.add("app", "1")
         desk.add("app", "2", "lib<2")
         sources = ("--no-index", "--find-links", desk.wheels)
-        said = run("lock", *sources, "--for", "cpu-x86_64-v3", "lib", "app")
-        assert "note: app 1 (latest 2 needs lib<2" in said.err
+        result = run("lock", *sources, "--for", "cpu-x86_64-v3", "lib", "app")
+        assert "note: app 1 (latest 2 needs lib<2" in result.err
 
     def test_adding_and_removing(self, desk: Desk, run: Runner) -> None:
         """``add`` tells it in its text and in the lock of its JSON."""
@@ -164,8 +166,8 @@ class TestElsewhere:
             f'[tool.wheelfit]\nplatform = ["{LINUX}"]\npython-version = ["{THIS_PYTHON}"]\n'
         )
         sources = ("--no-index", "--find-links", desk.wheels, "--no-sync")
-        said = run("add", *sources, "app", "--dry-run", "--json")
-        (old,) = said.object["lock"]["locks"][0]["held_back"]
+        result = run("add", *sources, "app", "--dry-run", "--json")
+        (old,) = result.object["lock"]["locks"][0]["held_back"]
         assert (old["name"], old["version"], old["latest"]) == ("app", "1", "2")
         assert "note: app 1 (latest 2 needs lib<2" in run("add", *sources, "app").err
         assert "(latest" not in run("remove", *sources, "lib").err

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cli.commands.test_install_from_source import POISONED
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from projects.writing import commit_all, write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
@@ -30,12 +30,12 @@ class Desk:
         self.target = folder / "target"
         self.path = folder / "pylock.toml"
 
-    def lock(self, *words: str | Path, code: int = 0) -> Said:
+    def lock(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Lock for Linux with this Python."""
         place = ("-i", self.index.url, "-o", self.path)
         return self.run("lock", *place, "--platform", "linux-x86_64", *words, code=code)
 
-    def sync(self, *words: str | Path, code: int = 0) -> Said:
+    def sync(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Install what the lock has."""
         place = ("-i", self.index.url, "--target", self.target)
         return self.run("sync", *place, self.path, *words, code=code)
@@ -48,13 +48,13 @@ class Desk:
     def entry(self, name: str) -> dict[str, Any]:
         """Return the only entry of a package."""
         packages = tomllib.loads(self.path.read_text())["packages"]
-        (entry,) = (one for one in packages if one["name"] == name)
+        (entry,) = (package for package in packages if package["name"] == name)
         return dict(entry)
 
     def installed(self) -> dict[str, str]:
         """Return what is installed: names to versions."""
         packages = self.run("list", "--target", self.target, "--json").object["packages"]
-        return {one["name"]: one["version"] for one in packages}
+        return {package["name"]: package["version"] for package in packages}
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ class TestSourceDistributions:
     def test_static_metadata(self, desk: Desk) -> None:
         """One that says what it needs is locked with its hash, and no code of it is run."""
         path = desk.sdist("reader", dependencies=["plain"], backend=POISONED)
-        said = desk.lock("reader")
+        result = desk.lock("reader")
         entry = desk.entry("reader")
         assert entry["version"] == "1.0"
         assert "wheels" not in entry
@@ -90,7 +90,7 @@ class TestSourceDistributions:
         assert entry["sdist"]["url"].endswith(path.name)
         assert entry["sdist"]["hashes"].keys() == {"sha256"}
         assert entry["dependencies"] == [{"name": "plain"}]
-        assert "wheelfit sync --allow-source reader" in said.err
+        assert "wheelfit sync --allow-source reader" in result.err
 
     def test_sync_needs_consent(self, desk: Desk) -> None:
         """What must be built is named, all of it, and nothing is installed without consent."""
@@ -98,10 +98,10 @@ class TestSourceDistributions:
         desk.sdist("writer")
         build_wheel(desk.wheels, "app", "1.0", requires=["reader", "writer"])
         desk.lock("app")
-        said = desk.sync(code=3)
-        assert "reader 1.0 and writer 1.0 must be built from source" in said.err
-        assert "--allow-source reader --allow-source writer" in said.err
-        assert "--only-binary" not in said.err
+        result = desk.sync(code=3)
+        assert "reader 1.0 and writer 1.0 must be built from source" in result.err
+        assert "--allow-source reader --allow-source writer" in result.err
+        assert "--only-binary" not in result.err
         assert not desk.target.exists()
         desk.sync("--allow-source", "reader", "--allow-source", "writer")
         assert desk.installed() == {"app": "1.0", "plain": "1.0", "reader": "1.0", "writer": "1.0"}
@@ -111,15 +111,15 @@ class TestSourceDistributions:
         """What a machine gets shows what must be built, and builds nothing."""
         desk.sdist("reader", dependencies=["plain"], backend=POISONED)
         desk.lock("reader")
-        said = desk.run("tree", "--for", "cpu-x86_64-v3", "--json", desk.path)
-        assert {one["name"] for one in said.object["packages"]} == {"reader", "plain"}
+        result = desk.run("tree", "--for", "cpu-x86_64-v3", "--json", desk.path)
+        assert {package["name"] for package in result.object["packages"]} == {"reader", "plain"}
 
     def test_dynamic_metadata(self, desk: Desk) -> None:
         """What only a backend knows needs consent to be locked; the hint is the command's own."""
         desk.sdist("reader", dependencies=["plain"], dynamic=True)
-        said = desk.lock("reader", code=3)
-        assert "reader 1.0 must be built from source" in said.err
-        assert "add --allow-source reader" in said.err
+        result = desk.lock("reader", code=3)
+        assert "reader 1.0 must be built from source" in result.err
+        assert "add --allow-source reader" in result.err
         assert not desk.path.exists()
         desk.lock("reader", "--allow-source", "reader")
         assert desk.entry("reader")["dependencies"] == [{"name": "plain"}]
@@ -151,9 +151,9 @@ class TestSourceDistributions:
             'requires-python = ">=3.11,<3.13"\ndependencies = ["reader"]\n'
         )
         place = ("lock", "-i", desk.index.url, "-o", desk.path, "--project", project)
-        said = desk.run(*place)
-        assert "left out: reader 1.0 must be built from source" in said.err
-        assert "--allow-source reader locks for them" in said.err
+        result = desk.run(*place)
+        assert "left out: reader 1.0 must be built from source" in result.err
+        assert "--allow-source reader locks for them" in result.err
         assert tomllib.loads(desk.path.read_text())["requires-python"] == ">=3.11,<3.12"
         desk.run(*place, "--allow-source", "reader")
         assert "sdist" in desk.entry("reader")
@@ -171,19 +171,19 @@ class TestSourceDistributions:
             'requires-python = ">=3.11"\ndependencies = ["app"]\n'
         )
         place = ("lock", "-i", desk.index.url, "-o", desk.path, "--project", project)
-        said = desk.run(*place, code=3)
-        assert "error: reader 1.0 must be built from source" in said.err
-        assert "where: linux-x86_64, Python 3.11 and 3.12" in said.err
-        assert "reader-1.0.tar.gz: app 2.0 needs it" in said.err
-        assert "hint: add --allow-source reader," in said.err
+        result = desk.run(*place, code=3)
+        assert "error: reader 1.0 must be built from source" in result.err
+        assert "where: linux-x86_64, Python 3.11 and 3.12" in result.err
+        assert "reader-1.0.tar.gz: app 2.0 needs it" in result.err
+        assert "hint: add --allow-source reader," in result.err
         desk.run(*place, "--allow-source", "reader")
         assert tomllib.loads(desk.path.read_text())["requires-python"] == ">=3.11,<3.13"
 
     def test_never(self, desk: Desk) -> None:
         """Where nothing may ever be built, a source is no way to meet a requirement."""
         desk.sdist("reader")
-        said = desk.lock("reader", "--allow-source", "never", code=3)
-        assert "reader 1.0 must be built from source" in said.err
+        result = desk.lock("reader", "--allow-source", "never", code=3)
+        assert "reader 1.0 must be built from source" in result.err
 
     def test_only_binary(self, desk: Desk) -> None:
         """``--only-binary`` locks an older release that has a wheel."""
@@ -197,8 +197,8 @@ class TestSourceDistributions:
         path = desk.sdist("reader")
         desk.lock("reader")
         desk.sdist("reader", backend="\n# another\n")
-        said = desk.sync("--allow-source", "reader", "--no-cache-dir", code=4)
-        assert path.name in said.err
+        result = desk.sync("--allow-source", "reader", "--no-cache-dir", code=4)
+        assert path.name in result.err
         assert not desk.target.exists()
 
 
@@ -225,8 +225,8 @@ class TestKnownMetadata:
         assert runs.read_text() == seen
         desk.lock("reader", "other", "--no-cache-dir", code=3)
         desk.sdist("reader", dynamic=True, backend=f"{backend}# another\n")
-        said = desk.lock("reader", "other", code=3)
-        assert "add --allow-source reader" in said.err
+        result = desk.lock("reader", "other", code=3)
+        assert "add --allow-source reader" in result.err
         assert runs.read_text() == seen
 
     def test_consent_to_install(self, desk: Desk, counting: tuple[str, Path]) -> None:
@@ -237,8 +237,8 @@ class TestKnownMetadata:
         seen = runs.read_text()
         assert "--allow-source reader" in desk.sync(code=3).err
         place = ("-i", desk.index.url, "--target", desk.target)
-        said = desk.run("install", *place, "reader", code=3)
-        assert "known only to the build backend" not in said.err
+        result = desk.run("install", *place, "reader", code=3)
+        assert "known only to the build backend" not in result.err
         assert runs.read_text() == seen
 
     def test_a_repository(self, desk: Desk, counting: tuple[str, Path]) -> None:
@@ -293,11 +293,11 @@ class TestNamed:
         assert entry["directory"] == {"path": "demo"}
         assert "version" not in entry
         write_project(desk.folder / "demo", "demo", dependencies=["plain"])
-        said = desk.sync(code=3)
-        assert "demo 1.0 must be built from source" in said.err
-        assert ": requested" in said.err
-        assert "--allow-source demo, which runs the code in that folder" in said.err
-        assert "uv" not in said.err
+        result = desk.sync(code=3)
+        assert "demo 1.0 must be built from source" in result.err
+        assert ": requested" in result.err
+        assert "--allow-source demo, which runs the code in that folder" in result.err
+        assert "uv" not in result.err
         desk.sync("--allow-source", "demo")
         assert desk.installed() == {"demo": "1.0", "plain": "1.0"}
 
@@ -327,8 +327,8 @@ class TestNamed:
         desk.lock(folder)
         desk.lock(folder, "--check")
         write_project(folder, "demo", dependencies=["plain", "other"])
-        said = desk.lock(folder, "--check", code=31)
-        assert "+ other 1.0" in said.err
+        result = desk.lock(folder, "--check", code=31)
+        assert "+ other 1.0" in result.err
 
     def test_dynamic(self, desk: Desk) -> None:
         """Whoever names a project agrees that its backend is asked what it needs."""
@@ -367,9 +367,9 @@ class TestNamed:
         folder = write_project(desk.folder / "demo", "demo")
         desk.lock(folder)
         shutil.rmtree(folder)
-        said = desk.sync("--allow-source", "demo", code=1)
-        assert str(folder) in said.err
-        assert "named in the lock" in said.err
+        result = desk.sync("--allow-source", "demo", code=1)
+        assert str(folder) in result.err
+        assert "named in the lock" in result.err
         assert not desk.target.exists()
 
 
@@ -422,8 +422,8 @@ class TestRepositories:
         """It is an error that names the repository, and no lock is written."""
         folder = write_project(desk.folder / "repo", "demo")
         commit_all(folder)
-        said = desk.lock(f"git+{folder.as_uri()}@nowhere", code=5)
-        assert "checkout-failed" in said.err
+        result = desk.lock(f"git+{folder.as_uri()}@nowhere", code=5)
+        assert "checkout-failed" in result.err
         assert not desk.path.exists()
 
 
@@ -480,9 +480,9 @@ class TestTables:
         desk.lock("--python-version", "3.11", "--platform", "windows-x86_64")
         packages = tomllib.loads(desk.path.read_text())["packages"]
         found = {
-            one["marker"]: one.get("directory") or one["version"]
-            for one in packages
-            if one["name"] == "member"
+            package["marker"]: package.get("directory") or package["version"]
+            for package in packages
+            if package["name"] == "member"
         }
         assert found == {
             "sys_platform == 'linux'": {"path": "member"},
@@ -492,8 +492,8 @@ class TestTables:
     def test_no_longer_there(self, desk: Desk, project: Path) -> None:
         """A path that leads nowhere is an error that names it."""
         self.write(project, 'member = { path = "gone" }')
-        said = desk.lock("--python-version", "3.11", code=1)
-        assert str(desk.folder / "app" / "gone") in said.err
+        result = desk.lock("--python-version", "3.11", code=1)
+        assert str(desk.folder / "app" / "gone") in result.err
 
     @pytest.mark.parametrize(
         ("source", "words"),
@@ -509,7 +509,7 @@ class TestTables:
     def test_faults(self, source: str, words: str, desk: Desk, project: Path) -> None:
         """What cannot be understood is an error with its line, and nothing is locked."""
         self.write(project, f"member = {source}")
-        said = desk.lock("--python-version", "3.11", code=1)
-        assert words in said.err
-        assert "tool.uv.sources.member" in said.err
+        result = desk.lock("--python-version", "3.11", code=1)
+        assert words in result.err
+        assert "tool.uv.sources.member" in result.err
         assert not desk.path.exists()

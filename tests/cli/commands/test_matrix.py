@@ -40,8 +40,8 @@ def project(tmp_path: Path) -> Path:
 
 def test_for_people(project: Path, run: Runner) -> None:
     """One line for each target, with its wheels."""
-    said = run("matrix", project)
-    assert said.out.splitlines() == [
+    result = run("matrix", project)
+    assert result.out.splitlines() == [
         "Platform          Python  Wheels",
         "----------------  ------  -----------",
         "manylinux_x86_64  3.12    (plain), v3",
@@ -49,14 +49,14 @@ def test_for_people(project: Path, run: Runner) -> None:
         "macosx_arm64      3.12    (plain)",
         "macosx_arm64      3.13    (plain)",
     ]
-    assert said.err == "6 wheels of quick\n"
+    assert result.err == "6 wheels of quick\n"
 
 
 def test_for_programs(project: Path, run: Runner) -> None:
     """Every wheel of the release, by the published schema."""
-    said = run("matrix", project, "--json", "--only-python", "3.13")
-    Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(said.object)
-    assert [(one["label"], one["identifier"]) for one in said.object["jobs"]] == [
+    result = run("matrix", project, "--json", "--only-python", "3.13")
+    Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(result.object)
+    assert [(job["label"], job["identifier"]) for job in result.object["jobs"]] == [
         (None, "cp313-manylinux_x86_64"),
         ("v3", "cp313-manylinux_x86_64"),
         (None, "cp313-macosx_arm64"),
@@ -66,9 +66,9 @@ def test_for_programs(project: Path, run: Runner) -> None:
 @pytest.mark.parametrize("by", ["wheel", "target"])
 def test_words_that_the_build_understands(project: Path, run: Runner, by: str) -> None:
     """What a job is told asks `wheelfit build` for its wheels and no others."""
-    said = run("matrix", project, "--format", "github", "--job-per", by)
+    result = run("matrix", project, "--format", "github", "--job-per", by)
     wanted: list[list[str]] = []
-    for job in json.loads(said.out)["include"]:
+    for job in json.loads(result.out)["include"]:
         words = arguments("build", *shlex.split(job["arguments"]))
         wanted.append([*(["plain"] if words.plain else []), *words.labels])
     assert (
@@ -84,8 +84,8 @@ def test_a_project_below(project: Path, run: Runner, monkeypatch: pytest.MonkeyP
     """In a repository of several projects jobs build the one that was named, however it was."""
     monkeypatch.chdir(project.parent)
     for named in (project, project.name, f"{project.name}/"):
-        said = run("matrix", named, "--format", "github")
-        for job in json.loads(said.out)["include"]:
+        result = run("matrix", named, "--format", "github")
+        for job in json.loads(result.out)["include"]:
             words = arguments("build", *shlex.split(job["arguments"]))
             assert Path(words.source) == Path(project.name)
     monkeypatch.chdir(project)
@@ -94,9 +94,9 @@ def test_a_project_below(project: Path, run: Runner, monkeypatch: pytest.MonkeyP
 
 def test_gitlab(project: Path, run: Runner) -> None:
     """A pipeline is written as it is read."""
-    said = run("matrix", project, "--format", "gitlab", "--template", "ci/build.yml")
-    assert '  - local: "ci/build.yml"\n' in said.out
-    assert said.out.count("- ARGUMENTS:") == 6
+    result = run("matrix", project, "--format", "gitlab", "--template", "ci/build.yml")
+    assert '  - local: "ci/build.yml"\n' in result.out
+    assert result.out.count("- ARGUMENTS:") == 6
 
 
 def test_nothing_to_show(project: Path, run: Runner) -> None:
@@ -119,10 +119,10 @@ def test_faults_have_their_place(project: Path, run: Runner) -> None:
     """Every fault of the table is said with its path."""
     text = PROJECT.replace('"3.12"', '"cp312"').replace("exclude", "excludes")
     (project / "pyproject.toml").write_text(text)
-    said = run("matrix", project, "--json", code=1)
-    assert said.error["code"] == "invalid-project"
-    assert "tool.wheelfit.matrix.excludes" in said.error["message"]
-    assert "tool.wheelfit.matrix.pythons[0]" in said.error["note"]
+    result = run("matrix", project, "--json", code=1)
+    assert result.error["code"] == "invalid-project"
+    assert "tool.wheelfit.matrix.excludes" in result.error["message"]
+    assert "tool.wheelfit.matrix.pythons[0]" in result.error["note"]
 
 
 def test_no_unknown_setting(project: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

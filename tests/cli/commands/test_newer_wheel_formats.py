@@ -41,8 +41,8 @@ def add_newer(folder: Path) -> Path:
 def install(run: Runner, shelf: Path, *words: str, code: int = 0) -> dict[str, Any]:
     """Dry-run an installation from the shelf."""
     sources = ("--no-index", "--find-links", shelf, "--target", shelf.parent / "to")
-    said = run("install", "--dry-run", "--json", *sources, *words, code=code)
-    return said.object
+    result = run("install", "--dry-run", "--json", *sources, *words, code=code)
+    return result.object
 
 
 @pytest.mark.parametrize("by_name", [True, False], ids=["name", "metadata"])
@@ -77,8 +77,8 @@ def test_only_inside(run: Runner, shelf: Path) -> None:
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content.replace(b"Wheel-Version: 1.0", b"Wheel-Version: 2.0"))
-    said = run("install", "--no-index", "--target", shelf.parent / "to", wheel, code=4)
-    assert "Wheel-Version is 2.0" in said.err
+    result = run("install", "--no-index", "--target", shelf.parent / "to", wheel, code=4)
+    assert "Wheel-Version is 2.0" in result.err
     assert not (shelf.parent / "to").exists()
 
 
@@ -107,15 +107,15 @@ def test_explained(run: Runner, shelf: Path) -> None:
 )
 def test_named(run: Runner, shelf: Path, command: tuple[str, ...], code: int) -> None:
     """A command that is given one says why it does nothing with it."""
-    said = run(*command, add_newer(shelf), code=code)
-    assert NEWER_FORMAT in said.out + said.err
+    result = run(*command, add_newer(shelf), code=code)
+    assert NEWER_FORMAT in result.out + result.err
 
 
 def test_index(run: Runner, shelf: Path) -> None:
     """A static index names what it leaves out."""
     add_newer(shelf)
-    said = run("index", "generate", shelf, "--to", shelf.parent / "public")
-    assert f"{NEWER} is left out: {NEWER_FORMAT}" in said.err
+    result = run("index", "generate", shelf, "--to", shelf.parent / "public")
+    assert f"{NEWER} is left out: {NEWER_FORMAT}" in result.err
     assert not [*shelf.parent.glob("public/**/*.whlx")]
 
 

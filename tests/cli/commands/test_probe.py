@@ -51,8 +51,8 @@ def host(tmp_path: Path) -> Path:
 
 def test_for_people(host: Path, run: Runner) -> None:
     """Features stand most preferred first, long lists are cut, evidence follows."""
-    said = run("probe", "--for", host)
-    assert said.out.splitlines() == [
+    result = run("probe", "--for", host)
+    assert result.out.splitlines() == [
         f"{host}: cpython 3.12.1 on Linux x86_64",
         "",
         "nvidia: supported",
@@ -89,8 +89,8 @@ namespace = "tpu"
 properties = { present = ["false"] }
 """
     )
-    said = run("probe", "--for", host, "amd", "intel", "tpu", "ascend")
-    assert said.out.splitlines()[1:] == [
+    result = run("probe", "--for", host, "amd", "intel", "tpu", "ascend")
+    assert result.out.splitlines()[1:] == [
         "",
         "amd: nothing",
         f"  decided by  host file {host}",
@@ -102,7 +102,7 @@ properties = { present = ["false"] }
         "  intel  no sign of an Intel GPU",
         f"  tpu    host file {host}",
     ]
-    assert "amd: the GPU is not to be opened" in said.err
+    assert "amd: the GPU is not to be opened" in result.err
     assert "intel: nothing\n" in run("probe", "--for", host, "intel", "-v").out
 
 
@@ -150,19 +150,19 @@ def test_a_namespace_that_is_none(run: Runner) -> None:
 def test_overrides(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """P-73: overrides are listed and warned about; one that cannot be read disables."""
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v2,v1")
-    said = run("probe", "--json", "x86_64")
-    assert said.object["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v2,v1"]
+    result = run("probe", "--json", "x86_64")
+    assert result.object["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v2,v1"]
     (level,) = [
         feature
-        for feature in said.object["namespaces"]["x86_64"]["features"]
+        for feature in result.object["namespaces"]["x86_64"]["features"]
         if feature["name"] == "level"
     ]
     assert level["values"] == ["v2", "v1"]
-    assert "WHEELFIT_OVERRIDE_X86_64_LEVEL=v2,v1" in said.err
+    assert "WHEELFIT_OVERRIDE_X86_64_LEVEL=v2,v1" in result.err
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "fast")
-    said = run("probe", "--json", "x86_64")
-    assert said.object["namespaces"]["x86_64"]["status"] == "disabled"
-    assert "'fast' is not a value of level" in said.err
+    result = run("probe", "--json", "x86_64")
+    assert result.object["namespaces"]["x86_64"]["status"] == "disabled"
+    assert "'fast' is not a value of level" in result.err
 
 
 def test_a_gpu(
@@ -175,10 +175,10 @@ def test_a_gpu(
     for name, value in {**environ, "LD_LIBRARY_PATH": str(fake_driver.folder)}.items():
         monkeypatch.setenv(name, value)
     host = tmp_path / "gpus.toml"
-    said = run("probe", "nvidia", "-o", host)
-    assert "nvidia: supported" in said.out
-    assert "  GPU 0 (Tesla V100, 7.0): sm_arch  70_virtual, 69_virtual," in said.out
-    assert "cuda_version_lower_bound  12.9, 12.8" in said.out
+    result = run("probe", "nvidia", "-o", host)
+    assert "nvidia: supported" in result.out
+    assert "  GPU 0 (Tesla V100, 7.0): sm_arch  70_virtual, 69_virtual," in result.out
+    assert "cuda_version_lower_bound  12.9, 12.8" in result.out
     here = run("probe", "nvidia", "--json").object["namespaces"]["nvidia"]
     there = run("probe", "nvidia", "--json", "--for", host).object["namespaces"]["nvidia"]
     assert len(here["devices"]) == 2
@@ -194,9 +194,9 @@ class TestWriting:
     def test_the_file_is_said(self, run: Runner, tmp_path: Path) -> None:
         """The way to use it is said, not under ``--quiet``; the result stays on standard output."""
         path = tmp_path / "host.toml"
-        said = run("probe", "-o", path)
-        assert f"wheelfit install --for {path}" in said.err
-        assert said.out.startswith("this machine: ")
+        result = run("probe", "-o", path)
+        assert f"wheelfit install --for {path}" in result.err
+        assert result.out.startswith("this machine: ")
         assert run("probe", "-q", "-o", path).err == ""
         assert path.read_text().startswith('[metadata]\ncreated-by = "wheelfit ')
 
@@ -208,8 +208,8 @@ class TestWriting:
         """The error is all there is, and nothing is changed."""
         (tmp_path / "file").write_text("a file")
         before = tree(tmp_path)
-        said = run("probe", "-o", tmp_path / place, *more, code=1)
-        assert "file-problem" in said.out + said.err
+        result = run("probe", "-o", tmp_path / place, *more, code=1)
+        assert "file-problem" in result.out + result.err
         assert tree(tmp_path) == before
 
     def test_nothing_is_printed_elsewhere(self, run: Runner, tmp_path: Path) -> None:

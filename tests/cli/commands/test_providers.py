@@ -41,12 +41,12 @@ class TestList:
 
     def test_everything(self, run: Runner) -> None:
         """P-18, P-60, P-162: built-in providers, static families, and that nothing is trusted."""
-        said = run("providers", "list")
+        result = run("providers", "list")
         for namespace in (*namespaces(), "blas_lapack", "openmp", "priority", "abi_dependency"):
-            assert namespace in said.out
-        assert "nvidia-variant-provider" in said.out
-        assert "No plugin is trusted" in said.out
-        assert run("providers", "list").out == said.out
+            assert namespace in result.out
+        assert "nvidia-variant-provider" in result.out
+        assert "No plugin is trusted" in result.out
+        assert run("providers", "list").out == result.out
 
     def test_nothing_is_created_by_looking(self, run: Runner, tmp_path: Path) -> None:
         """P-18: listing writes nothing."""
@@ -83,10 +83,10 @@ class TestList:
         policy = tmp_path / "policy.toml"
         policy.write_text('version = 1\nplugins = "never"\ndisable-provider = ["tpu"]\n')
         monkeypatch.setenv("WHEELFIT_POLICY_FILE", str(policy))
-        said = run("providers", "list").out
-        assert f"not used: plugins are forbidden by {policy}" in said
-        assert f"off: {policy}" in said
-        assert f'Policy {policy}: plugins = "never"; off: tpu' in said
+        stdout = run("providers", "list").out
+        assert f"not used: plugins are forbidden by {policy}" in stdout
+        assert f"off: {policy}" in stdout
+        assert f'Policy {policy}: plugins = "never"; off: tpu' in stdout
 
 
 class TestShow:
@@ -97,7 +97,7 @@ class TestShow:
         about = run("providers", "show", "x86_64", "--json").object
         assert about["vocabulary"][0]["feature"] == "level"
         assert about["vocabulary"][0]["values"] == ["v4", "v3", "v2", "v1"]
-        assert {one["package"] for one in about["built_in"]["emulates"]} == {
+        assert {package["package"] for package in about["built_in"]["emulates"]} == {
             "provider-variant-x86-64",
             "x86-64-variant-provider",
         }
@@ -105,8 +105,8 @@ class TestShow:
 
     def test_a_static_family(self, run: Runner) -> None:
         """P-162: its template."""
-        said = run("providers", "show", "openmp").out
-        assert 'static-properties.provider = ["gnu", "intel", "llvm"]' in said
+        stdout = run("providers", "show", "openmp").out
+        assert 'static-properties.provider = ["gnu", "intel", "llvm"]' in stdout
 
     def test_a_package_that_ours_stands_in_for(self, run: Runner) -> None:
         """P-13: the built-in provider is named."""
@@ -130,13 +130,13 @@ class TestTrust:
 
     def test_hash(self, run: Runner, wheels: list[str], trust: Path) -> None:
         """P-19: with --hash nothing else is trusted."""
-        said = run(
+        result = run(
             "providers", "trust", PLUGIN.name, "--hash", f"sha256:{SHA}", *wheels, "--yes",
             "--json", code=4,
         )  # fmt: skip
-        assert said.error["code"] == "hash-mismatch"
+        assert result.error["code"] == "hash-mismatch"
         assert not trust.exists()
-        digest = said.error["note"].rpartition(" ")[2]
+        digest = result.error["note"].rpartition(" ")[2]
         run("providers", "trust", PLUGIN.name, "--hash", f"sha256:{digest}", *wheels, "--yes")
         assert digest in trust.read_text()
 
@@ -144,12 +144,12 @@ class TestTrust:
         """P-18: trusting again replaces, with a warning; --keep adds."""
         run("providers", "trust", PLUGIN.name, *wheels, "--yes")
         simple("acme", {"generation": ["3"]}, version="1.3").wheel(tmp_path / "wheels")
-        said = run("providers", "trust", f"{PLUGIN.name}<2", "--keep", *wheels, "--yes")
-        assert "no longer trusted" not in said.err
+        result = run("providers", "trust", f"{PLUGIN.name}<2", "--keep", *wheels, "--yes")
+        assert "no longer trusted" not in result.err
         assert "1.2-py3" in trust.read_text()
         assert "1.3-py3" in trust.read_text()
-        said = run("providers", "trust", PLUGIN.name, *wheels, "--yes")
-        assert "no longer trusted then: acme_provider-1.2-py3-none-any.whl" in said.err
+        result = run("providers", "trust", PLUGIN.name, *wheels, "--yes")
+        assert "no longer trusted then: acme_provider-1.2-py3-none-any.whl" in result.err
         assert "1.2-py3" not in trust.read_text()
 
     def test_two_namespaces(self, run: Runner, wheels: list[str], trust: Path) -> None:
@@ -259,8 +259,8 @@ class TestSwitching:
             {"namespace": "acme", "by": str(trust)},
             {"namespace": "x86_64", "by": str(trust)},
         ]
-        said = run("providers", "enable", "x86_64", "--json").object
-        assert (said["enabled"], said["disabled"]) == (["x86_64"], ["acme"])
+        report = run("providers", "enable", "x86_64", "--json").object
+        assert (report["enabled"], report["disabled"]) == (["x86_64"], ["acme"])
         assert (
             run("probe", "x86_64", "--json").object["namespaces"]["x86_64"]["status"] != "disabled"
         )
@@ -272,8 +272,8 @@ class TestSwitching:
         settings = tmp_path / "wheelfit.toml"
         settings.write_text('disable-provider = ["tpu"]\n')
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
-        said = run("providers", "enable", "tpu")
-        assert "tpu stays off" in said.err
+        result = run("providers", "enable", "tpu")
+        assert "tpu stays off" in result.err
         assert "disable-provider of wheelfit.toml" in run("providers", "show", "tpu").out
 
 

@@ -80,7 +80,7 @@ def codes(said: dict[str, object]) -> list[str]:
     """Return which checks found something."""
     findings = said["findings"]
     assert isinstance(findings, list)
-    return sorted({str(one["code"]) for one in findings})
+    return sorted({str(finding["code"]) for finding in findings})
 
 
 # --- an index that shows every file as it comes ------------------------------------------------
@@ -88,17 +88,17 @@ def codes(said: dict[str, object]) -> list[str]:
 
 def test_a_release_is_sent_in_order(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
     """B-52: plain wheel, variants, index file; afterwards there is nothing to do."""
-    said = run("publish", dist, "--to", legacy.url)
-    assert "4 files published" in said.out
-    assert "one by one" in said.out
+    result = run("publish", dist, "--to", legacy.url)
+    assert "4 files published" in result.out
+    assert "one by one" in result.out
     assert legacy.uploads[0] == "fast-1.0-py3-none-any.whl"
     assert legacy.uploads[-1] == "fast-1.0-variants.json"
     run("check", "-i", legacy.simple, "fast", "--full", "--strict", "--profile", "uv")
     count = len(legacy.uploads)
     assert "already has all files" in run("publish", dist, "--to", legacy.url).out
     assert len(legacy.uploads) == count
-    said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json")
-    assert {one["state"] for one in said.object["files"]} == {"existing"}
+    result = run("publish", dist, "--to", legacy.url, "--dry-run", "--json")
+    assert {file["state"] for file in result.object["files"]} == {"existing"}
 
 
 def test_a_source_distribution_goes_first(run: Runner, source: Path, legacy: LegacyIndex) -> None:
@@ -109,24 +109,24 @@ def test_a_source_distribution_goes_first(run: Runner, source: Path, legacy: Leg
     assert legacy.fields[source.name]["filetype"] == ("sdist",)
     assert tree(source.parent) == before
     write_archive(source, {"slow-1.0/PKG-INFO": "Metadata-Version: 2.1\nName: slow\nVersion: 1\n"})
-    said = run("publish", source, "--to", legacy.url, "--json", code=9).object
-    assert {"wrong-folder", "wrong-metadata", "name-taken"} <= set(codes(said))
+    report = run("publish", source, "--to", legacy.url, "--json", code=9).object
+    assert {"wrong-folder", "wrong-metadata", "name-taken"} <= set(codes(report))
 
 
 def test_drafts(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
     """A schema before 1.0 is a draft, of which one line warns."""
-    said = run("publish", "--to", legacy.url, dist)
-    assert said.err.count("is a draft and not for production") == 1
-    assert "/peps/850/v0.2.0.json" in said.err
+    result = run("publish", "--to", legacy.url, dist)
+    assert result.err.count("is a draft and not for production") == 1
+    assert "/peps/850/v0.2.0.json" in result.err
 
 
 def test_a_dry_run_sends_nothing(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
     """``--dry-run`` says what would be sent, and with how much the project ends up."""
-    said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json").object
-    assert (said["method"], said["published"], said["dry_run"]) == ("one-by-one", False, True)
-    assert [one["label"] for one in said["files"]] == [None, "mkl", "null", "open"]
+    report = run("publish", dist, "--to", legacy.url, "--dry-run", "--json").object
+    assert (report["method"], report["published"], report["dry_run"]) == ("one-by-one", False, True)
+    assert [file["label"] for file in report["files"]] == [None, "mkl", "null", "open"]
     size = sum(path.stat().st_size for path in dist.iterdir())
-    assert said["forecast"][0]["total_size"] == size
+    assert report["forecast"][0]["total_size"] == size
     assert legacy.uploads == []
 
 
@@ -137,9 +137,9 @@ def test_wrong_files_keep_all_from_being_sent(run: Runner, dist: Path, legacy: L
     build_wheel(dist, "fast", "1.0", label="mkl", tag="py2-none-any",
                 document={**DOCUMENT, "variants": strange})  # fmt: skip
     (dist / "fast-1.1-py3-none-any.whl").write_bytes(b"no archive")
-    said = run("publish", dist, "--to", legacy.url, "--json", code=9).object
-    assert {"unknown-platform", "unsound-archive", "inconsistent-release"} <= set(codes(said))
-    assert said["published"] is False
+    report = run("publish", dist, "--to", legacy.url, "--json", code=9).object
+    assert {"unknown-platform", "unsound-archive", "inconsistent-release"} <= set(codes(report))
+    assert report["published"] is False
     assert legacy.uploads == []
     assert "nothing was sent" in run("publish", dist, "--to", legacy.url, code=9).out
 
@@ -149,9 +149,9 @@ def test_a_plain_wheel_that_nobody_can_install_is_not_sent(
 ) -> None:
     """B-40: variant markers in a plain wheel are an error before anything is sent."""
     build_wheel(dist, "fast", "1.0", requires=['x; "blas" in variant_namespaces'])
-    said = run("publish", dist, "--to", legacy.url, "--json", code=9).object
-    assert "variant-marker-in-plain-wheel" in codes(said)
-    assert (said["published"], legacy.uploads) == (False, [])
+    report = run("publish", dist, "--to", legacy.url, "--json", code=9).object
+    assert "variant-marker-in-plain-wheel" in codes(report)
+    assert (report["published"], legacy.uploads) == (False, [])
 
 
 def test_other_content_under_a_name_is_found_first(
@@ -159,8 +159,8 @@ def test_other_content_under_a_name_is_found_first(
 ) -> None:
     """F-131: a name that the index has with other content is named before anything is sent."""
     build_wheel(legacy.folder, "fast", "1.0", label="open", document=DOCUMENT, requires=["x"])
-    said = run("publish", dist, "--to", legacy.url, "--json", code=9).object
-    assert codes(said) == ["name-taken"]
+    report = run("publish", dist, "--to", legacy.url, "--json", code=9).object
+    assert codes(report) == ["name-taken"]
     assert legacy.uploads == []
 
 
@@ -185,9 +185,9 @@ def test_limits_can_be_named(run: Runner, dist: Path, legacy: LegacyIndex) -> No
     words = ("publish", dist, "--to", legacy.url, "--dry-run", "--json")
     assert codes(run(*words, "--file-limit", "1kB", code=9).object) == ["file-too-large"]
     assert codes(run(*words, "--project-limit", "2000", code=9).object) == ["project-too-large"]
-    said = run(*words, "--project-limit", "9kB").object
-    assert codes(said) == ["project-too-large"]  # a warning: there is no room for another one
-    assert said["forecast"][0]["further_releases"] == 0
+    report = run(*words, "--project-limit", "9kB").object
+    assert codes(report) == ["project-too-large"]  # a warning: there is no room for another one
+    assert report["forecast"][0]["further_releases"] == 0
     run(*words, "--project-limit", "9kB", "--strict", code=9)
 
 
@@ -227,11 +227,11 @@ def test_an_index_that_takes_no_index_files_is_named(
     """The wheels are published, the warning says what is missing, and --strict minds it."""
     name = "fast-1.0-variants.json"
     legacy.answers[name] = [Answer.text(400, "no such type")] * 2
-    said = run("publish", dist, "--to", legacy.url)
-    assert "no such type; without it installers may not find the variants" in said.err
-    said = run("publish", dist, "--to", legacy.url, "--strict", "--json", code=9)
-    assert said.object["published"] is True
-    assert said.object["refused_index_files"]
+    result = run("publish", dist, "--to", legacy.url)
+    assert "no such type; without it installers may not find the variants" in result.err
+    result = run("publish", dist, "--to", legacy.url, "--strict", "--json", code=9)
+    assert result.object["published"] is True
+    assert result.object["refused_index_files"]
 
 
 def test_an_index_that_keeps_nothing_is_found_out(
@@ -241,10 +241,10 @@ def test_an_index_that_keeps_nothing_is_found_out(
     lost = "fast-1.0-py3-none-any-open.whl"
     legacy.swallows = frozenset({lost})
     words = ("publish", dist, "--to", legacy.url, "--publish-timeout", "0")
-    said = run(*words, "--json", code=9).object
-    assert said["published"] is False
-    assert codes(said) == ["not-listed"]
-    states = {one["filename"]: one["state"] for one in said["files"]}
+    report = run(*words, "--json", code=9).object
+    assert report["published"] is False
+    assert codes(report) == ["not-listed"]
+    states = {file["filename"]: file["state"] for file in report["files"]}
     assert states.pop(lost) == "not-listed"
     assert set(states.values()) == {"published"}
     assert "which does not list 1" in run(*words, code=9).out
@@ -258,10 +258,10 @@ def test_an_index_that_cannot_be_asked_afterwards(
     """B-52: if the index cannot be read after sending, nothing is claimed."""
     legacy.after_uploads["/simple/fast/"] = Answer.text(200, "no")
     words = ("publish", dist, "--to", legacy.url, "--publish-timeout", "0")
-    said = run(*words, "--json", code=10).object
-    assert said["published"] is False
-    assert {one["state"] for one in said["files"]} == {"sent"}
-    assert said["unchecked"]
+    report = run(*words, "--json", code=10).object
+    assert report["published"] is False
+    assert {file["state"] for file in report["files"]} == {"sent"}
+    assert report["unchecked"]
 
 
 def test_contradictions_with_what_is_there_are_found_first(
@@ -270,9 +270,9 @@ def test_contradictions_with_what_is_there_are_found_first(
     """F-65: a label that means something else in a wheel of the index keeps all from being sent."""
     other = release_of_another_mind(legacy.folder)
     legacy.uploads.clear()
-    said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json", code=9).object
-    assert codes(said) == ["inconsistent-release"]
-    assert other.name in str(said["findings"])
+    report = run("publish", dist, "--to", legacy.url, "--dry-run", "--json", code=9).object
+    assert codes(report) == ["inconsistent-release"]
+    assert other.name in str(report["findings"])
     assert legacy.uploads == []
 
 
@@ -285,9 +285,9 @@ def test_a_redirect_to_another_index_says_nothing_of_this_one(
         away = Answer.of(302, b"", {"location": f"{other.simple}fast/"})
         legacy.pages["/simple/fast/"] = away
         words = ("publish", dist, "--to", legacy.url, "--dry-run")
-        said = run(*words)
-        assert "counts as missing" in said.err
-        assert {one["state"] for one in run(*words, "--json").object["files"]} == {"new"}
+        result = run(*words)
+        assert "counts as missing" in result.err
+        assert {file["state"] for file in run(*words, "--json").object["files"]} == {"new"}
 
 
 def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
@@ -297,10 +297,10 @@ def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
     first, *_ = sorted(path.name for path in dist.glob("*.whl"))
     refused = "fast-1.0-py3-none-any-open.whl"
     legacy.answers[refused] = [Answer.text(400, "no such name for you")]
-    said = run("publish", dist, "--to", legacy.url, "--json", code=9).object
-    assert codes(said) == ["refused-by-index"]
-    assert said["published"] is False
-    states = {one["filename"]: one["state"] for one in said["files"]}
+    report = run("publish", dist, "--to", legacy.url, "--json", code=9).object
+    assert codes(report) == ["refused-by-index"]
+    assert report["published"] is False
+    states = {file["filename"]: file["state"] for file in report["files"]}
     assert states[refused] == "new"
     assert states[first] == "existing"
     legacy.answers[refused] = [Answer.text(409, "Conflict")]
@@ -312,8 +312,8 @@ def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
 def test_certificates_are_those_that_are_named(run: Runner, dist: Path, tmp_path: Path) -> None:
     """Over TLS the authority of --cert counts, for pages and uploads; else nobody is believed."""
     with LegacyIndex(tmp_path / "tls", CERTIFICATES / "server.pem") as index:
-        said = run("publish", dist, "--to", index.url, "--json", code=5)
-        assert said.error["code"] == "unreachable"
+        result = run("publish", dist, "--to", index.url, "--json", code=5)
+        assert result.error["code"] == "unreachable"
         assert index.uploads == index.asked == []
         run("publish", dist, "--to", index.url, "--cert", CERTIFICATES / "authority.pem")
         assert len(index.uploads) == 5
@@ -337,9 +337,9 @@ def test_logins_come_from_where_tools_have_them(
     def publish(to: str, code: int) -> str:
         for path in legacy.folder.glob("fast*"):
             path.unlink()
-        said = run("publish", dist, "--to", to, "-v", code=code)
-        assert "secret" not in said.out + said.err
-        return said.err
+        result = run("publish", dist, "--to", to, "-v", code=code)
+        assert "secret" not in result.out + result.err
+        return result.err
 
     assert "wrong user" in publish(bare, 7)
     netrc = own_home / ".netrc"
@@ -377,9 +377,9 @@ def test_a_job_that_the_index_trusts_needs_no_login(
     assert not [path for path in legacy.asked if "oidc" in path]
     run("publish", dist, "--to", legacy.url, "--trusted-publishing", "never", code=7)
     assert not [path for path in legacy.asked if "oidc" in path]
-    said = run("publish", dist, "--to", legacy.url, "-v")
-    assert "that of this CI job's identity" in said.err
-    assert "minted-secret" not in said.out + said.err
+    result = run("publish", dist, "--to", legacy.url, "-v")
+    assert "that of this CI job's identity" in result.err
+    assert "minted-secret" not in result.out + result.err
     legacy.pages.clear()
     words = ("publish", dist, "--to", legacy.url, "--trusted-publishing", "always", "--json")
     assert "no trusted publishing" in str(run(*words, code=1).error)
@@ -422,11 +422,11 @@ def test_no_login_travels_in_the_open(tmp_path: Path) -> None:
     """Over plain HTTP a login is shown to this machine only."""
     environ = {"TWINE_PASSWORD": "secret"}
     settings = SourceSettings(keyring="disabled")
-    with pytest.raises(InvalidConfiguration, match="not sent over plain HTTP") as caught:
+    with pytest.raises(InvalidConfiguration, match="not sent over plain HTTP") as excinfo:
         find_login(
             "http://x.example/", {}, settings, environ, tmp_path, is_live_index=False, note=print
         )
-    assert "secret" not in str(vars(caught.value))
+    assert "secret" not in str(vars(excinfo.value))
 
 
 def test_keyring_is_asked_last(tmp_path: Path) -> None:
@@ -470,9 +470,9 @@ def test_what_cannot_be_meant_is_named(
 ) -> None:
     """Places that are none, and options that do not go together, are refused; nothing is made."""
     before = tree(dist.parent)
-    said = run("publish", *(word.replace("{dist}", str(dist)) for word in words), "--json",
+    result = run("publish", *(word.replace("{dist}", str(dist)) for word in words), "--json",
                code=code)  # fmt: skip
-    assert said.error["code"] == reference
+    assert result.error["code"] == reference
     assert tree(dist.parent) == before
 
 
@@ -484,15 +484,15 @@ def test_a_static_index_gets_a_release_at_once(run: Runner, dist: Path, tmp_path
     public = tmp_path / "public"
     older = build_wheel(tmp_path / "older", "fast", "0.9")
     run("publish", older, "--to", public)
-    said = run("publish", dist, "--to", public)
-    assert "4 files published" in said.out
-    assert "all at once" in said.out
+    result = run("publish", dist, "--to", public)
+    assert "4 files published" in result.out
+    assert "all at once" in result.out
     run("check", "-i", public / "simple", "fast", "--full", "--strict")
     before = tree(public)
     assert "already has all files" in run("publish", dist, "--to", public).out
     assert tree(public) == before
-    said = run("publish", dist, older, "--to", public, "--dry-run", "--json")
-    assert {one["state"] for one in said.object["files"]} == {"existing"}
+    result = run("publish", dist, older, "--to", public, "--dry-run", "--json")
+    assert {file["state"] for file in result.object["files"]} == {"existing"}
 
 
 def test_a_release_of_a_static_index_can_grow(run: Runner, dist: Path, tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def test_nothing(target: Path, run: Runner) -> None:
     """Where no change was interrupted nothing happens."""
     before = tree(target)
     assert run("recover", "--target", target).out == "no change was interrupted\n"
-    said = run("recover", "--target", target, "--json").object
-    assert (said["outcome"], said["changes"], said["notes"]) == (None, [], [])
+    report = run("recover", "--target", target, "--json").object
+    assert (report["outcome"], report["changes"], report["notes"]) == (None, [], [])
     assert tree(target) == before
 
 
@@ -70,8 +70,8 @@ def test_undone(target: Path, run: Runner) -> None:
     before = tree(target)
     interrupt(target, UNDONE)
     assert not (target / "demo").exists()
-    said = run("recover", "--target", target)
-    assert said.out == "an interrupted change was undone: remove demo 1.0\n"
+    result = run("recover", "--target", target)
+    assert result.out == "an interrupted change was undone: remove demo 1.0\n"
     assert tree(target) == before
 
 
@@ -82,12 +82,12 @@ def test_for_machines(target: Path, run: Runner, after: int, outcome: str) -> No
     """The object says what became of it, and a dry run what would."""
     interrupt(target, after)
     before = tree(target)
-    said = run("recover", "--target", target, "--json", "--dry-run").object
-    assert (said["outcome"], said["dry_run"]) == (outcome, True)
+    report = run("recover", "--target", target, "--json", "--dry-run").object
+    assert (report["outcome"], report["dry_run"]) == (outcome, True)
     assert tree(target) == before
-    said = run("recover", "--target", target, "--json").object
-    assert said["outcome"] == outcome
-    assert said["changes"] == ([] if outcome == "cleared" else ["remove demo 1.0"])
+    report = run("recover", "--target", target, "--json").object
+    assert report["outcome"] == outcome
+    assert report["changes"] == ([] if outcome == "cleared" else ["remove demo 1.0"])
     assert not list(target.glob(".wheelfit*"))
     assert (target / "demo").exists() == (outcome != "finished")
 
@@ -97,8 +97,8 @@ def test_by_itself(target: Path, run: Runner, wheel: Path, command: str) -> None
     """A command that changes the environment puts it right first, and says so."""
     interrupt(target, UNDONE)
     what = (wheel, "--no-index", "--force-reinstall") if command == "install" else ("demo",)
-    said = run(command, "--target", target, *what)
-    assert "note: an interrupted change was undone: remove demo 1.0" in said.err
+    result = run(command, "--target", target, *what)
+    assert "note: an interrupted change was undone: remove demo 1.0" in result.err
     assert (target / "demo").exists() == (command == "install")
     assert not list(target.glob(".wheelfit*"))
 
@@ -120,8 +120,8 @@ def test_only_looking(target: Path, run: Runner, wheel: Path, words: tuple[str, 
     before = tree(target)
     if words[0] == "install":
         words = (*words, str(wheel))
-    said = run(*words, "--target", target, code=3 if words[0] == "explain" else 0)
-    assert "wheelfit recover" in said.err
+    result = run(*words, "--target", target, code=3 if words[0] == "explain" else 0)
+    assert "wheelfit recover" in result.err
     assert tree(target) == before
 
 
@@ -140,8 +140,8 @@ def test_at_work(target: Path, run: Runner) -> None:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        said = run("uninstall", "--dry-run", "--target", target, "demo", code=6)
-        assert "[environment-busy]" in said.err
+        result = run("uninstall", "--dry-run", "--target", target, "demo", code=6)
+        assert "[environment-busy]" in result.err
     finally:
         process.kill()
         process.communicate()
@@ -166,8 +166,8 @@ def test_damaged_journal(target: Path, run: Runner) -> None:
     journal.write_bytes(journal.read_bytes()[:-1])
     before = tree(target)
     for words in (("recover",), ("uninstall", "demo")):
-        said = run(*words, "--target", target, "--json", code=6)
-        assert said.error["code"] == "not-recoverable"
+        result = run(*words, "--target", target, "--json", code=6)
+        assert result.error["code"] == "not-recoverable"
         assert tree(target) == before
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 from sampled_cases import sampled
 
 from wheelfit.testing.index import RecordingIndex
@@ -34,7 +34,7 @@ class World:
         self._index = index
         self.folder = folder
 
-    def install(self, host: str, *words: str | Path, code: int = 0) -> Said:
+    def install(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Install for a host."""
         places = ("-i", self._index.url, "--target", self.folder, "--for", host)
         return self._run("install", *places, *words, code=code)
@@ -122,11 +122,11 @@ def test_a_lost_gpu(world: World) -> None:
     """The builds become those without properties, and the libraries of the vendor go."""
     dry = world.install(LOST_GPU, "--refit", "--dry-run")
     before = tree(world.folder)
-    said = world.install(LOST_GPU, "--refit")
+    result = world.install(LOST_GPU, "--refit")
     assert before != tree(world.folder)
     because = "only torch 2.9.0 (cuda12.8) needed it"
     for line in (f"nvidia-cublas 12.8.4.1 (cu12): {because}", f"nvidia-nccl-cu12 2.27: {because}"):
-        assert f"removed {line}\n" in said.out
+        assert f"removed {line}\n" in result.out
     assert dry.out.count(because) == 2
     expected = {"torch": "null", "torchvision": "null", "typing-extensions": "4.0"}
     assert world.installed() == expected
@@ -155,8 +155,8 @@ def test_a_variant_that_was_asked_for(world: World) -> None:
     world.install(GPU, "--force-reinstall", "nvidia-cublas<13")
     before = tree(world.folder)
     for words in (("--dry-run",), ()):
-        said = world.install(LOST_GPU, "--refit", *words, code=3)
-        assert "nvidia-cublas" in said.err
+        result = world.install(LOST_GPU, "--refit", *words, code=3)
+        assert "nvidia-cublas" in result.err
     assert tree(world.folder) == before
 
 
@@ -164,8 +164,8 @@ def test_a_library_that_others_need(world: World, tmp_path: Path) -> None:
     """What stays keeps what it needs, also by an extra."""
     build_wheel(tmp_path / "wheels", "solver", "1.0", requires=["nvidia-nccl-cu12"])
     world.install(GPU, "solver")
-    said = world.install(LOST_GPU, "--refit")
-    assert "removed nvidia-cublas" in said.out
+    result = world.install(LOST_GPU, "--refit")
+    assert "removed nvidia-cublas" in result.out
     assert "nvidia-nccl-cu12" in world.installed()
 
 
@@ -179,16 +179,16 @@ def test_a_library_of_another_installer(world: World) -> None:
 
 def test_without_dependencies(world: World) -> None:
     """What the new builds need is not looked at then, so nothing goes."""
-    said = world.install(LOST_GPU, "--refit", "--no-deps")
-    assert "removed" not in said.out
+    result = world.install(LOST_GPU, "--refit", "--no-deps")
+    assert "removed" not in result.out
     assert {"nvidia-nccl-cu12", "nvidia-cublas"} <= world.installed().keys()
 
 
 def test_an_older_driver(world: World) -> None:
     """Libraries follow their build to an older version; those that do stay."""
-    said = world.install(OLDER_DRIVER, "--refit")
-    assert "installed nvidia-cublas 12.6.4.1 (cu12), replacing the newer 12.8.4.1" in said.out
-    assert "removed" not in said.out
+    result = world.install(OLDER_DRIVER, "--refit")
+    assert "installed nvidia-cublas 12.6.4.1 (cu12), replacing the newer 12.8.4.1" in result.out
+    assert "removed" not in result.out
     assert world.installed()["torch"] == world.installed()["torchvision"] == "cuda12.6"
 
 
@@ -202,7 +202,7 @@ def test_a_newer_driver(world: World, words: str) -> None:
     dry = world.install(
         NEWER_DRIVER, *words.split(), "--allow-variant-change", "--dry-run", "--json"
     )
-    said = world.install(NEWER_DRIVER, *words.split(), "--allow-variant-change")
+    result = world.install(NEWER_DRIVER, *words.split(), "--allow-variant-change")
     planned = dry.object
     assert {entry["name"] for entry in planned["install"]} == {
         "nvidia-cublas",
@@ -212,7 +212,7 @@ def test_a_newer_driver(world: World, words: str) -> None:
     }
     gone = {entry["name"]: entry["reason"] for entry in planned["remove"]}
     assert gone["nvidia-nccl-cu12"] == "only torch 2.9.0 (cuda12.8) needed it"
-    assert "removed nvidia-nccl-cu12 2.27: only torch 2.9.0 (cuda12.8) needed it" in said.out
+    assert "removed nvidia-nccl-cu12 2.27: only torch 2.9.0 (cuda12.8) needed it" in result.out
     assert world.installed() == {
         "nvidia-cublas": "cu13",
         "nvidia-nccl-cu13": "2.27",
@@ -227,8 +227,8 @@ def test_a_newer_driver(world: World, words: str) -> None:
 def test_a_label_counts_for_the_libraries(world: World) -> None:
     """Whoever asks for a build has asked for its libraries, and not for other builds."""
     words = ("-U", "torch", "--label", "torch=cuda13.0")
-    said = world.install(NEWER_DRIVER, *words, code=7)
-    assert "error: torchvision would be replaced by another" in said.err
+    result = world.install(NEWER_DRIVER, *words, code=7)
+    assert "error: torchvision would be replaced by another" in result.err
     world.install(NEWER_DRIVER, *words, "--label", "torchvision=cuda13.0")
     assert world.installed()["nvidia-cublas"] == "cu13"
     assert "nvidia-nccl-cu12" not in world.installed()
@@ -237,8 +237,8 @@ def test_a_label_counts_for_the_libraries(world: World) -> None:
 def test_a_companion_that_would_fit(world: World) -> None:
     """What fits alone is exchanged where its companion has no other build that goes with it."""
     world.install(NEWER_DRIVER, "-U", "torch", "--allow-variant-change")
-    said = world.install(OLDER_GPU, "--refit")
-    assert "installed torchvision 0.24.0 (cuda12.8), replacing 0.24.0 (cuda13.0)" in said.out
+    result = world.install(OLDER_GPU, "--refit")
+    assert "installed torchvision 0.24.0 (cuda12.8), replacing 0.24.0 (cuda13.0)" in result.out
     assert world.installed()["torch"] == "cuda12.6"
     assert "nvidia-nccl-cu13" not in world.installed()
 
@@ -251,8 +251,8 @@ def test_from_a_lock(world: World, run: Runner, tmp_path: Path) -> None:
     place = (lock, "--target", world.folder)
     run("sync", *place, "--for", GPU)
     dry = run("sync", *place, "--for", LOST_GPU, "--refit", "--dry-run")
-    said = run("sync", *place, "--for", LOST_GPU, "--refit")
-    assert "removed nvidia-cublas 12.8.4.1 (cu12): only torch" in said.out
+    result = run("sync", *place, "--for", LOST_GPU, "--refit")
+    assert "removed nvidia-cublas 12.8.4.1 (cu12): only torch" in result.out
     assert dry.out.count("only torch 2.9.0 (cuda12.8) needed it") == 2
     assert world.installed().keys() == {"torch", "torchvision", "typing-extensions"}
     assert world.installed()["torch"] == "null"

@@ -54,18 +54,18 @@ def test_an_index(family: Path, run: Runner) -> None:
     """Which releases can be joined, which cannot and why, by the listings of an index."""
     with RecordingIndex(family) as index:
         words = ("--index-url", index.url, "--no-cache-dir")
-        said = run("wheel", "repack", "--plan", "fast", "fast-cu12", *words)
-    lines = said.out.splitlines()
+        result = run("wheel", "repack", "--plan", "fast", "fast-cu12", *words)
+    lines = result.out.splitlines()
     assert [line.split() for line in lines[2:5]] == [
         ["2.0", "1", "wheel", "-", "no:", "only", "fast", "has", "it"],
         ["1.1", "2", "wheels", "1", "wheel", "yes"],
         ["1.0.post1+joined", "1.0:", "1", "wheel", "1.0.post1:", "1", "wheel", "yes"],
     ]
-    assert "  fast-cu12 1.1: label cu12, properties unknown" in said.out
+    assert "  fast-cu12 1.1: label cu12, properties unknown" in result.out
     assert ["cp312", "linux_x86_64", "yes", "yes"] in [line.split() for line in lines]
     assert "dependencies differ: only fast-cu12 has nvidia-cublas-cu12 (F-95)" in lines
-    assert "entry points" not in said.out
-    assert "only fast has releases after 1.1: leave these out of the index" in said.out
+    assert "entry points" not in result.out
+    assert "only fast has releases after 1.1: leave these out of the index" in result.out
     assert lines[-1].endswith("-o dist fast==1.1 fast-cu12==1.1 --index-file")
 
 
@@ -93,7 +93,7 @@ def test_versions_that_differ(tmp_path: Path, run: Runner) -> None:
     (release,) = plan["releases"]
     assert release["version"] == "1.15.1+joined"
     assert 'version = "1.15.1+joined"' in plan["config"]
-    assert [one["what"] for one in release["differences"]] == ["extras"]
+    assert [difference["what"] for difference in release["differences"]] == ["extras"]
     assert "it is joined from fast 1.15.1 and fast-cu12 1.14.1" in plan["notes"][0]
 
 
@@ -108,14 +108,14 @@ def test_what_cannot_be_joined(tmp_path: Path, run: Runner) -> None:
     folder = tmp_path / "b"
     wheel(folder, "fast", "1.0")
     wheel(folder, "fast-cpu", "1.0")
-    said = run("wheel", "repack", "--plan", folder, code=9)
-    assert "no: fast and fast-cpu would be plain alike" in said.out
+    result = run("wheel", "repack", "--plan", folder, code=9)
+    assert "no: fast and fast-cpu would be plain alike" in result.out
     folder = tmp_path / "c"
     for version in ("11.1", "11.2"):
         wheel(folder, "blas-cu11", version)
         wheel(folder, "blas-cu12", version.replace("11.", "12."))
-    said = run("wheel", "repack", "--plan", folder, code=9)
-    assert "becomes a release of blas by --name" in said.err
+    result = run("wheel", "repack", "--plan", folder, code=9)
+    assert "becomes a release of blas by --name" in result.err
 
 
 @pytest.mark.parametrize("names", [["fast"], ["fast", "slow"]])
@@ -151,9 +151,13 @@ def test_published_families(
     ]
     command = [*pip, "download", "--quiet", "--no-deps", *target, "--dest", str(wheels)]
     for requirement in (plain, variant):
-        done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"{requirement} cannot be had from the package registry: {done.stderr}")
+        completed = subprocess.run(
+            [*command, requirement], capture_output=True, text=True, check=False
+        )
+        if completed.returncode:
+            pytest.skip(
+                f"{requirement} cannot be had from the package registry: {completed.stderr}"
+            )
     plan = run("wheel", "repack", "--plan", wheels, "--json").object
     assert (plan["name"], plan["releases"][0]["version"]) == (name, version)
     config = plan["config"]

@@ -165,7 +165,7 @@ class TestRun:
             )
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "got" / "some-0.5.dist-info").is_dir()
-        asked = [one.path for one in index.requests]
+        asked = [request.path for request in index.requests]
         assert not any("some" in path for path in asked), asked
 
     def test_logins_are_shown_to_nobody(self, index: RecordingIndex, tmp_path: Path) -> None:
@@ -185,13 +185,13 @@ class TestRun:
         assert done.returncode == 0, done.stderr
         assert "some-1.0-0_v3" in done.stdout
         assert "s3cret" not in done.stdout + done.stderr
-        assert {one.headers.get("authorization") for one in index.requests} != {None}
+        assert {request.headers.get("authorization") for request in index.requests} != {None}
 
     def test_an_index_that_is_no_url(self, run: Runner, bare_environment: None) -> None:
         """What is not a URL is called so."""
         del bare_environment
-        said = run("run", "--index-url", "notaurl", "--", "true", code=1)
-        assert "notaurl is not a URL" in said.err
+        result = run("run", "--index-url", "notaurl", "--", "true", code=1)
+        assert "notaurl is not a URL" in result.err
 
     def test_a_default_index_of_uv_stays(self, index: RecordingIndex) -> None:
         """Whoever set one in uv's own variables has it, and pip the one of its configuration."""
@@ -309,10 +309,10 @@ class TestProxy:
                     assert f"some-1.0-0_{label}-py3".encode() in answer.read()
             with urlopen(f"{root}full/for/cpu/simple/plain/") as answer:
                 assert b"plain-1-py3" in answer.read()
-            with pytest.raises(HTTPError) as caught:
+            with pytest.raises(HTTPError) as excinfo:
                 urlopen(f"{root}for/..%2Fpasswd/simple/some/")
-            assert caught.value.code == 404
-            caught.value.close()
+            assert excinfo.value.code == 404
+            excinfo.value.close()
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
 
@@ -321,11 +321,11 @@ class TestProxy:
         del bare_environment
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            said = run("proxy", "--port", str(port), code=1)
-        assert f"127.0.0.1:{port}" in said.err
-        assert "another --port" in said.err
-        said = run("proxy", "--port", "0", "--host", "192.0.2.1", code=1)
-        assert "--host is an address of this machine" in said.err
+            result = run("proxy", "--port", str(port), code=1)
+        assert f"127.0.0.1:{port}" in result.err
+        assert "another --port" in result.err
+        result = run("proxy", "--port", "0", "--host", "192.0.2.1", code=1)
+        assert "--host is an address of this machine" in result.err
 
     def test_a_secret_that_is_none(
         self, run: Runner, bare_environment: None, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli.locking import write_lock_of
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -41,15 +41,17 @@ class Shop:
         self.index = index
         self.target = folder / "target"
 
-    def __call__(self, command: str, *words: str | Path, host: str = GPU, code: int = 0) -> Said:
+    def __call__(
+        self, command: str, *words: str | Path, host: str = GPU, code: int = 0
+    ) -> CommandResult:
         """Run a command."""
         where: list[str | Path] = ["--target", self.target, "--for", host, "-i", self.index.url]
         return self._run(command, *where, *words, code=code)
 
     def install(self, *words: str | Path, host: str = GPU, code: int = 0) -> dict[str, str | None]:
         """Say which build of each package would be installed."""
-        said = self("install", "--dry-run", "--json", *words, host=host, code=code)
-        return {row["name"]: row["label"] for row in said.object["install"]}
+        result = self("install", "--dry-run", "--json", *words, host=host, code=code)
+        return {row["name"]: row["label"] for row in result.object["install"]}
 
     def add(
         self,
@@ -117,18 +119,18 @@ class TestVariant:
         warned = shop("install", "--dry-run", "bound").err
         assert "nvidia hardware is present, but the chosen build (null) does not use it" in warned
         for command in ("install --dry-run", "explain"):
-            said = shop(*command.split(), "bound", "--variant", "cpu")
-            assert "hardware is present" not in said.err + said.out
+            result = shop(*command.split(), "bound", "--variant", "cpu")
+            assert "hardware is present" not in result.err + result.out
 
     def test_libraries_that_come_along(self, shop: Shop) -> None:
         """No wish keeps away what a plain wheel needs; that is said once, with who needs it."""
         shop.add("nvidia-cudnn-cu12", requires=("nvidia-cublas-cu12",))
         shop.add("nvidia-cublas-cu12")
         shop.add("heavy", requires=("nvidia-cudnn-cu12",))
-        said = shop("install", "--dry-run", "heavy", "--variant", "cpu")
+        result = shop("install", "--dry-run", "heavy", "--variant", "cpu")
         told = "of CUDA libraries come along that are not wanted: preferences exclude builds, not"
-        assert said.err.count("come along") == said.err.count(told) == 1
-        assert "heavy needs them: take it from an index with other builds, or leave" in said.err
+        assert result.err.count("come along") == result.err.count(told) == 1
+        assert "heavy needs them: take it from an index with other builds, or leave" in result.err
         assert "come along" in shop("explain", "--with-deps", "heavy", "--variant", "cpu").err
         for words in (["heavy"], ["heavy", "--variant", "cpu", "--exclude", "nvidia-cudnn-cu12"]):
             assert "come along" not in shop("install", "--dry-run", *words).err
@@ -138,18 +140,18 @@ class TestVariant:
         shop("install", "engine", "--no-variants")
         assert shop.install("tool", "--variant", "cuda") == {"tool": None}
         assert shop.install("engine", "--variant", "cuda") == {"engine": "cu128"}
-        said = shop("install", "engine", "--variant", "cuda")
-        assert "nvidia is required (--variant cuda), and this wheel does not have it" in said.err
+        result = shop("install", "engine", "--variant", "cuda")
+        assert "nvidia is required (--variant cuda), and this wheel does not have it" in result.err
         assert shop.install("engine", "--variant", "cuda") == {}
         assert shop.install("engine", "--variant", "cpu") == {"engine": "null"}
 
     def test_where_none_fits(self, shop: Shop) -> None:
         """It fails: what was asked for is offered, and the machine cannot run it."""
-        said = shop("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
-        assert "engine" in said.err
-        assert "nvidia is required (--variant cuda)" in said.err
-        said = shop("install", "tool", "--variant", "cuda13", code=3)
-        assert "cu128: nvidia :: cuda_version_lower_bound :: 12.8 is forbidden" in said.err
+        result = shop("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
+        assert "engine" in result.err
+        assert "nvidia is required (--variant cuda)" in result.err
+        result = shop("install", "tool", "--variant", "cuda13", code=3)
+        assert "cu128: nvidia :: cuda_version_lower_bound :: 12.8 is forbidden" in result.err
 
     def test_where_nothing_offers_it(self, shop: Shop) -> None:
         """It changes nothing: a word in a configuration must not break other installations."""
@@ -158,11 +160,11 @@ class TestVariant:
 
     def test_it_is_in_effect(self, shop: Shop) -> None:
         """Who reads the result sees why it is so."""
-        said = shop("explain", "engine", "--variant", "cpu")
-        assert "in effect: --variant cpu" in said.err
-        assert "nvidia is forbidden (--variant cpu)" in said.out
-        said = shop("explain", "engine", "--variant", "cpu", "--json")
-        assert "--variant cpu" in said.object["overrides"]
+        result = shop("explain", "engine", "--variant", "cpu")
+        assert "in effect: --variant cpu" in result.err
+        assert "nvidia is forbidden (--variant cpu)" in result.out
+        result = shop("explain", "engine", "--variant", "cpu", "--json")
+        assert "--variant cpu" in result.object["overrides"]
 
     @pytest.mark.parametrize(
         ("words", "code", "reference", "message"),
@@ -232,14 +234,14 @@ class TestRequireAccelerator:
 
     def test_met(self, shop: Shop) -> None:
         """A build that uses the GPU is what was asked for."""
-        said = shop("install", "--dry-run", "tool", "--require-accelerator")
-        assert "cu128" in said.out
-        assert "--require-accelerator" not in said.err
+        result = shop("install", "--dry-run", "tool", "--require-accelerator")
+        assert "cu128" in result.out
+        assert "--require-accelerator" not in result.err
 
     def test_a_fallback_is_refused(self, shop: Shop) -> None:
         """Before anything is downloaded, with the reason why the best build was not taken."""
-        said = shop("install", "tool", "--require-accelerator", "--json", host=NO_GPU, code=3)
-        error = said.error
+        result = shop("install", "tool", "--require-accelerator", "--json", host=NO_GPU, code=3)
+        error = result.error
         assert error["code"] == "no-accelerator"
         assert error["message"] == "engine 1.0 uses no accelerator, though other builds of it do"
         assert error["note"].startswith("engine 1.0 (null): nvidia: cu1")
@@ -251,7 +253,7 @@ class TestRequireAccelerator:
             False,
         )
         assert error["note"].endswith(package["why_not"]["nvidia"])
-        assert not [one for one in shop.index.requests if one.path.endswith(".whl")]
+        assert not [request for request in shop.index.requests if request.path.endswith(".whl")]
         assert not shop.target.exists()
 
     def test_one_of_two(self, shop: Shop) -> None:
@@ -263,8 +265,8 @@ class TestRequireAccelerator:
 
     def test_the_same_said_by_explain(self, shop: Shop) -> None:
         """Looking at it ends like doing it."""
-        said = shop("explain", "engine", "--require-accelerator", host=NO_GPU, code=3)
-        assert "engine 1.0 uses no accelerator" in said.err
+        result = shop("explain", "engine", "--require-accelerator", host=NO_GPU, code=3)
+        assert "engine 1.0 uses no accelerator" in result.err
         assert shop("explain", "engine", "--require-accelerator").code == 0
 
     def test_builds_for_another_platform_count(self, shop: Shop) -> None:
@@ -304,8 +306,8 @@ class TestRequireAccelerator:
         """Where there are no such builds nothing can be required, and that is said."""
         shop.add("other")
         for command in ("install --dry-run", "explain"):
-            said = shop(*command.split(), "other", "--require-accelerator", host=NO_GPU)
-            assert "--require-accelerator has no effect" in said.err
+            result = shop(*command.split(), "other", "--require-accelerator", host=NO_GPU)
+            assert "--require-accelerator has no effect" in result.err
 
 
 class TestMaxDownload:
@@ -313,11 +315,11 @@ class TestMaxDownload:
 
     def test_too_much(self, shop: Shop) -> None:
         """The largest are named; nothing was fetched."""
-        said = shop("install", "tool", "--max-download", "2kB", "--json", code=7)
-        assert said.error["code"] == "too-large"
-        assert "2.0 kB are allowed (--max-download)" in said.error["message"]
-        assert said.error["note"].startswith("engine 1.0 (cu128): ")
-        assert not [one for one in shop.index.requests if one.path.endswith(".whl")]
+        result = shop("install", "tool", "--max-download", "2kB", "--json", code=7)
+        assert result.error["code"] == "too-large"
+        assert "2.0 kB are allowed (--max-download)" in result.error["message"]
+        assert result.error["note"].startswith("engine 1.0 (cu128): ")
+        assert not [request for request in shop.index.requests if request.path.endswith(".whl")]
 
     def test_enough(self, shop: Shop) -> None:
         """What is small enough is installed, and what is cached costs nothing any more."""
@@ -336,17 +338,17 @@ class TestMaxDownload:
         """They are asked of the server, by a range or by the head of an answer."""
         shop.index.faults.sizes = False
         shop.index.faults.ranges = ranges
-        said = shop("install", "tool", "--max-download", "2kB", "--json", code=7)
-        assert said.error["note"].startswith("engine 1.0 (cu128): ")
-        assert "is not known" not in said.err
+        result = shop("install", "tool", "--max-download", "2kB", "--json", code=7)
+        assert result.error["note"].startswith("engine 1.0 (cu128): ")
+        assert "is not known" not in result.err
 
     def test_unknown_sizes_are_said(self, shop: Shop) -> None:
         """What nobody knows counts only while it comes, and that is told."""
         shop.index.faults.sizes = False
         shop.index.faults.status["engine-1.0-py3-none-any-cu128.whl"] = 404
-        said = shop("install", "--dry-run", "tool", "--max-download", "1GB")
-        assert "the size of engine is not known" in said.err
-        assert "--max-download applies during its download" in said.err
+        result = shop("install", "--dry-run", "tool", "--max-download", "1GB")
+        assert "the size of engine is not known" in result.err
+        assert "--max-download applies during its download" in result.err
 
     @pytest.mark.parametrize("sizes", [True, False])
     def test_wheels_that_are_fetched_for_their_metadata(
@@ -367,8 +369,8 @@ class TestMaxDownload:
 
     def test_no_size(self, shop: Shop) -> None:
         """A text that says no size is a mistake of the command line."""
-        said = shop("install", "tool", "--max-download", "much", code=2)
-        assert "'much' is not a size" in said.err
+        result = shop("install", "tool", "--max-download", "much", code=2)
+        assert "'much' is not a size" in result.err
 
     def test_configured(self, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A site can set both bounds."""
@@ -391,14 +393,14 @@ class TestSizes:
     def test_for_people(self, shop: Shop) -> None:
         """A table, the largest first, with the sums."""
         shop.add("aid", requires=("engine",))  # not the order of the alphabet
-        said = shop("install", "--dry-run", "aid")
-        _, line, first, second, last = said.out.splitlines()
+        result = shop("install", "--dry-run", "aid")
+        _, line, first, second, last = result.out.splitlines()
         assert set(line) == {"-", " "}
         assert first.split()[:3] == ["engine", "1.0", "cu128"]
         assert " 201.0 kB " in first
         assert second.split()[:2] == ["aid", "1.0"]
         assert re.fullmatch(r"Would install 2 packages: .+ to download, 201.4 kB on disk", last)
-        assert said.err.count("not known") == 0
+        assert result.err.count("not known") == 0
 
     def test_for_programs(self, shop: Shop) -> None:
         """Bytes of each and together; what is cached need not be fetched."""
@@ -437,10 +439,10 @@ class TestSizes:
     def test_without_ranges(self, shop: Shop) -> None:
         """A server that gives no ranges leaves it open, which is said once."""
         shop.index.faults.ranges = False
-        said = shop("install", "--dry-run", "tool")
-        assert "unknown" in said.out
-        assert "or more" in said.out
-        assert said.err.count("is not known") == 1
+        result = shop("install", "--dry-run", "tool")
+        assert "unknown" in result.out
+        assert "or more" in result.out
+        assert result.err.count("is not known") == 1
         found = shop("install", "--dry-run", "tool", "--json").object
         assert found["unknown_sizes"] == ["engine", "tool"]
         assert found["download_size"] > 0
@@ -450,14 +452,14 @@ class TestSizes:
         """Sizes are looked up where somebody wants to know them."""
         found = shop("install", "tool", "--json").object
         assert "download_size" not in found
-        wheels = [one for one in shop.index.requests if one.path.endswith(".whl")]
+        wheels = [request for request in shop.index.requests if request.path.endswith(".whl")]
         assert len(wheels) == 2
 
     def test_nothing_to_do(self, shop: Shop) -> None:
         """No table of nothing."""
         shop("install", "tool")
-        said = shop("install", "--dry-run", "tool")
-        assert said.out == "nothing to do: what is installed meets every requirement\n"
+        result = shop("install", "--dry-run", "tool")
+        assert result.out == "nothing to do: what is installed meets every requirement\n"
 
 
 class TestSync:
@@ -476,7 +478,7 @@ class TestSync:
 
     def sync(
         self, shop: Shop, run: Runner, lock: Path, *words: str, host: str = GPU, code: int = 0
-    ) -> Said:
+    ) -> CommandResult:
         """Sync what a lock says."""
         return run("sync", lock, "--target", shop.target, "--for", host, *words, code=code)
 
@@ -488,17 +490,17 @@ class TestSync:
         self, shop: Shop, run: Runner, lock: Path, words: tuple[str, ...], label: str
     ) -> None:
         """A word reaches everything in the lock."""
-        said = self.sync(shop, run, lock, "--dry-run", "--json", *words, host=NEW_GPU)
-        rows = {row["name"]: row for row in said.object["install"]}
+        result = self.sync(shop, run, lock, "--dry-run", "--json", *words, host=NEW_GPU)
+        rows = {row["name"]: row for row in result.object["install"]}
         assert rows["engine"]["label"] == label
         assert rows["engine"]["download_size"] > 0
-        assert said.object["installed_size"] > rows["engine"]["installed_size"]
+        assert result.object["installed_size"] > rows["engine"]["installed_size"]
 
     def test_bounds(self, shop: Shop, run: Runner, lock: Path) -> None:
         """Neither a fallback nor too much is downloaded."""
-        said = self.sync(shop, run, lock, "--require-accelerator", host=NO_GPU, code=3)
-        assert "engine 1.0 uses no accelerator" in said.err
-        said = self.sync(shop, run, lock, "--max-download", "2kB", code=7)
-        assert "engine 1.0 (cu128)" in said.err
+        result = self.sync(shop, run, lock, "--require-accelerator", host=NO_GPU, code=3)
+        assert "engine 1.0 uses no accelerator" in result.err
+        result = self.sync(shop, run, lock, "--max-download", "2kB", code=7)
+        assert "engine 1.0 (cu128)" in result.err
         assert not shop.target.exists()
         self.sync(shop, run, lock, "--max-download", "1MB", "--require-accelerator")

@@ -42,11 +42,11 @@ class TestVersions:
         build_wheel(workshop.wheels, "app", "2.0", requires=["reader"])
         build_wheel(workshop.wheels, "app", "1.0")
         sdist(workshop, "reader")
-        said = workshop.install("app", code=3)
-        assert "reader 1.0 must be built from source" in said.err
-        assert "reader-1.0.tar.gz: app 2.0 needs it" in said.err
-        assert "--allow-source reader" in said.err
-        assert "--only-binary" not in said.err  # no release of it has a wheel
+        result = workshop.install("app", code=3)
+        assert "reader 1.0 must be built from source" in result.err
+        assert "reader-1.0.tar.gz: app 2.0 needs it" in result.err
+        assert "--allow-source reader" in result.err
+        assert "--only-binary" not in result.err  # no release of it has a wheel
         assert not workshop.target.exists()
 
     def test_a_wheel_that_is_older(self, workshop: Workshop) -> None:
@@ -66,10 +66,10 @@ class TestVersions:
         """``--only-binary`` and ``--prefer-binary`` mean what they mean in pip, and are told."""
         build_wheel(workshop.wheels, "reader", "0.9")
         sdist(workshop, "reader")
-        said = workshop.install("reader", *words)
+        result = workshop.install("reader", *words)
         assert workshop.packages()["reader"]["version"] == "0.9"
-        assert "reader 0.9 (latest 1.0 has no wheel that fits; --" in said.err
-        assert words[0].partition("=")[0] in said.err
+        assert "reader 0.9 (latest 1.0 has no wheel that fits; --" in result.err
+        assert words[0].partition("=")[0] in result.err
 
     @pytest.mark.parametrize(
         ("variables", "version"),
@@ -95,12 +95,12 @@ class TestVersions:
             monkeypatch.setenv(f"PIP_{name}", value)
         if "ONLY_BINARY" in variables:  # the option counts more
             workshop.install("reader", "--only-binary", ":none:", code=3)
-        said = workshop.install("reader", code=0 if version else 3)
-        assert ("PIP_NO_BINARY is ignored" in said.err) == ("NO_BINARY" in variables)
+        result = workshop.install("reader", code=0 if version else 3)
+        assert ("PIP_NO_BINARY is ignored" in result.err) == ("NO_BINARY" in variables)
         if version:
             assert workshop.packages()["reader"]["version"] == version
         else:
-            assert "reader 1.0 must be built from source" in said.err
+            assert "reader 1.0 must be built from source" in result.err
 
     def test_wheels_for_another_python(self, workshop: Workshop) -> None:
         """Where the wheels of a release need another Python, that and no option is the cause."""
@@ -108,8 +108,8 @@ class TestVersions:
         tag, python = "cp399-cp399-any", ">=3.99"
         build_wheel(workshop.wheels, "reader", "1.0", tag=tag, requires_python=python)
         sdist(workshop, "reader")
-        said = workshop.install("reader", "--only-binary=:all:")
-        assert "reader 0.9 (latest 1.0 needs Python >=3.99)" in said.err
+        result = workshop.install("reader", "--only-binary=:all:")
+        assert "reader 0.9 (latest 1.0 needs Python >=3.99)" in result.err
 
     def test_no_wheel_at_all(self, workshop: Workshop) -> None:
         """``--prefer-binary`` takes a source distribution where there is no wheel, as pip."""
@@ -135,8 +135,8 @@ class TestNeeds:
         """Metadata that cannot change takes part in the resolution (PEP 621, PEP 643)."""
         sdist(workshop, "reader", dependencies=["plain<1"])
         build_wheel(workshop.wheels, "plain", "0.5")
-        said = workshop.install("reader", "--json", code=3)
-        (row,) = said.error["packages"]
+        result = workshop.install("reader", "--json", code=3)
+        (row,) = result.error["packages"]
         assert row == {
             "name": "reader",
             "version": "1.0",
@@ -155,31 +155,31 @@ class TestNeeds:
     def test_unknown(self, workshop: Workshop) -> None:
         """What only the backend knows counts as no needs, and the error says so."""
         sdist(workshop, "reader", dynamic=True, dependencies=["absent"])
-        said = workshop.install("reader", code=3)
-        assert "the requirements of reader are known only to the build backend" in said.err
-        assert "the backend was run" not in said.err
+        result = workshop.install("reader", code=3)
+        assert "the requirements of reader are known only to the build backend" in result.err
+        assert "the backend was run" not in result.err
 
     def test_no_way_out(self, workshop: Workshop) -> None:
         """What goes with the rest only because nobody knows what it needs is no way out."""
         build_wheel(workshop.wheels, "reader", "3.0", requires=["plain>5"])
         sdist(workshop, "reader", "2.0", dynamic=True, dependencies=["plain>5"])
         build_wheel(workshop.wheels, "reader", "1.0")
-        said = workshop.install("plain", "reader")
+        result = workshop.install("plain", "reader")
         assert workshop.packages()["reader"]["version"] == "1.0"
-        assert "reader 2.0 is passed over" in said.err
+        assert "reader 2.0 is passed over" in result.err
         assert (
             "reader 1.0 (latest 3.0 needs plain>5, and no version of plain matches plain>5"
-            in said.err
+            in result.err
         )
 
     def test_all_of_them(self, workshop: Workshop) -> None:
         """One error names every package that must be built, with all the consent that helps."""
         sdist(workshop, "one", backend="", dependencies=["two"])
         sdist(workshop, "two", backend="")
-        said = workshop.install("one", code=3)
-        assert "two 1.0 and one 1.0 must be built from source" in said.err
-        assert "two-1.0.tar.gz: one 1.0 needs it" in said.err
-        assert "--allow-source two --allow-source one" in said.err
+        result = workshop.install("one", code=3)
+        assert "two 1.0 and one 1.0 must be built from source" in result.err
+        assert "two-1.0.tar.gz: one 1.0 needs it" in result.err
+        assert "--allow-source two --allow-source one" in result.err
         workshop.install("one", "--allow-source", "one", "--allow-source", "two")
         assert {"one", "two"} <= workshop.packages().keys()
 
@@ -196,8 +196,8 @@ class TestConsent:
         terminal = _Terminal(answer)
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        said = workshop.install("reader", code=code)
-        assert "Build from source? [y/N]" in said.err
+        result = workshop.install("reader", code=code)
+        assert "Build from source? [y/N]" in result.err
         assert (workshop.target / "plain").exists() is (code == 0)
 
     @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ class TestConsent:
         sdist(workshop, "reader")
         monkeypatch.setattr(sys, "stdin", _Terminal("y\n"))
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        said = workshop.install("reader", *words, code=3)
-        assert "[y/N]" not in said.err
+        result = workshop.install("reader", *words, code=3)
+        assert "[y/N]" not in result.err
 
     def test_layers(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
         """A word of the command line goes before a variable; a name is added to it."""
@@ -224,8 +224,8 @@ class TestConsent:
 
     def test_the_old_word(self, workshop: Workshop) -> None:
         """A word that means nothing gets the one that does."""
-        said = workshop.install("plain", "--allow-source", ":all:", code=2)
-        assert "write always" in said.err
+        result = workshop.install("plain", "--allow-source", ":all:", code=2)
+        assert "write always" in result.err
 
 
 class _Terminal(io.StringIO):

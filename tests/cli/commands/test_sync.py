@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 from cli.locking import write_lock_of
-from cli.running import Runner, Said, tree
+from cli.running import CommandResult, Runner, tree
 from sampled_cases import sampled
 
 from wheelfit.locking.document import read_lock
@@ -100,7 +100,7 @@ class Place:
         self.folder = folder
         self.lock = lock
 
-    def sync(self, host: str, *words: str | Path, code: int = 0) -> Said:
+    def sync(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Make the folder equal to the lock on a host."""
         place: list[str | Path] = ["--for", host, "--target", self.folder, "--no-cache-dir"]
         return self._run("sync", self.lock, *place, *words, code=code)
@@ -142,11 +142,13 @@ def test_each_machine_its_own_build(
     """F-121, F-123: one lock, real environments; only the wheels that are needed are fetched."""
     environment = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    said = run("sync", lock, "--for", host, "--python", environment, "--no-cache-dir")
-    assert f"installed fast 1.0 ({label}): best fit: " in said.out
+    result = run("sync", lock, "--for", host, "--python", environment, "--no-cache-dir")
+    assert f"installed fast 1.0 ({label}): best fit: " in result.out
     gpu = ["gpu_lib-1.0-py3-none-any.whl"] if label in GPU else []
     names = [f"fast-1.0-py3-none-any-{label}.whl", *gpu, "small-1.0-py3-none-any.whl"]
-    assert sorted(one.path for one in index.requests) == [f"/files/{name}" for name in names]
+    assert sorted(request.path for request in index.requests) == [
+        f"/files/{name}" for name in names
+    ]
     python = next(environment.glob("*/python"))
     code = "import fast, small; print(fast.__variant__)"
     answer = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
@@ -183,10 +185,10 @@ def test_all_or_nothing(place: Place, index: RecordingIndex, run: Runner) -> Non
     with urlopen(index.file_url(name)) as answer:
         index.faults.content[name] = answer.read().replace(b"RECORD", b"record")
     try:
-        said = place.sync(V1, code=4)
+        result = place.sync(V1, code=4)
     finally:
         index.faults.content.clear()
-    assert "the sha256 hash does not match" in said.err
+    assert "the sha256 hash does not match" in result.err
     assert tree(place.folder) == before
 
 
@@ -206,16 +208,16 @@ def test_what_nobody_can_remove(place: Place, index: RecordingIndex, run: Runner
 def test_the_installed_build_stays(place: Place) -> None:
     """A build that is listed and fits is kept, and what would be better is said."""
     place.sync(CUDA_12)
-    said = place.sync(CUDA_13)
-    assert said.out == "nothing to do: the environment matches the lock\n"
+    result = place.sync(CUDA_13)
+    assert result.out == "nothing to do: the environment matches the lock\n"
     assert (
         "note: fast stays cu128, though cu130 would fit better (--allow-variant-change takes it)"
-        in said.err
+        in result.err
     )
     kept = {one["name"]: one for one in place.sync(CUDA_13, "--json").object["keep"]}
     assert (kept["fast"]["label"], kept["fast"]["better"]) == ("cu128", "cu130")
-    said = place.sync(CUDA_13, "--allow-variant-change")
-    assert "note: fast 1.0 cu128 -> cu130, because cu130 is preferred" in said.err
+    result = place.sync(CUDA_13, "--allow-variant-change")
+    assert "note: fast 1.0 cu128 -> cu130, because cu130 is preferred" in result.err
     assert place.installed()["fast"] == ("1.0", "cu130")
 
 
@@ -223,9 +225,9 @@ def test_a_newer_lock_with_the_same_label(place: Place, locks: Path) -> None:
     """The installed label is taken from the newer release, too."""
     place.sync(CUDA_12)
     place.lock = locks / "pylock.v2.toml"
-    said = place.sync(CUDA_13)
+    result = place.sync(CUDA_13)
     assert (
-        "installed fast 2.0 (cu128), replacing 1.0: cu128 is installed and still fits" in said.out
+        "installed fast 2.0 (cu128), replacing 1.0: cu128 is installed and still fits" in result.out
     )
 
 
@@ -236,9 +238,9 @@ def test_a_newer_lock_without_the_label(place: Place, locks: Path, index: Record
     place.lock = locks / "pylock.v2.toml"
     index.forget()
     for words in ((), ("--dry-run",)):
-        said = place.sync(V3, *words, code=7)
-        assert "fast 1.0 v3 -> 2.0 v1, because fast 2.0 has no build v3" in said.err
-        assert "hint: --allow-variant-change allows this; --label fast=v1 asks for" in said.err
+        result = place.sync(V3, *words, code=7)
+        assert "fast 1.0 v3 -> 2.0 v1, because fast 2.0 has no build v3" in result.err
+        assert "hint: --allow-variant-change allows this; --label fast=v1 asks for" in result.err
     assert (index.requests, tree(place.folder)) == ([], before)
     error = place.sync(V3, "--json", code=7).error
     assert error["code"] == "variant-change"
@@ -252,16 +254,16 @@ def test_refit(place: Place, locks: Path) -> None:
     """After a change of the machine only what does not fit is exchanged, with what it needs."""
     place.sync(V3)
     build_wheel(place.folder.parent / "more", "other", "1.0")
-    said = place.sync(V1, code=7)
-    assert "hint: --refit exchanges variants that do not fit any more" in said.err
-    assert "because " in said.err
+    result = place.sync(V1, code=7)
+    assert "hint: --refit exchanges variants that do not fit any more" in result.err
+    assert "because " in result.err
     place.lock = locks / "pylock.v1.toml"
-    said = place.sync(V1, "--refit")
-    assert "installed fast 1.0 (v1), replacing 1.0 (v3)" in said.out
-    assert "removed" not in said.out
+    result = place.sync(V1, "--refit")
+    assert "installed fast 1.0 (v1), replacing 1.0 (v3)" in result.out
+    assert "removed" not in result.out
     assert "every installed variant" in place.sync(V1, "--refit").out
     place.sync(V3)  # which keeps v1
-    said = place.sync(V3, "--label", "fast=v3")
+    result = place.sync(V3, "--label", "fast=v3")
     assert place.installed()["fast"] == ("1.0", "v3")
 
 
@@ -299,15 +301,15 @@ def test_refit_agrees_with_what_stays(run: Runner, tmp_path: Path) -> None:
     add("torch", "2.0", "cu130")
     add("flash", "2.0", "cu130")
     place = lock("pylock.newer.toml")
-    said = place.sync(CUDA_13, "--refit", code=3)
-    assert "CUDA 12: flash; CUDA 13: torch" in said.err
+    result = place.sync(CUDA_13, "--refit", code=3)
+    assert "CUDA 12: flash; CUDA 13: torch" in result.err
     assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("1.0", "narrow")}
     add("torch", "2.1", "cu130", "cu128")
     place = lock("pylock.newest.toml")
-    said = place.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
-    assert re.search(r"^torch +2\.1 +cu128 .*replacing 1\.0 \(narrow\)", said.out, re.MULTILINE)
-    said = place.sync(CUDA_13, "--refit")
-    assert "CUDA 12 for all, because flash 1.0 (cu128) is installed" in said.err
+    result = place.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
+    assert re.search(r"^torch +2\.1 +cu128 .*replacing 1\.0 \(narrow\)", result.out, re.MULTILINE)
+    result = place.sync(CUDA_13, "--refit")
+    assert "CUDA 12 for all, because flash 1.0 (cu128) is installed" in result.err
     assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
 
 
@@ -321,12 +323,12 @@ def test_refit_leaves_the_rest(place: Place, run: Runner) -> None:
     words = ("--no-index", "-f", folder, "--target", place.folder, "--for", CUDA_12)
     run("install", *words, "alone")
     place.sync(CUDA_12, "--inexact")
-    said = place.sync(V1, "--refit")
-    assert "installed fast 1.0 (v1), replacing 1.0 (cu128)" in said.out
-    assert "alone is not in the lock; `wheelfit install --refit` exchanges it" in said.err
-    assert "alone 1.0 (cu128) does not fit any more: " in said.err
+    result = place.sync(V1, "--refit")
+    assert "installed fast 1.0 (v1), replacing 1.0 (cu128)" in result.out
+    assert "alone is not in the lock; `wheelfit install --refit` exchanges it" in result.err
+    assert "alone 1.0 (cu128) does not fit any more: " in result.err
     assert place.installed()["alone"] == ("1.0", "cu128")
-    assert "removed gpu-lib 1.0: only fast 1.0 (cu128) needed it" in said.out
+    assert "removed gpu-lib 1.0: only fast 1.0 (cu128) needed it" in result.out
     assert "gpu-lib" not in place.installed()
 
 
@@ -346,9 +348,9 @@ def test_a_wheel_that_is_not_what_the_lock_says(run: Runner, tmp_path: Path) -> 
             served, ["fast==1.0"], tmp_path / "pylock.toml", needs={"fast": {"v1": [], "v3": []}}
         )
         place = Place(run, tmp_path / "place", lock)
-        said = place.sync(V3)
-    assert "installed fast 1.0 (v1)" in said.out
-    assert "fast 1.0" in said.err
+        result = place.sync(V3)
+    assert "installed fast 1.0 (v1)" in result.out
+    assert "fast 1.0" in result.err
 
 
 def test_wheels_beside_the_lock(run: Runner, tmp_path: Path) -> None:
@@ -389,9 +391,9 @@ def test_what_would_have_to_be_built(source: str, words: str, run: Runner, tmp_p
         'lock-version = "1.0"\ncreated-by = "a test"\n\n[[packages]]\nname = "x"\n'
         f'version = "1"\n{source}\n'
     )
-    said = Place(run, tmp_path / "place", lock).sync(V1, code=3)
-    assert words in said.err
-    assert "hint: " in said.err
+    result = Place(run, tmp_path / "place", lock).sync(V1, code=3)
+    assert words in result.err
+    assert "hint: " in result.err
 
 
 def test_an_archive(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
@@ -415,23 +417,23 @@ def test_a_plain_wheel_of_another_tool(place: Place, run: Runner) -> None:
     build_wheel(folder, "fast", "1.0", requires=["small"])
     build_wheel(folder, "small", "1.0")
     run("install", "--no-index", "-f", folder, "--target", place.folder, "fast")
-    said = place.sync(V3)
-    assert "note: fast 1.0 plain -> v3, because " in said.err
+    result = place.sync(V3)
+    assert "note: fast 1.0 plain -> v3, because " in result.err
     assert place.installed()["fast"] == ("1.0", "v3")
 
 
 def test_parts_of_a_lock(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
     """Extras and groups are asked for as they are called; unknown ones are refused."""
     lock = write_lock_of(index, ["small==1.0"], tmp_path / "pylock.toml", needs=NEEDS)
-    said = Place(run, tmp_path / "place", lock).sync(V1, "--extra", "no", code=1)
-    assert "the lock was not made for the extra no" in said.err
+    result = Place(run, tmp_path / "place", lock).sync(V1, "--extra", "no", code=1)
+    assert "the lock was not made for the extra no" in result.err
     assert read_lock(lock.read_bytes(), where="lock").packages
 
 
 def test_a_dry_run(place: Place) -> None:
     """It says what would be done, and does nothing."""
-    said = place.sync(CUDA_12, "--dry-run")
-    assert re.search(r"^fast +1\.0 +cu128 .* new; best fit", said.out, re.MULTILINE)
+    result = place.sync(CUDA_12, "--dry-run")
+    assert re.search(r"^fast +1\.0 +cu128 .* new; best fit", result.out, re.MULTILINE)
     assert not place.folder.exists()
     answer = place.sync(CUDA_12, "--dry-run", "--json").object
     assert answer["dry_run"] is True
@@ -464,16 +466,16 @@ def test_from_the_command(run: Runner, index: RecordingIndex, tmp_path: Path) ->
         found[host] = [label for _, label in place.installed().values() if label]
         assert ("gpu-lib" in place.installed()) == (host in (CUDA_12, CUDA_13, ROCM, INTEL))
     assert list(found.values()) == [["v1"], ["v3"], ["cu128"], ["cu130"], ["rocm"], ["xpu"], []]
-    assert all(one.path.startswith("/files/") for one in index.requests)
+    assert all(request.path.startswith("/files/") for request in index.requests)
 
 
 def test_again_and_on_a_better_machine(place: Place) -> None:
     """A-68: nothing to do, then the better build is told of and taken on request."""
     assert "installed fast 1.0 (v1)" in place.sync(V1).out
     assert place.sync(V1).out.startswith("nothing to do")
-    said = place.sync(V3)
-    assert said.out.startswith("nothing to do")
-    assert "fast stays v1, though v3 would fit better" in said.err
+    result = place.sync(V3)
+    assert result.out.startswith("nothing to do")
+    assert "fast stays v1, though v3 would fit better" in result.err
     assert "installed fast 1.0 (v3), replacing" in place.sync(V3, "--allow-variant-change").out
 
 
@@ -484,6 +486,6 @@ def test_where_nothing_fits(run: Runner, tmp_path: Path) -> None:
     with RecordingIndex(tmp_path) as served:
         lock = write_lock_of(served, ["fast==1.0"], tmp_path / "pylock.toml")
         place = Place(run, tmp_path / "place", lock)
-        said = place.sync(V1, code=3)
-    assert "fast has no wheel in the lock for cpu-x86_64-v1" in said.err
+        result = place.sync(V1, code=3)
+    assert "fast has no wheel in the lock for cpu-x86_64-v1" in result.err
     assert not place.folder.exists()

@@ -92,10 +92,10 @@ def test_what_is_asked_for_more_than_once(run: Runner, tmp_path: Path) -> None:
         'when sys_platform == "win32"',
         "└─ b 1",
     ]
-    said = run("tree", place, "--for", "linux-x86_64", "--invert", "a")
-    assert said.out.splitlines()[1:] == ["a 1", "├─ asked for: a<9", "└─ asked for: a>=1"]
-    said = run("tree", place, "--for", "linux-x86_64")
-    assert said.out.splitlines()[1:] == ["a 1", "not installed: b (no chosen wheel needs it)"]
+    result = run("tree", place, "--for", "linux-x86_64", "--invert", "a")
+    assert result.out.splitlines()[1:] == ["a 1", "├─ asked for: a<9", "└─ asked for: a>=1"]
+    result = run("tree", place, "--for", "linux-x86_64")
+    assert result.out.splitlines()[1:] == ["a 1", "not installed: b (no chosen wheel needs it)"]
 
 
 def test_depth(path: Path, run: Runner) -> None:
@@ -126,9 +126,9 @@ def test_for_one_machine(path: Path, run: Runner) -> None:
 
 def test_here_is_this_machine(path: Path, run: Runner) -> None:
     """Without a host file this machine is looked at, and never unasked."""
-    said = run("tree", path, "--here", "--no-variants", "--json").object
-    assert said["target"] == "this machine"
-    assert [one["chosen"]["label"] for one in said["packages"]] == [None, None]
+    report = run("tree", path, "--here", "--no-variants", "--json").object
+    assert report["target"] == "this machine"
+    assert [package["chosen"]["label"] for package in report["packages"]] == [None, None]
     run("tree", path, "--here", "--for", "linux-x86_64", code=2)
     assert "need one machine" in run("tree", path, "--extra", "plots", code=2).err
 
@@ -140,8 +140,8 @@ def test_invert(path: Path, run: Runner) -> None:
         "└─ fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)  with cu12.6 or cu12.8",
         "   └─ asked for: fastfft",
     ]
-    said = run("tree", path, "--invert", "gpu-lib", "--depth", "0", "--json").object
-    assert [one["name"] for one in said["packages"]] == ["gpu-lib"]
+    report = run("tree", path, "--invert", "gpu-lib", "--depth", "0", "--json").object
+    assert [package["name"] for package in report["packages"]] == ["gpu-lib"]
     unknown = run("tree", path, "--invert", "numbres", code=1)
     assert "did you mean numbers?" in unknown.err
     left_out = run("tree", path, "--for", "linux-x86_64", "--invert", "gpu-lib", code=1)
@@ -208,19 +208,19 @@ def test_what_is_not_known(run: Runner, tmp_path: Path) -> None:
     """Of a lock that names no needs it is said that they are unknown, and nothing is made up."""
     place = tmp_path / "pylock.toml"
     place.write_bytes(of(plain_entry("a"), plain_entry("b")))
-    said = run("tree", place)
-    assert said.out.splitlines()[1:] == ["a 1", "b 1"]
-    assert "does not say what any of its packages needs" in said.err
+    result = run("tree", place)
+    assert result.out.splitlines()[1:] == ["a 1", "b 1"]
+    assert "does not say what any of its packages needs" in result.err
     place.write_bytes(of(plain_entry("a", dependencies=[{"name": "b"}]), plain_entry("b")))
-    said = run("tree", place)
-    assert said.out.splitlines()[1:] == ["a 1", "└─ b 1", "   └─ its dependencies are unknown"]
+    result = run("tree", place)
+    assert result.out.splitlines()[1:] == ["a 1", "└─ b 1", "   └─ its dependencies are unknown"]
     two = [plain_entry("a")["wheels"][0], {"url": "https://x.invalid/a-1-py3-none-any-null.whl"}]
     two[1]["hashes"] = {"sha256": "00"}
     several = plain_entry("a", dependencies=[{"name": "b"}], wheels=two)
     place.write_bytes(of(several, plain_entry("b")))
-    said = run("tree", place)
-    assert said.out.splitlines()[2:4] == ["└─ with some of its wheels", "   └─ b 1"]
-    assert "which of their wheels need what: a" in said.err
+    result = run("tree", place)
+    assert result.out.splitlines()[2:4] == ["└─ with some of its wheels", "   └─ b 1"]
+    assert "which of their wheels need what: a" in result.err
 
 
 def test_many_labels(run: Runner, tmp_path: Path) -> None:
@@ -248,10 +248,10 @@ def test_hostile_words(run: Runner, tmp_path: Path) -> None:
     place = tmp_path / "pylock.toml"
     entry = plain_entry("a", marker="os_name == '\u202eevil\x1b[31m'")
     place.write_bytes(of(entry))
-    said = run("tree", place)
-    assert "\u202e" not in said.out
-    assert "\x1b" not in said.out
-    assert "\\u202eevil" in said.out
+    result = run("tree", place)
+    assert "\u202e" not in result.out
+    assert "\x1b" not in result.out
+    assert "\\u202eevil" in result.out
     place.write_bytes(of(plain_entry("a", marker=f"os_name == '{'x' * 5000}'")))
     assert max(map(len, run("tree", place).out.splitlines())) < 500
     assert max(map(len, run("tree", place, "-v").out.splitlines())) > 5000

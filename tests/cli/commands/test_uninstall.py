@@ -44,8 +44,8 @@ def test_a_prefix_below_a_root(run: Runner, tmp_path: Path) -> None:
 
 def test_for_machines(target: Path, run: Runner) -> None:
     """The object names everything that was removed."""
-    said = run("uninstall", "--json", "--target", target, "fast-one", "plain", "-y")
-    removed = said.object
+    result = run("uninstall", "--json", "--target", target, "fast-one", "plain", "-y")
+    removed = result.object
     assert removed.pop("seconds").keys() == {"uninstall"}
     assert removed == {
         "version": 1,
@@ -56,14 +56,14 @@ def test_for_machines(target: Path, run: Runner) -> None:
         ],
         "broken_requirements": [],
     }
-    assert said.err == ""
+    assert result.err == ""
 
 
 def test_dry_run(target: Path, run: Runner) -> None:
     """Nothing is touched, and what would go is said."""
     before = tree(target)
-    said = run("uninstall", "--target", target, "--dry-run", "plain", "fast-one")
-    assert sorted(said.out.splitlines()) == [
+    result = run("uninstall", "--target", target, "--dry-run", "plain", "fast-one")
+    assert sorted(result.out.splitlines()) == [
         "would remove fast-one 2.0 (mkl)",
         "would remove plain 1.0",
     ]
@@ -75,9 +75,9 @@ def test_dry_run(target: Path, run: Runner) -> None:
 def test_all_or_nothing(more: list[str], target: Path, run: Runner) -> None:
     """When one name is not installed, nothing goes."""
     before = tree(target)
-    said = run("uninstall", "--json", "--target", target, "plain", "absent", *more, code=1)
-    assert said.error["code"] == "not-installed"
-    assert "absent" in said.error["message"]
+    result = run("uninstall", "--json", "--target", target, "plain", "absent", *more, code=1)
+    assert result.error["code"] == "not-installed"
+    assert "absent" in result.error["message"]
     assert tree(target) == before
 
 
@@ -101,9 +101,9 @@ def test_what_others_need(run: Runner, tmp_path: Path) -> None:
     assert dry.object["broken_requirements"] == [
         {"name": "needing", "version": "2", "requirement": "needed>=1", "installed": None}
     ]
-    said = run("uninstall", "--target", folder, "needed")
-    assert said.out == "removed needed 1\n"
-    summary, warning = said.err.splitlines()
+    result = run("uninstall", "--target", folder, "needed")
+    assert result.out == "removed needed 1\n"
+    summary, warning = result.err.splitlines()
     assert summary.startswith("Uninstalled 1 package in ")
     assert warning == "warning: needing 2 needs needed>=1, and nothing of needed will be left"
     assert "warning" not in run("uninstall", "--target", folder, "needing").err

@@ -27,7 +27,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def names(run: Runner, *words: str | Path) -> list[str]:
     """Return what is installed."""
-    return [one["name"] for one in run("list", "--json", *words).object["packages"]]
+    return [package["name"] for package in run("list", "--json", *words).object["packages"]]
 
 
 def test_install_into_a_new_one(
@@ -69,12 +69,12 @@ def test_an_empty_environment(run: Runner, project: Path) -> None:
     """What lists packages says that there are none, on standard error, and ends with 0."""
     run("venv")
     for words in (["list"], ["freeze"], ["list", "--variants"], ["list", "--outdated"]):
-        said = run(*words)
-        assert said.out == ""
-        assert said.err.startswith("No ")
-        assert str(project / ".venv") in said.err
-        said = run(*words, "--json")
-        assert (said.object["packages"], said.err) == ([], "")
+        result = run(*words)
+        assert result.out == ""
+        assert result.err.startswith("No ")
+        assert str(project / ".venv") in result.err
+        result = run(*words, "--json")
+        assert (result.object["packages"], result.err) == ([], "")
 
 
 def test_explain_needs_none(run: Runner, tmp_path: Path) -> None:

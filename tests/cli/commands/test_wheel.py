@@ -75,9 +75,9 @@ class TestMake:
     def test_of_a_plain_wheel(self, wheel: Path, out: Path, run: Runner) -> None:
         """B-32, B-33: properties and a label make a variant; the source stays as it was."""
         before = tree(wheel.parent)
-        said = run("wheel", "make", wheel, "-o", out, *MKL)
+        result = run("wheel", "make", wheel, "-o", out, *MKL)
         (path,) = out.iterdir()
-        assert said.out == f"{path}\n"
+        assert result.out == f"{path}\n"
         assert path.name == "fast-1.0-py3-none-any-mkl.whl"
         found = document(path)
         assert found["variants"] == {"mkl": {"blas": {"library": ["mkl"]}}}
@@ -99,13 +99,13 @@ class TestMake:
             info = archive.getinfo("fast-1.0.dist-info/variant.json")
         assert info.date_time == (2023, 11, 14, 22, 13, 20)
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
-        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
-        assert "SOURCE_DATE_EPOCH" in said.error["where"]
+        result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
+        assert "SOURCE_DATE_EPOCH" in result.error["where"]
 
     def test_json(self, wheel: Path, out: Path, run: Runner) -> None:
         """What was made is one object."""
-        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json").object
-        assert said == {
+        report = run("wheel", "make", wheel, "-o", out, *MKL, "--json").object
+        assert report == {
             "version": 1,
             "dry_run": False,
             "wheels": [
@@ -142,9 +142,9 @@ class TestMake:
     def test_own_plugin(self, wheel: Path, run: Runner, out: Path) -> None:
         """B-7, B-25: another plugin is named with its requirement, and nobody could validate."""
         words = ("-p", "gpu :: kind :: big", "--provider", "gpu=gpu-plugin>=1::gpu_plugin:Plugin")
-        said = run("wheel", "make", wheel, "-o", out, *words, "--label", "big", *STATIC,
+        result = run("wheel", "make", wheel, "-o", out, *words, "--label", "big", *STATIC,
                    "--priority", "blas")  # fmt: skip
-        assert "gpu are not validated" in said.err
+        assert "gpu are not validated" in result.err
         found = document(out / "fast-1.0-py3-none-any-big.whl")
         assert found["default-priorities"]["namespace"] == ["blas", "gpu"]
         assert found["providers"]["gpu"] == {
@@ -159,11 +159,11 @@ class TestMake:
         found = document(out / "fast-1.0-py3-none-any-mkl.whl")
         assert set(found["providers"]) == {"blas", "x86_64"}
         other = ("-p", "blas :: library :: openblas", "--label", "mkl")
-        said = run(
+        result = run(
             "wheel", "make", wheel, "-o", out, "--project", tmp_path, *other, "--json", code=1
         )
-        assert said.error["code"] == "invalid-label"
-        said = run(
+        assert result.error["code"] == "invalid-label"
+        result = run(
             "wheel",
             "make",
             wheel,
@@ -176,7 +176,7 @@ class TestMake:
             "--json",
             code=1,
         )
-        assert "there are: mkl" in said.error["message"]
+        assert "there are: mkl" in result.error["message"]
         assert len(names(out)) == 1
 
     def test_of_a_document(self, wheel: Path, out: Path, tmp_path: Path, run: Runner) -> None:
@@ -206,11 +206,11 @@ class TestMake:
         """B-6: a table or document with faults is refused, with its name."""
         path = tmp_path / "given"
         path.write_text(text)
-        said = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
-        assert said.error["where"] == str(path)
+        result = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
+        assert result.error["where"] == str(path)
         path.unlink()
-        said = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
-        assert said.error["code"] == "file-problem"
+        result = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
+        assert result.error["code"] == "file-problem"
 
     def test_build_requires(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
         """B-22: a plugin that a build asks is not asked here, and that is said."""
@@ -219,9 +219,9 @@ class TestMake:
         )
         (tmp_path / "pyproject.toml").write_text(table)
         words = ("--project", tmp_path, "--label", "mkl", "--json")
-        said = run("wheel", "make", wheel, *words, code=1)
-        assert said.error["faults"][0]["rule"] == "B-22"
-        assert "wheelfit build" in said.error["hint"]
+        result = run("wheel", "make", wheel, *words, code=1)
+        assert result.error["faults"][0]["rule"] == "B-22"
+        assert "wheelfit build" in result.error["hint"]
 
     def test_old_table(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
         """B-4: a table of an old layout that does not say so is refused with what to write."""
@@ -233,8 +233,8 @@ class TestMake:
     def test_unknown_values(self, wheel: Path, out: Path, run: Runner) -> None:
         """B-25: what the provider does not know is refused, unless that is wanted."""
         words = ("-p", "x86_64 :: level :: v9", "--label", "v9", "--provider", "x86_64")
-        said = run("wheel", "make", wheel, "-o", out, *words, "--json", code=1)
-        assert "--no-validate" in said.error["hint"]
+        result = run("wheel", "make", wheel, "-o", out, *words, "--json", code=1)
+        assert "--no-validate" in result.error["hint"]
         assert not out.exists()
         run("wheel", "make", wheel, "-o", out, *words, "--no-validate")
         assert names(out) == ["fast-1.0-py3-none-any-v9.whl"]
@@ -260,9 +260,9 @@ class TestMake:
     def test_namespace_without_provider(self, wheel: Path, run: Runner) -> None:
         """B-6, B-7: every namespace needs a provider, and the option that names one is told."""
         words = ("-p", "a :: b :: c", "-p", "x86_64 :: level :: v3")
-        said = run("wheel", "make", wheel, *words, "--json", code=1)
-        assert "B-7" in {fault["rule"] for fault in said.error["faults"]}
-        assert said.error["hint"] == "--provider a=REQUIREMENT --provider x86_64"
+        result = run("wheel", "make", wheel, *words, "--json", code=1)
+        assert "B-7" in {fault["rule"] for fault in result.error["faults"]}
+        assert result.error["hint"] == "--provider a=REQUIREMENT --provider x86_64"
 
 
 class TestMany:
@@ -280,21 +280,21 @@ class TestMany:
     def test_all_or_none(self, wheels: Path, out: Path, run: Runner) -> None:
         """One that fails leaves nothing of the others."""
         before = tree(wheels)
-        said = run("wheel", "make", wheels, "-o", out, *MKL, "--json", code=4)
-        assert said.error["code"] == "invalid-wheel"
-        assert "b-1.0" in said.error["where"]
+        result = run("wheel", "make", wheels, "-o", out, *MKL, "--json", code=4)
+        assert result.error["code"] == "invalid-wheel"
+        assert "b-1.0" in result.error["where"]
         assert not out.exists()
         assert tree(wheels) == before
 
     def test_keep_going(self, wheels: Path, out: Path, run: Runner) -> None:
         """``--keep-going`` keeps the others, and tells of the one that failed."""
-        said = run("wheel", "make", wheels, "-o", out, *MKL, "--keep-going", "--json", code=9)
+        result = run("wheel", "make", wheels, "-o", out, *MKL, "--keep-going", "--json", code=9)
         assert names(out) == ["a-1.0-py3-none-any-mkl.whl", "c-1.0-py3-none-any-mkl.whl"]
-        (failed,) = said.object["failed"]
+        (failed,) = result.object["failed"]
         assert failed["source"].endswith("b-1.0-py3-none-any.whl")
         assert failed["error"]["code"] == "invalid-wheel"
-        said = run("wheel", "make", wheels, *MKL, "--keep-going", code=9)
-        assert "1 wheel could not be written" in said.err
+        result = run("wheel", "make", wheels, *MKL, "--keep-going", code=9)
+        assert "1 wheel could not be written" in result.err
 
     def test_keep_going_with_conflicts(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """``--keep-going`` never lets one result take the place of another, nor contradict it."""
@@ -302,29 +302,29 @@ class TestMany:
             build_wheel(tmp_path / folder, "a", "1.0")
         wheels = (tmp_path / "one", tmp_path / "two")
         words = ("--keep-going", "--overwrite", "--json")
-        said = run("wheel", "make", *wheels, "-o", out, *MKL, *words, code=9).object
-        assert [one["source"] for one in said["wheels"]] == [str(next(wheels[0].iterdir()))]
-        assert said["failed"][0]["error"]["code"] == "file-problem"
+        report = run("wheel", "make", *wheels, "-o", out, *MKL, *words, code=9).object
+        assert [one["source"] for one in report["wheels"]] == [str(next(wheels[0].iterdir()))]
+        assert report["failed"][0]["error"]["code"] == "file-problem"
         other = ("-p", "blas :: library :: openblas", "--label", "mkl", *STATIC)
         three = build_wheel(tmp_path / "three", "a", "1.0", tag="cp313-cp313-any")
-        said = run("wheel", "make", three, "-o", out, *other, *words, code=9).object
-        assert said["failed"][0]["error"]["code"] == "inconsistent-documents"
+        report = run("wheel", "make", three, "-o", out, *other, *words, code=9).object
+        assert report["failed"][0]["error"]["code"] == "inconsistent-documents"
         assert names(out) == ["a-1.0-py3-none-any-mkl.whl"]
 
     def test_mended(self, wheels: Path, out: Path, run: Runner) -> None:
         """B-34: a RECORD that is wrong is written anew on request, and that is told."""
-        said = run("wheel", "make", wheels, "-o", out, *MKL, "--accept-record-errors")
-        assert "RECORD was wrong about 'b/__init__.py'" in said.err
+        result = run("wheel", "make", wheels, "-o", out, *MKL, "--accept-record-errors")
+        assert "RECORD was wrong about 'b/__init__.py'" in result.err
         assert "b" in [document(path) and path.name[0] for path in out.iterdir()]
 
     def test_dry_run(self, wheels: Path, out: Path, run: Runner) -> None:
         """``--dry-run`` finds what would fail, and leaves nothing behind."""
         run("wheel", "make", wheels, "-o", out, *MKL, "--dry-run", code=4)
         words = ("--accept-record-errors", "--dry-run", "--json")
-        said = run("wheel", "make", wheels, "-o", out, *MKL, *words).object
-        assert said["dry_run"]
-        assert {Path(wheel["path"]).parent for wheel in said["wheels"]} == {out}
-        assert len(said["wheels"]) == 3
+        report = run("wheel", "make", wheels, "-o", out, *MKL, *words).object
+        assert report["dry_run"]
+        assert {Path(wheel["path"]).parent for wheel in report["wheels"]} == {out}
+        assert len(report["wheels"]) == 3
         assert not out.exists()
         before = tree(wheels)
         run("wheel", "make", wheels, *MKL, "--accept-record-errors", "--dry-run")
@@ -335,8 +335,8 @@ class TestMany:
         for folder in ("one", "two"):
             build_wheel(tmp_path / folder, "a", "1.0")
         wheels = (tmp_path / "one", tmp_path / "two")
-        said = run("wheel", "make", *wheels, "-o", out, *MKL, "--json", code=1)
-        assert "a-1.0-py3-none-any-mkl.whl" in said.error["message"]
+        result = run("wheel", "make", *wheels, "-o", out, *MKL, "--json", code=1)
+        assert "a-1.0-py3-none-any-mkl.whl" in result.error["message"]
         assert not out.exists()
 
     def test_label_of_other_properties(self, tmp_path: Path, out: Path, run: Runner) -> None:
@@ -346,8 +346,8 @@ class TestMany:
         run("wheel", "make", one, "-o", out, *MKL)
         before = tree(out)
         words = ("-p", "blas :: library :: openblas", "--label", "mkl", *STATIC, "--json")
-        said = run("wheel", "make", two, "-o", out, *words, code=1)
-        assert said.error["code"] == "inconsistent-documents"
+        result = run("wheel", "make", two, "-o", out, *words, code=1)
+        assert result.error["code"] == "inconsistent-documents"
         assert tree(out) == before
         # What lies there and is no wheel at all is another matter.
         (out / "a-1.0-py2-none-any-x.whl").write_bytes(b"")
@@ -358,8 +358,8 @@ class TestMany:
         out.mkdir()
         there = out / "fast-1.0-py3-none-any-mkl.whl"
         there.write_text("precious")
-        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
-        assert said.error["code"] == "file-problem"
+        result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
+        assert result.error["code"] == "file-problem"
         assert tree(out) == {there.name: hashlib.sha256(b"precious").hexdigest()}
         run("wheel", "make", wheel, "-o", out, *MKL, "--overwrite")
         assert document(there)
@@ -382,24 +382,24 @@ class TestMany:
 
     def test_folder_that_is_a_file(self, wheel: Path, run: Runner) -> None:
         """A place where nothing can be written is an error, and nothing is left."""
-        said = run("wheel", "make", wheel, "-o", wheel, *MKL, "--json", code=1)
-        assert said.error["code"] == "file-problem"
-        said = run("wheel", "make", wheel, "-o", "/proc/1", *MKL, "--json", code=1)
-        assert said.error["code"] == "file-problem"
+        result = run("wheel", "make", wheel, "-o", wheel, *MKL, "--json", code=1)
+        assert result.error["code"] == "file-problem"
+        result = run("wheel", "make", wheel, "-o", "/proc/1", *MKL, "--json", code=1)
+        assert result.error["code"] == "file-problem"
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
     def test_read_only(self, wheel: Path, out: Path, run: Runner) -> None:
         """A folder that may not be written is an error."""
         out.mkdir(mode=0o555)
-        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
-        assert said.error["code"] == "file-problem"
+        result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
+        assert result.error["code"] == "file-problem"
 
     @pytest.mark.integration
     def test_large(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """B-38: content of a large wheel is compared on request only, and that is told."""
         wheel = build_large_wheel(tmp_path, "large", "1.0", 70_000_000)
-        said = run("wheel", "make", wheel, "-o", out, *MKL)
-        assert "70 MB of content were copied without a comparison" in said.err
+        result = run("wheel", "make", wheel, "-o", out, *MKL)
+        assert "70 MB of content were copied without a comparison" in result.err
         words = ("wheel", "make", wheel, "-o", out, *MKL, "--overwrite", "--json")
         (made,) = run(*words, "--verify-content").object["wheels"]
         assert made["content_verified"]
@@ -445,29 +445,29 @@ class TestOdd:
         wheel = build_wheel(tmp_path, "a", "1.0")
         spoiled(wheel, f"a-1.0.dist-info/{member}", content)
         before = tree(tmp_path)
-        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
-        assert message in json.dumps(said.error)
+        result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
+        assert message in json.dumps(result.error)
         assert tree(tmp_path) == before
 
     def test_broken_record_is_mended(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """B-34: even a RECORD that cannot be read is written anew on request."""
         wheel = build_wheel(tmp_path, "a", "1.0")
         spoiled(wheel, "a-1.0.dist-info/RECORD", b'b.py,sha256=x,1\nb.py,,\n"')
-        said = run("wheel", "make", wheel, "-o", out, *MKL, "--accept-record-errors")
-        assert "written anew" in said.err
+        result = run("wheel", "make", wheel, "-o", out, *MKL, "--accept-record-errors")
+        assert "written anew" in result.err
         assert document(next(out.iterdir()))
         spoiled(wheel, "a-1.0.dist-info/RECORD", b"b.py,sha256=x,1\nb.py,,\n")
         words = ("--accept-record-errors", "--overwrite")
-        said = run("wheel", "make", wheel, "-o", out, *MKL, *words)
-        assert "twice" in said.err
-        assert "which the wheel does not contain" in said.err
+        result = run("wheel", "make", wheel, "-o", out, *MKL, *words)
+        assert "twice" in result.err
+        assert "which the wheel does not contain" in result.err
 
     def test_wrong_dist_info(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """B-34: a dist-info folder of another release stops it."""
         wheel = build_wheel(tmp_path, "a", "1.0")
         wheel = wheel.rename(wheel.with_name("a-2.0-py3-none-any.whl"))
-        said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
-        assert "a-1.0.dist-info" in said.error["message"]
+        result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
+        assert "a-1.0.dist-info" in result.error["message"]
 
     def test_no_archive(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """What is not an archive stops it."""
@@ -482,8 +482,8 @@ class TestOdd:
         wheel = build_wheel(tmp_path, "a", "1.0")
         with zipfile.ZipFile(wheel, "a") as archive:
             archive.writestr("a-1.0.dist-info/RECORD.jws", "{}")
-        said = run("wheel", "make", wheel, "-o", out, *MKL)
-        assert "RECORD.jws was removed" in said.err
+        result = run("wheel", "make", wheel, "-o", out, *MKL)
+        assert "RECORD.jws was removed" in result.err
 
 
 class TestOthers:
@@ -505,8 +505,8 @@ class TestOthers:
         run("wheel", "relabel", variant, "--label", "intel")
         path = variant.with_name("fast-1.0-py3-none-any-intel.whl")
         assert document(path)["variants"] == {"intel": {"blas": {"library": ["mkl"]}}}
-        said = run("wheel", "relabel", path, "--json").object
-        assert said["wheels"][0]["label"] == "f5674d30"
+        report = run("wheel", "relabel", path, "--json").object
+        assert report["wheels"][0]["label"] == "f5674d30"
         run("wheel", "relabel", path, "--label", "null", code=1)
         run("wheel", "relabel", path, "--label", "A", code=1)
 
@@ -529,19 +529,21 @@ class TestOthers:
         """B-40: a dependency that only the variant has goes, and that is no secret."""
         note = 'it does not need mkl; "blas" in variant_namespaces, whose marker is false for it'
         assert f"  {note}\n" in run("wheel", "unmake", variant, "-o", out).err
-        said = run("wheel", "unmake", variant, "-o", out, "--overwrite", "--json").object
-        assert said["wheels"][0]["notes"] == [note]
+        report = run("wheel", "unmake", variant, "-o", out, "--overwrite", "--json").object
+        assert report["wheels"][0]["notes"] == [note]
 
     def test_dropped_by_others(self, variant: Path, out: Path, run: Runner) -> None:
         """B-40, B-41: so it is with whatever else resolves markers."""
-        said = run("wheel", "make", variant, *MKL, "--resolve-markers", "-o", out, "--json").object
+        report = run(
+            "wheel", "make", variant, *MKL, "--resolve-markers", "-o", out, "--json"
+        ).object
         note = 'it does not need only_plain; variant_label == "", whose marker is false for it'
-        assert said["wheels"][0]["notes"] == [note]
+        assert report["wheels"][0]["notes"] == [note]
         (out / "repacked").mkdir()
-        said = run(
+        report = run(
             "wheel", "repack", variant, "--resolve-markers", "-o", out / "repacked", "--json"
         ).object
-        assert note in said["wheels"][0]["notes"]
+        assert note in report["wheels"][0]["notes"]
 
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
     def test_a_link_of_that_name(self, variant: Path, out: Path, run: Runner) -> None:
@@ -587,8 +589,8 @@ class TestOthers:
         run("wheel", "unmake", variant.parent, "-o", out, "--skip-plain")
         assert names(out) == ["fast-1.0-py3-none-any.whl", plain.name]
         assert (out / plain.name).read_bytes() == plain.read_bytes()
-        said = run("wheel", "unmake", plain, "--skip-plain", "--json").object
-        assert said["wheels"][0]["changed"] is False
+        report = run("wheel", "unmake", plain, "--skip-plain", "--json").object
+        assert report["wheels"][0]["changed"] is False
 
     def test_convert(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """F-53, F-56: a folder of old wheels becomes one of current ones, complete."""
@@ -603,8 +605,8 @@ class TestOthers:
             build_wheel(
                 tmp_path / "in", "fast", "1.0", label=label, document=old if label else None
             )
-        said = run("wheel", "convert", tmp_path / "in", "-o", out, "--json").object
-        assert [(one["label"], one["layout"]) for one in said["wheels"]] == [
+        report = run("wheel", "convert", tmp_path / "in", "-o", out, "--json").object
+        assert [(one["label"], one["layout"]) for one in report["wheels"]] == [
             ("null", "L3"),
             ("mkl", "L3"),
             (None, None),
@@ -625,11 +627,11 @@ class TestOthers:
             "variants": {"x": {"n": {"f": ["1"]}}},
         }
         wheel = build_wheel(tmp_path, "fast", "1.0", label="x", document=old)
-        said = run("wheel", "convert", wheel, "-o", out, "--json", code=1)
-        assert said.error["faults"][0]["rule"] == "F-56"
-        said = run("wheel", "convert", wheel, "-o", out, "--accept-losses", "--json", code=32)
-        (lost,) = said.object["lost"]
-        assert said.object["wheels"][0]["notes"] == [f"lost: {lost}"]
+        result = run("wheel", "convert", wheel, "-o", out, "--json", code=1)
+        assert result.error["faults"][0]["rule"] == "F-56"
+        result = run("wheel", "convert", wheel, "-o", out, "--accept-losses", "--json", code=32)
+        (lost,) = result.object["lost"]
+        assert result.object["wheels"][0]["notes"] == [f"lost: {lost}"]
 
 
 CONFIG = """
@@ -673,14 +675,14 @@ class TestRepack:
     def test_release(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
         """B-42, B-43, B-44: a folder of a release becomes one of its variants, by rules."""
         words = ("--config", tmp_path / "repack.toml", "--project", tmp_path, "--index-file")
-        said = run("wheel", "repack", release, "-o", out, *words, "--json").object
+        report = run("wheel", "repack", release, "-o", out, *words, "--json").object
         assert names(out) == [
             "fast-1.0-py3-none-any-mkl.whl",
             "fast-1.0-py3-none-any-v3.whl",
             "fast-1.0-py3-none-any.whl",
             "fast-1.0-variants.json",
         ]
-        assert said["index_files"] == [str(out / "fast-1.0-variants.json")]
+        assert report["index_files"] == [str(out / "fast-1.0-variants.json")]
         with WheelArchive(out / "fast-1.0-py3-none-any-v3.whl") as wheel:
             assert read_metadata(wheel.metadata(), "").requires_texts == (
                 "numpy",
@@ -695,8 +697,8 @@ class TestRepack:
         run("wheel", "repack", release, "-o", tmp_path / "wanted", *words)
         with RecordingIndex(release) as index:
             where = ("--index-url", index.url)
-            said = run("wheel", "repack", "fast==1.0", "-o", out, *words, *where, "--json").object
-            assert all(one["source"].startswith(index.url[:20]) for one in said["wheels"])
+            report = run("wheel", "repack", "fast==1.0", "-o", out, *words, *where, "--json").object
+            assert all(one["source"].startswith(index.url[:20]) for one in report["wheels"])
             run("wheel", "repack", "fast-cu12==1.0", "-o", out, *words, *where)
             run("wheel", "repack", "fast==2", "-o", out, *words, *where, code=3)
             run("wheel", "repack", "fast==1.0", *words, *where, code=2)
@@ -742,19 +744,19 @@ class TestRepack:
 
     def test_collision(self, release: Path, out: Path, run: Runner) -> None:
         """Wheels that lose what told them apart stop it, and nothing is written."""
-        said = run("wheel", "repack", release, "-o", out, "--name", "fast",
+        result = run("wheel", "repack", release, "-o", out, "--name", "fast",
                    "--strip-local-version", "--json", code=1)  # fmt: skip
-        assert "fast-1.0-py3-none-any.whl" in said.error["message"]
+        assert "fast-1.0-py3-none-any.whl" in result.error["message"]
         assert not out.exists()
 
     def test_unmatched(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
         """A wheel that no rule is for stops it, unless it may be left out."""
         build_wheel(release, "stranger", "1.0")
         words = ("--config", tmp_path / "repack.toml", "--project", tmp_path, "-o", out)
-        said = run("wheel", "repack", release, *words, "--json", code=2)
-        assert "stranger" in said.error["message"]
-        said = run("wheel", "repack", release, *words, "--skip-unmatched")
-        assert "stranger-1.0-py3-none-any.whl is skipped" in said.err
+        result = run("wheel", "repack", release, *words, "--json", code=2)
+        assert "stranger" in result.error["message"]
+        result = run("wheel", "repack", release, *words, "--skip-unmatched")
+        assert "stranger-1.0-py3-none-any.whl is skipped" in result.err
         assert len(names(out)) == 3
 
     @pytest.mark.parametrize(
@@ -779,8 +781,8 @@ class TestRepack:
         """A file that cannot be read, or has faults, is an error."""
         run("wheel", "repack", wheel, "--config", tmp_path / "x.toml", code=1)
         (tmp_path / "x.toml").write_text("[metadata.a]\nadd = 1")
-        said = run("wheel", "repack", wheel, "--config", tmp_path / "x.toml", "--json", code=1)
-        assert said.error["faults"][0]["path"] == "metadata.a.add"
+        result = run("wheel", "repack", wheel, "--config", tmp_path / "x.toml", "--json", code=1)
+        assert result.error["faults"][0]["path"] == "metadata.a.add"
         (tmp_path / "x.toml").write_text("[variants.a]\nproperties = []")
         words = ("--config", tmp_path / "x.toml", "--variant", "b", "--json")
         assert "only: a" in run("wheel", "repack", wheel, *words, code=1).error["message"]
@@ -794,10 +796,10 @@ class TestShow:
     def test_variant(self, wheel: Path, run: Runner) -> None:
         """What a wheel says of itself, for people and for programs."""
         run("wheel", "make", wheel, *MKL)
-        said = run("wheel", "show", wheel.parent)
-        assert "blas :: library :: mkl" in said.out
-        assert "blas: a list: library: openblas, mkl" in said.out
-        assert "none: it is a plain wheel" in said.out
+        result = run("wheel", "show", wheel.parent)
+        assert "blas :: library :: mkl" in result.out
+        assert "blas: a list: library: openblas, mkl" in result.out
+        assert "none: it is a plain wheel" in result.out
         variant, plain = run("wheel", "show", wheel.parent, "--json").object["wheels"]
         assert variant["properties"] == ["blas :: library :: mkl"]
         assert (variant["label"], variant["derived_label"], variant["layout"]) == (
@@ -811,11 +813,11 @@ class TestShow:
 
     def test_raw(self, wheel: Path, run: Runner) -> None:
         """METADATA or the dependencies alone, of several wheels with their names."""
-        said = run("wheel", "show", wheel, "--metadata")
-        assert said.out.startswith("Metadata-Version: 2.1\nName: fast\n")
+        result = run("wheel", "show", wheel, "--metadata")
+        assert result.out.startswith("Metadata-Version: 2.1\nName: fast\n")
         run("wheel", "make", wheel, *MKL)
-        said = run("wheel", "show", wheel.parent, "--dependencies")
-        assert said.out.splitlines()[1::2] == ["numpy", "numpy"]
+        result = run("wheel", "show", wheel.parent, "--dependencies")
+        assert result.out.splitlines()[1::2] == ["numpy", "numpy"]
 
     def test_url(self, wheel: Path, run: Runner) -> None:
         """Of a URL parts are read."""
@@ -831,9 +833,9 @@ class TestShow:
         """The null variant has no properties, and says so."""
         run("wheel", "make", wheel, "--null", "--provider", "abi_dependency")
         path = wheel.with_name("fast-1.0-py3-none-any-null.whl")
-        said = run("wheel", "show", path)
-        assert "the null variant" in said.out
-        assert "built in: abi_dependency" in said.out
+        result = run("wheel", "show", path)
+        assert "the null variant" in result.out
+        assert "built in: abi_dependency" in result.out
 
     def test_check(self, wheel: Path, run: Runner) -> None:
         """B-54: the same as ``wheelfit check``."""

@@ -38,8 +38,8 @@ def wheel(tmp_path: Path) -> Path:
 
 def test_people(wheel: Path, run: Runner) -> None:
     """B-60: each library is told with what it says, and what the wheel may claim by that."""
-    said = run("wheel", "inspect", wheel)
-    assert said.out.splitlines() == [
+    result = run("wheel", "inspect", wheel)
+    assert result.out.splitlines() == [
         str(wheel),
         f"  fast/_native.so (elf, x86_64, {len(NATIVE) / 1000:.1f} kB)",
         "    soname       libfast.so.1",

@@ -39,8 +39,8 @@ def document(folder: Path) -> dict[str, Any]:
 def test_made(wheel: Path, tmp_path: Path, run: Runner) -> None:
     """B-60: the variant has what the binaries show, and the providers that are known for that."""
     out = tmp_path / "out"
-    said = run("wheel", "make", wheel, "--from-binary", "--label", "cu12", "-o", out)
-    assert "left out" not in said.err
+    result = run("wheel", "make", wheel, "--from-binary", "--label", "cu12", "-o", out)
+    assert "left out" not in result.err
     made = document(out)
     assert made["variants"]["cu12"] == {
         "nvidia": {
@@ -51,7 +51,7 @@ def test_made(wheel: Path, tmp_path: Path, run: Runner) -> None:
     }
     assert set(made["providers"]) == {"nvidia", "x86_64"}
     checked = run("check", "--binaries", *out.glob("*.whl"), "--json").object
-    assert not [one for one in checked["findings"] if one["severity"] == "error"]
+    assert not [finding for finding in checked["findings"] if finding["severity"] == "error"]
 
 
 def test_what_is_given_counts(wheel: Path, tmp_path: Path, run: Runner) -> None:
@@ -73,8 +73,8 @@ def test_ptx_alone(tmp_path: Path, run: Runner) -> None:
     tag = TAG.replace("cp313-cp313", "py3-none")
     wheel = build_wheel(tmp_path, "fast", "1.0", files={"fast/a.so": native}, tag=tag)
     out = tmp_path / "out"
-    said = run("wheel", "make", wheel, "--from-binary", "--label", "cu13", "-o", out)
-    assert "90_virtual is left out" in said.err
+    result = run("wheel", "make", wheel, "--from-binary", "--label", "cu13", "-o", out)
+    assert "90_virtual is left out" in result.err
     bound = ["--property", "nvidia :: cuda_version_lower_bound :: 13.2"]
     run("wheel", "make", wheel, "--from-binary", *bound, "--label", "ptx", "-o", tmp_path / "ptx")
     assert document(tmp_path / "ptx")["variants"]["ptx"]["nvidia"]["sm_arch"] == [

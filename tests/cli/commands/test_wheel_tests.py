@@ -71,7 +71,7 @@ def add_wheel(
 
 def by_label(report: dict[str, Any]) -> dict[str, Any]:
     """Return the results by their labels."""
-    return {one["label"] or "plain": one for one in report["results"]}
+    return {result["label"] or "plain": result for result in report["results"]}
 
 
 @pytest.mark.integration
@@ -232,8 +232,8 @@ def test_without_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_words(words: list[str], message: str, code: int, run: Runner) -> None:
     """What cannot be meant is refused before anything runs."""
     add_wheel(None)
-    said = run("test", *words, "--json", code=code)
-    assert message in said.error["message"]
+    result = run("test", *words, "--json", code=code)
+    assert message in result.error["message"]
     assert not Path("dist/.wheelfit-tests").exists()
 
 
@@ -242,8 +242,8 @@ def test_a_project_that_cannot_be_read(text: str, code: int, run: Runner) -> Non
     """A file that is not TOML is refused before anything runs; groups that are none name none."""
     add_wheel(None)
     Path("pyproject.toml").write_text(text)
-    said = run("test", *UNITTEST, "--json", code=code)
-    assert (said.object.get("error", {}).get("code") == "invalid-project") == bool(code)
+    result = run("test", *UNITTEST, "--json", code=code)
+    assert (result.object.get("error", {}).get("code") == "invalid-project") == bool(code)
     assert Path("dist/.wheelfit-tests").exists() != bool(code)
 
 

@@ -54,11 +54,11 @@ def needs_extra(scene: Scene) -> None:
         "import sys; sys.modules['iced_x86'] = None\n"
         f"from wheelfit.cli.main import main; sys.exit(main({words!r}))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert done.returncode == CODES["needs-extra"].exit_code
-    assert "pip install ./runtime '.[build]'" in done.stderr
+    assert completed.returncode == CODES["needs-extra"].exit_code
+    assert "pip install ./runtime '.[build]'" in completed.stderr
     needs = [Requirement(text) for text in requires("wheelfit") or ()]
     (library,) = (one for one in needs if one.name == "iced-x86")
     assert library.marker is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import Runner, Said
+from cli.running import CommandResult, Runner
 from error_codes import raises_code
 
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -43,7 +43,7 @@ class Scene:
         self.document = self.wheels / "fast-1.0-variants.json"
         self.document.write_text(json.dumps(FAST))
 
-    def install(self, *words: str | Path, code: int = 0) -> Said:
+    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
         """Install from the folder into the place."""
         return self.run("install", *self.sources(), "--target", self.target, *words, code=code)
 
@@ -61,9 +61,9 @@ class Scene:
 
     def raises(self, reference: Code, call: Callable[[], object], *, advised: str) -> None:
         """Call what fails, and see that the error says what to do."""
-        with raises_code(reference) as caught:
+        with raises_code(reference) as excinfo:
             call()
-        assert advised in f"{caught.value.message}\n{caught.value.hint}"
+        assert advised in f"{excinfo.value.message}\n{excinfo.value.hint}"
 
     def refuses(self, reference: Code, *words: str | Path, advised: str) -> Mapping[str, Any]:
         """Run an installation that fails, as `fails`."""

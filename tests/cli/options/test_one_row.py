@@ -44,7 +44,7 @@ class Copy:
 
     def run(self, *words: str | Path, **variables: str) -> str:
         """Run Python with the copy, and return what it prints."""
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, *words],
             capture_output=True,
             text=True,
@@ -57,7 +57,7 @@ class Copy:
                 **variables,
             },
         )
-        return done.stdout + done.stderr
+        return completed.stdout + completed.stderr
 
     def wheelfit(self, *words: str, **variables: str) -> str:
         """Run the command line of the copy, and return what it prints."""

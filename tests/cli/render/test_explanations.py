@@ -175,6 +175,6 @@ def test_warnings_and_notes(
         canonicalize_name("some"), None, None, warnings=("a GPU is idle",), notes=("by the way",)
     )
     print_explanation(explanation, MACHINE, Output(verbosity=verbosity))
-    said = capsys.readouterr()
-    assert said.out == "some: nothing fits this machine\n"
-    assert said.err == remarks
+    captured = capsys.readouterr()
+    assert captured.out == "some: nothing fits this machine\n"
+    assert captured.err == remarks

@@ -32,6 +32,6 @@ def test_a_plugin_that_the_site_trusts(tmp_path: Path, capsys: pytest.CaptureFix
     facts = report.about("acme")
     assert facts is not None
     show_provider_facts(facts, Output())
-    said = capsys.readouterr().out
-    assert "  trusted by /etc/wheelfit/policy.toml: acme-provider==1.2" in said
-    assert "sha256 0000" in said
+    stdout = capsys.readouterr().out
+    assert "  trusted by /etc/wheelfit/policy.toml: acme-provider==1.2" in stdout
+    assert "sha256 0000" in stdout

@@ -108,13 +108,13 @@ def test_static_properties_on_top() -> None:
 def test_refused_schemas(schema: object, rule: str) -> None:
     """F-32, F-36, F-38, F-40: other types, unknown majors and drafts, foreign hosts and texts."""
     made: Mapping[str, Any] = {**document(None), "$schema": schema}
-    with raises_code("unsupported-schema") as caught:
+    with raises_code("unsupported-schema") as excinfo:
         read_document(made, where="fast-1-variants.json")
-    (fault,) = caught.value.faults
+    (fault,) = excinfo.value.faults
     assert fault.path == "$schema"
     assert fault.rule == rule
-    assert caught.value.where == "fast-1-variants.json"
-    assert caught.value.hint
+    assert excinfo.value.where == "fast-1-variants.json"
+    assert excinfo.value.hint
     assert check_document(made) == (fault,)
 
 

@@ -139,9 +139,9 @@ def test_overrides_of_a_plugin() -> None:
     assert dict(found.feature_priorities) == {"nvidia": ("sm_arch",)}
     assert dict(found.value_priorities) == {Feature("nvidia", "sm_arch"): ("90_real", "80_real")}
     assert len(losses(found)) == 2
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         written(found)
-    assert [fault.rule for fault in caught.value.faults] == ["F-56", "F-56"]
+    assert [fault.rule for fault in excinfo.value.faults] == ["F-56", "F-56"]
     assert written(found, accept_losses=True)["providers"] == {"nvidia": NVIDIA}
 
 
@@ -151,9 +151,9 @@ def test_lists_for_priorities(key: str) -> None:
     found = read(document(**{"default-priorities": {"namespace": ["nvidia"], key: []}}))
     assert not found.feature_priorities
     assert any("F-55" in note for note in found.notes)
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read(document(**{"default-priorities": {"namespace": ["nvidia"], key: ["x"]}}))
-    assert caught.value.faults[0].rule == "F-55"
+    assert excinfo.value.faults[0].rule == "F-55"
 
 
 @pytest.mark.parametrize(

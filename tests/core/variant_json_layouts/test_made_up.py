@@ -61,7 +61,7 @@ def test_selection_knows_the_model_only(document: VariantDocument) -> None:
         support=support_for(document, None, environment={}),
         tags=TagPreference((Tag("py3", "none", "any"),)),
     )
-    verdicts = [(one.filename.label, one.verdict) for one in selection.verdicts]
+    verdicts = [(verdict.filename.label, verdict.verdict) for verdict in selection.verdicts]
     assert verdicts == [
         ("open_v3", "chosen"), ("open", "compatible"), ("mkl", "compatible"),
         ("null", "compatible"), (None, "compatible"), ("broken", "rejected"), ("v4", "rejected"),

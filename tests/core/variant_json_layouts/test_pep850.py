@@ -118,10 +118,10 @@ def test_the_model() -> None:
 def test_what_makes_the_whole_unusable(steps: tuple[Any, ...], path: str, rule: str) -> None:
     """F-20, F-21, F-32, F-130: broken priorities, or no variants at all, refuse the document."""
     document = with_change(*steps)
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read(document)
-    assert (caught.value.faults[0].path, caught.value.faults[0].rule) == (path, rule)
-    assert caught.value.where == "index.json"
+    assert (excinfo.value.faults[0].path, excinfo.value.faults[0].rule) == (path, rule)
+    assert excinfo.value.where == "index.json"
     assert (path, rule) in rules(document)
 
 
@@ -130,17 +130,17 @@ def test_null_needs_a_namespace() -> None:
     document = {**VALID, "variants": {"null": {}}}
     assert check_document(document) == ()
     bare = {**document, "default-priorities": {"namespace": []}, "providers": {}}
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read(bare)
-    assert [fault.rule for fault in caught.value.faults] == ["F-21"]
+    assert [fault.rule for fault in excinfo.value.faults] == ["F-21"]
 
 
 def test_all_refusals_are_reported() -> None:
     """F-131: several broken places of the priorities are named at once."""
     document = with_change("default-priorities", "namespace", ["A", "b", "b", 1])
-    with pytest.raises(InvalidDocument) as caught:
+    with pytest.raises(InvalidDocument) as excinfo:
         read(document)
-    assert len(caught.value.faults) == 3
+    assert len(excinfo.value.faults) == 3
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,10 @@ def environments(tmp_path: Path) -> PluginEnvironments:
 def imported(environment: PluginEnvironment) -> str:
     """Import the plugin in its environment and say from where."""
     words = ["-I", "-B", "-c", "import acme_provider.plugin as p; print(p.__file__)"]
-    done = subprocess.run([environment.python, *words], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    completed = subprocess.run(
+        [environment.python, *words], capture_output=True, text=True, check=True
+    )
+    return completed.stdout.strip()
 
 
 def test_built_and_found(
@@ -83,7 +85,7 @@ def test_built_and_found(
     assert wheel.build(environments, interpreter) == built
     assert list(environments_holding(environments.folder, wheel.files.values())) == [built.folder]
     assert list(environments_holding(environments.folder, ["0" * 64])) == []
-    left = {one.name for one in environments.folder.iterdir()}
+    left = {path.name for path in environments.folder.iterdir()}
     assert left == {built.folder.name, f"{built.folder.name}.lock"}
 
 
@@ -181,10 +183,10 @@ def test_an_interpreter_that_makes_none(
     fake.chmod(0o755)
     with pytest.raises(
         EnvironmentUnavailable, match="cannot create a virtual environment"
-    ) as caught:
+    ) as excinfo:
         wheel.build(environments, interpreter._replace(executable=fake))
-    assert "no module named venv" in str(caught.value.note)
-    assert [one.suffix for one in environments.folder.iterdir()] == [".lock"]
+    assert "no module named venv" in str(excinfo.value.note)
+    assert [path.suffix for path in environments.folder.iterdir()] == [".lock"]
 
 
 class TestFolder:

@@ -77,9 +77,9 @@ def test_paths_that_stay(path: str) -> None:
 def test_wheels_are_named_as_wheels(name: str) -> None:
     """What no wheel is called, or lies below the folder of the wheels, is found at once."""
     files = {**MANIFEST.files, f"wheels/{name}": FILE}
-    with pytest.raises(DamagedBundle) as caught:
+    with pytest.raises(DamagedBundle) as excinfo:
         read_manifest(write_manifest(Manifest(files)), where="bundle.json")
-    assert f"{name!r} is not a wheel file name" in (caught.value.note or "")
+    assert f"{name!r} is not a wheel file name" in (excinfo.value.note or "")
 
 
 def test_the_error_as_data() -> None:

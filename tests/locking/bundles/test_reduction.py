@@ -144,7 +144,7 @@ def test_two_entries_of_one_release() -> None:
     """Each keeps its own wheels; the index has one document with the labels of both."""
     lock = two_entries(described({"cu12.8": CUDA}), described({"v3": LEVEL}))
     less = reduced(lock, everything(lock), files_of(lock))
-    labels = [set(one.document.variants) for one in less.packages if one.document]
+    labels = [set(package.document.variants) for package in less.packages if package.document]
     assert labels == [{"cu12.8"}, {"v3"}]
     for kept in (everything(lock), everything(less)):  # the latter lack each other's namespaces
         ((_, data),) = index_files(kept.values())[lock.packages[0].name].items()

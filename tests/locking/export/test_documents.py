@@ -140,20 +140,22 @@ class TestBill:
         repository = FakeRepository()
         repository.add_wheel("a-1-py3-none-any.whl")
         document = validated(cyclonedx_document(contents(lock, repository)))
-        assert [one["dependsOn"] for one in document["dependencies"]] == [[], []]
+        assert [dependency["dependsOn"] for dependency in document["dependencies"]] == [[], []]
 
     def test_a_component_is_one_wheel(self) -> None:
         """Its file, hash, label and properties; and who needs whom."""
         document = validated(cyclonedx_document(contents()))
         fastfft, gpu_lib, _ = document["components"]
         assert fastfft["purl"] == f"pkg:pypi/fastfft@2.1?file_name={FASTFFT}"
-        assert [one["alg"] for one in fastfft["hashes"]] == ["SHA-256"]
+        assert [digest["alg"] for digest in fastfft["hashes"]] == ["SHA-256"]
         assert values(fastfft["properties"], "wheelfit:variant:label") == ["cu12.8"]
         assert values(fastfft["properties"], "wheelfit:variant:property") == [
             "nvidia :: cuda_version_lower_bound :: 12.8"
         ]
         assert values(gpu_lib["properties"], "wheelfit:variant:label") == []
-        needs = {one["ref"]: one["dependsOn"] for one in document["dependencies"]}
+        needs = {
+            dependency["ref"]: dependency["dependsOn"] for dependency in document["dependencies"]
+        }
         assert needs["lock"] == [fastfft["purl"]]
         assert gpu_lib["purl"] in needs[fastfft["purl"]]
         target = document["metadata"]["properties"]
@@ -214,4 +216,4 @@ class TestBill:
         repository.add_wheel("a-1+cu-py3-none-any.whl")
         (component,) = validated(cyclonedx_document(contents(lock, repository)))["components"]
         assert component["purl"] == "pkg:pypi/a@1%2Bcu?file_name=a-1%2Bcu-py3-none-any.whl"
-        assert [one["alg"] for one in component["hashes"]] == ["SHA-256"]
+        assert [digest["alg"] for digest in component["hashes"]] == ["SHA-256"]

@@ -52,7 +52,7 @@ def test_this_process() -> None:
     assert found.pid == os.getpid()
     assert found.problem == ""
     executable = os.path.realpath(sys.executable)
-    assert any(one.path == executable or "libpython" in one.path for one in found.files)
+    assert any(file.path == executable or "libpython" in file.path for file in found.files)
     assert found == read(here, os.getpid())
     # libc itself or its loader, by its name: others begin with "libc" too, as libcrypto does.
     libc = re.compile(r"(libc|ld-.*)\.so\.\d+|(libc|ld)-[\d.]+\.so|ld-musl-.*\.so\.\d+")

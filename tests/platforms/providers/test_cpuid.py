@@ -196,12 +196,12 @@ def test_a_system_that_refuses_the_code_is_no_accident() -> None:
     detection = Machine(SystemView(environ={})).detect("x86_64")
     if sys.platform != "linux" or detection is None or detection.status is not Status.SUPPORTED:
         pytest.skip("needs Linux on x86-64")
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=False
     )
-    if done.returncode == 77:
+    if completed.returncode == 77:
         pytest.skip("this kernel cannot refuse")
-    assert done.stdout.split() == list(detection.features[0].values), done.stderr
+    assert completed.stdout.split() == list(detection.features[0].values), completed.stderr
 
 
 def test_the_instruction_is_never_issued_for_a_captured_machine(tmp_path: Path) -> None:

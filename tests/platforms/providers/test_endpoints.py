@@ -123,15 +123,15 @@ FORCED = {
 def installed(pip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the distribution of the providers installed in it, alone."""
     folder = tmp_path_factory.mktemp("installed")
-    done = subprocess.run(
+    completed = subprocess.run(
         [pip, "install", "--quiet", "--no-deps", "--target", folder, REPOSITORY / "runtime"],
         capture_output=True,
         text=True,
         check=False,
     )
-    if "No matching distribution found for hatchling" in done.stderr:
-        pytest.skip(f"cannot be built without the package registry: {done.stderr}")
-    assert done.returncode == 0, done.stderr
+    if "No matching distribution found for hatchling" in completed.stderr:
+        pytest.skip(f"cannot be built without the package registry: {completed.stderr}")
+    assert completed.returncode == 0, completed.stderr
     return folder
 
 
@@ -149,22 +149,25 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
     }
     kept = {name: value for name, value in os.environ.items() if "PROVIDER" not in name}
     environ = {**kept, **FORCED, "PYTHONPATH": str(installed)}
-    done = subprocess.run(
+    completed = subprocess.run(
         [variantlib_python, "-c", ASK],
         input=json.dumps(document), capture_output=True, check=False, text=True, env=environ,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    valid, supported = json.loads(done.stdout)
+    assert completed.returncode == 0, completed.stderr
+    valid, supported = json.loads(completed.stdout)
     here = Machine(SystemView(environ=environ))
     for family in families():
         name = family.namespace
         configs = family.provider.get_all_configs()
-        assert valid[name] == [[one.name, one.values, one.multi_value] for one in configs]
+        assert valid[name] == [
+            [config.name, config.values, config.multi_value] for config in configs
+        ]
         detection = here.detect(name)
         assert detection is not None
         # An empty list means that nothing is supported (P-26); variantlib leaves it out.
         assert supported.get(name, []) == [
-            [one.name, list(one.values), one.multi_value] for one in detection.features
+            [feature.name, list(feature.values), feature.multi_value]
+            for feature in detection.features
         ]
     assert supported.keys() >= set(namespaces()) - {"x86_64"}
 

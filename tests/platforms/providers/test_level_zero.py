@@ -219,11 +219,11 @@ def test_the_script_runs_alone(fake_level_zero: FakeLevelZero) -> None:
         level_zero_child.__file__,
         str(library),
     ]
-    done = subprocess.run(command, env=environ, capture_output=True, check=True)
-    assert done.stdout.count(b"\n") == 1
-    (device,) = json.loads(done.stdout)["devices"]
+    completed = subprocess.run(command, env=environ, capture_output=True, check=True)
+    assert completed.stdout.count(b"\n") == 1
+    (device,) = json.loads(completed.stdout)["devices"]
     assert (device["vendor"], device["ip"]) == (0x8086, 0x030DC008)
-    assert b"a driver that prints" in done.stderr
+    assert b"a driver that prints" in completed.stderr
 
 
 def test_an_answer_without_devices_is_not_for_keeping(fake_level_zero: FakeLevelZero) -> None:
@@ -237,9 +237,11 @@ def test_an_answer_without_devices_is_not_for_keeping(fake_level_zero: FakeLevel
         level_zero_child.__file__,
         str(library),
     ]
-    done = subprocess.run(command, env=fake_level_zero.environ(), capture_output=True, check=False)
-    assert done.returncode == library_child.NOT_LASTING
-    assert json.loads(done.stdout)["devices"] == []
+    completed = subprocess.run(
+        command, env=fake_level_zero.environ(), capture_output=True, check=False
+    )
+    assert completed.returncode == library_child.NOT_LASTING
+    assert json.loads(completed.stdout)["devices"] == []
 
 
 # --- understanding the answer ---------------------------------------------------------------

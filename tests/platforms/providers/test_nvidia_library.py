@@ -237,8 +237,8 @@ def test_without_an_interpreter_a_thread_asks_and_never_initialises(
 
     def ask(driver: FakeDriver, environ: dict[str, str], deadline: str = "20") -> str:
         command = [sys.executable, "-c", program, str(root), str(driver.folder), deadline]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+        completed = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        return completed.stdout.strip()
 
     environ = fake_driver.environ(devices=[H100], cuda="12.8", hang="cuInit")
     assert ask(fake_driver, environ) == "supported 12.8 15.20 90_real"
@@ -304,10 +304,10 @@ def test_the_script_runs_alone(fake_driver: FakeDriver) -> None:
         nvidia_child.__file__,
         f"nvml={library}",
     ]
-    done = subprocess.run(command, env=environ, capture_output=True, check=True)
-    assert done.stdout.count(b"\n") == 1
-    assert json.loads(done.stdout)["cuda_version"] == 12040
-    assert b"a driver that prints" in done.stderr
+    completed = subprocess.run(command, env=environ, capture_output=True, check=True)
+    assert completed.stdout.count(b"\n") == 1
+    assert json.loads(completed.stdout)["cuda_version"] == 12040
+    assert b"a driver that prints" in completed.stderr
 
 
 def test_a_captured_machine_is_never_shown_the_real_libraries(root: Path) -> None:
@@ -429,8 +429,8 @@ def test_what_may_pass_is_not_remembered(
         nvidia_child.__file__,
         *libraries,
     ]
-    done = subprocess.run(command, env=environ, capture_output=True, check=False)
-    assert done.returncode == code, done.stdout
+    completed = subprocess.run(command, env=environ, capture_output=True, check=False)
+    assert completed.returncode == code, completed.stdout
 
 
 def test_a_driver_that_prints_without_end_is_stopped(root: Path, fake_driver: FakeDriver) -> None:

@@ -200,8 +200,8 @@ def test_the_level_is_the_one_of_the_dynamic_loader() -> None:
     loader = Path("/lib64/ld-linux-x86-64.so.2")
     if not loader.exists():
         pytest.skip("needs glibc's loader")
-    done = subprocess.run([loader, "--help"], capture_output=True, text=True, check=False)
-    found = re.findall(r"x86-64-(v[234]) \(supported", done.stdout)
-    if "x86-64-v2" not in done.stdout:
+    completed = subprocess.run([loader, "--help"], capture_output=True, text=True, check=False)
+    found = re.findall(r"x86-64-(v[234]) \(supported", completed.stdout)
+    if "x86-64-v2" not in completed.stdout:
         pytest.skip("this loader is too old to say")
     assert detection.features[0].values == (*found, "v1")

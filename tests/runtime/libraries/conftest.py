@@ -75,7 +75,7 @@ def program(environ: dict[str, str]) -> Callable[..., Any]:
             "except WheelfitError as error:\n    answer = {'error': error.parts()}\n"
             "print(json.dumps(answer))"
         )
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", whole],
             env={**environ, **(extra or {})},
             capture_output=True,
@@ -83,8 +83,8 @@ def program(environ: dict[str, str]) -> Callable[..., Any]:
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        assert completed.returncode == 0, completed.stderr
+        return json.loads(completed.stdout.splitlines()[-1])
 
     return run
 

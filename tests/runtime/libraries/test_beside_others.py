@@ -98,9 +98,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
     def call(python: Path, code: str, asked: str) -> Any:
         command = [str(python), "-c", code, asked]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        completed = subprocess.run(
+            command, env=environ, capture_output=True, text=True, check=False
+        )
+        assert completed.returncode == 0, completed.stderr
+        return json.loads(completed.stdout)
 
     yield call
     shutil.rmtree(folder)

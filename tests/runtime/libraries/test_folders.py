@@ -67,7 +67,7 @@ def test_what_it_has(tmp_path: Path) -> None:
     }
     wheels = [kept(store, tmp_path, "one", compiler), kept(store, tmp_path, "two", headers)]
     root = Path(toolkit_folder(store, wheels))
-    files = {one.relative_to(root).as_posix() for one in root.rglob("*") if one.is_file()}
+    files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
     assert {name for name in files if not name.startswith("lib64/")} == {
         "nvvm/libdevice/libdevice.10.bc",
         "include/crt/host.h",

@@ -51,20 +51,20 @@ def warnings_for(
 )
 def test_no_gpu_can_run_it(version: str, gpus: tuple[KernelGpu, ...], hint: str) -> None:
     """P-95: where a toolkit has no code for any GPU it is refused, and what has is named."""
-    with pytest.raises(NoCompatibleWheel) as caught:
+    with pytest.raises(NoCompatibleWheel) as excinfo:
         warnings_for(version, *gpus)
-    assert caught.value.hint == hint
-    assert str(caught.value).count(gpus[0].model) == 1
+    assert excinfo.value.hint == hint
+    assert str(excinfo.value).count(gpus[0].model) == 1
 
 
 def test_words() -> None:
     """P-95: the error names GPU, capability and way out."""
-    with pytest.raises(NoCompatibleWheel) as caught:
+    with pytest.raises(NoCompatibleWheel) as excinfo:
         warnings_for("13", V100)
-    assert caught.value.message == (
+    assert excinfo.value.message == (
         "CUDA 13 has no code for the GPUs of this machine: Tesla V100-SXM2-16GB"
     )
-    assert caught.value.note == ("it needs compute capability 7.5 or newer, with any driver")
+    assert excinfo.value.note == ("it needs compute capability 7.5 or newer, with any driver")
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,9 @@ def test_a_page_in_another_encoding() -> None:
 )
 def test_pages_that_mean_harm(body: bytes, kind: str) -> None:
     """A page that cannot be read, leads to this machine or is a login's is an error of its own."""
-    with pytest.raises(InvalidPage) as caught:
+    with pytest.raises(InvalidPage) as excinfo:
         read_page(body, kind, f"{PAGE}?token=secret")
-    assert caught.value.where == PAGE
+    assert excinfo.value.where == PAGE
 
 
 def test_what_a_page_says_of_a_file_is_held_to_its_form() -> None:
@@ -219,9 +219,9 @@ def test_a_login_goes_with_a_redirection_of_its_server(index: RecordingIndex) ->
 def test_a_redirection_with_a_login_in_it(index: RecordingIndex) -> None:
     """A login in the address that a server redirects to is shown nowhere."""
     index.faults.redirect["/simple/cuda-toolkit/"] = "http://me:secret@127.0.0.1:9/simple/x/"
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(Unreachable) as excinfo:
         ask(http(index.url))
-    assert "secret" not in str(caught.value.parts())
+    assert "secret" not in str(excinfo.value.parts())
 
 
 @pytest.mark.parametrize(
@@ -230,9 +230,9 @@ def test_a_redirection_with_a_login_in_it(index: RecordingIndex) -> None:
 )
 def test_addresses_that_are_none(url: str) -> None:
     """An address that is none is said, without the login in it."""
-    with pytest.raises(WheelfitError) as caught:
+    with pytest.raises(WheelfitError) as excinfo:
         http(url)
-    assert "secret" not in str(caught.value.parts())
+    assert "secret" not in str(excinfo.value.parts())
 
 
 def test_what_is_shown_of_an_address() -> None:
@@ -254,9 +254,9 @@ def test_a_proxy_with_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy that is not there is an error in which its password does not stand."""
     for proxy in ("http://me:secret@127.0.0.1:9", "http:me:secret@nowhere"):
         monkeypatch.setenv("https_proxy", proxy)
-        with pytest.raises(Unreachable) as caught:
+        with pytest.raises(Unreachable) as excinfo:
             ask(http("https://index.example/simple/"))
-        assert "secret" not in str(caught.value.parts())
+        assert "secret" not in str(excinfo.value.parts())
 
 
 def test_more_than_was_promised(serve: Callable[..., str], tmp_path: Path) -> None:
@@ -331,9 +331,9 @@ def test_certificates(secure: Callable[[Path], int], monkeypatch: pytest.MonkeyP
     """An authority nobody trusts and a name of another server are said; SSL_CERT_FILE counts."""
     port = secure(CERTIFICATES / "server.pem")
     url = f"https://127.0.0.1:{port}/simple/"
-    with pytest.raises(Unreachable, match="certificate of the server is not trusted") as caught:
+    with pytest.raises(Unreachable, match="certificate of the server is not trusted") as excinfo:
         ask(http(url, attempts=3))
-    assert "SSL_CERT_FILE" in (caught.value.hint or "")
+    assert "SSL_CERT_FILE" in (excinfo.value.hint or "")
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
     with pytest.raises(NoCompatibleWheel):  # the page is empty, and was read
         ask(http(url))

@@ -34,8 +34,8 @@ ONLY_CUDART = "answer = tell(initialize_cuda('12', ['cudart']))"
 
 def selection_of(tmp_path: Path) -> Path:
     """Return the only selection of the store."""
-    (found,) = (tmp_path / "store" / "selections").iterdir()
-    return found
+    (path,) = (tmp_path / "store" / "selections").iterdir()
+    return path
 
 
 def rewrite(path: Path, change: Callable[[list[str]], Iterable[str]]) -> None:
@@ -251,7 +251,7 @@ def test_a_mirror_without_the_table(command: Command, cuda_wheels: Path, tmp_pat
         assert ask("12.5")["code"] == "project-not-found"
         next(mirror.glob("nvidia_cuda_nvrtc_cu12-12.9*")).unlink()
         wheels = ask("12", "--store", str(tmp_path / "other"))["wheels"]
-        assert [one["version"] for one in wheels] == ["12.4.7", "12.4.7"]
+        assert [wheel["version"] for wheel in wheels] == ["12.4.7", "12.4.7"]
         error = ask("12", "cublas")
     assert error["code"] == "project-not-found"
     assert "cuda-toolkit" in error["hint"]
@@ -277,21 +277,21 @@ def test_what_may_confuse_pip(
     script = tmp_path / "scripts" / "program.py"
     script.parent.mkdir()
     script.write_text(code)
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(script)],
         env={**environ, **extra}, cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     index.faults.login = ("me", "secret")
     asked = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12.4"]
     wrong = index.url_with_login("me", "wr0ng")
-    done = subprocess.run(
+    completed = subprocess.run(
         [*asked, "cudart", "--index-url", wrong],
         env={**environ, **extra}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode not in (0, 1)
-    assert "wr0ng" not in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
+    assert completed.returncode not in (0, 1)
+    assert "wr0ng" not in completed.stdout + completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 OBEDIENT = """

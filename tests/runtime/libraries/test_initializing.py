@@ -52,8 +52,8 @@ print(*sorted(set(sys.modules) - before))
 """
     command = [sys.executable, "-S", "-c", code]
     subprocess.run(command, env=environ, check=True, capture_output=True)
-    done = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
-    imported = set(done.stdout.split())
+    completed = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
+    imported = set(completed.stdout.split())
     heavy = {"re", "json", "typing", "dataclasses", "pathlib", "hashlib", "subprocess", "urllib"}
     heavy |= {"collections", "contextlib", "functools", "shutil"}
     assert not heavy & imported
@@ -130,12 +130,12 @@ def test_a_traceback_has_all_parts(
 ) -> None:
     """In a traceback, which is what most people see, stands what to do next; nobody was asked."""
     code = f"from wheelfit_runtime import initialize_cuda; initialize_cuda({asked})"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
+    assert completed.returncode == 1
     for each in words:
-        assert done.stderr.count(each) == 1
+        assert completed.stderr.count(each) == 1
     assert index.requests == []
 
 
@@ -272,7 +272,7 @@ def test_a_missing_selection(program: Program, tmp_path: Path, index: RecordingI
     shutil.rmtree(tmp_path / "store" / "selections")
     index.forget()
     assert program(ONLY_CUDART)["cudart"] == 12090
-    assert not [one for one in index.requests if one.path.endswith("x86_64.whl")]
+    assert not [request for request in index.requests if request.path.endswith("x86_64.whl")]
 
 
 def test_a_home_that_cannot_be_written(program: Program, tmp_path: Path) -> None:

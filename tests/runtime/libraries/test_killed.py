@@ -54,8 +54,8 @@ print(step)
 
 def test_killed_at_every_step(environ: dict[str, str]) -> None:
     """Killed at each change of the store, one after the other; the next process has it all."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", STEPS], env=environ, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20
+    assert completed.returncode == 0, completed.stderr
+    assert int(completed.stdout) > 20

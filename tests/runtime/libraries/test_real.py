@@ -157,15 +157,15 @@ def real(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Iterator[Real]:
     environ["WHEELFIT_LIBRARY_TRANSPORT"] = "pip"
 
     def run(code: str, asked: str, extra: Mapping[str, str] | None = None) -> Any:
-        done = subprocess.run(
+        completed = subprocess.run(
             [str(pip.parent / "python"), "-c", code, asked],
             env={**environ, **(extra or {})},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        assert completed.returncode == 0, completed.stderr
+        return json.loads(completed.stdout)
 
     yield run
     shutil.rmtree(folder)  # with all there is of CUDA it has 15 GB
@@ -269,7 +269,7 @@ def test_components(real: Real, asked: str, components: str) -> None:
     assert {name: code for name, (code, *_) in told.items() if code} == {}
     versions = VERSIONS[asked]
     assert {one: told[one] for one in told if one in versions} == {
-        one: versions[one] for one in versions if one in told
+        version: versions[version] for version in versions if version in told
     }
     store = {os.path.realpath(path) for path in paths.values()}
     strange = [one for one in mapped if Path(one).name.startswith(STEMS) and one not in store]
@@ -313,8 +313,10 @@ def test_wheels_for_other_machines(architecture: str, asked: str) -> None:
     except Unreachable as error:
         pytest.skip(f"the public index cannot be reached from here: {error}")
     projects = {part.project(major) for part in parts}
-    assert {one.project for one in wheels} >= projects
-    platforms = {one.filename.rpartition("-")[2] for one in wheels if one.project != family.table}
+    assert {wheel.project for wheel in wheels} >= projects
+    platforms = {
+        wheel.filename.rpartition("-")[2] for wheel in wheels if wheel.project != family.table
+    }
     assert all(f"_{architecture}" in one or one == "any.whl" for one in platforms)
 
 

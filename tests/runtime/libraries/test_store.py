@@ -58,7 +58,7 @@ def test_half_a_file_of_ours_is_none(tmp_path: Path) -> None:
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         assert read_fields(str(path)) is None
-    assert [one.name for one in tmp_path.iterdir()] == ["some.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["some.txt"]
 
 
 # --- places that are not as they should be -------------------------------------------------------
@@ -106,13 +106,13 @@ def test_a_disk_that_is_full(environ: dict[str, str], tmp_path: Path) -> None:
     usable = unshare and not subprocess.run([unshare, "-rm", "true"], check=False).returncode
     if not usable:
         pytest.skip("needs a user namespace, for a disk of its own")
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(unshare), "-rm", "sh", "-c", inner],
         env=environ, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    lines = [line for line in done.stdout.splitlines() if not line.startswith((" ", "cuda"))]
-    assert lines == ["status 6", "0", "status 0"], done
-    assert "no space left" in done.stderr
+    lines = [line for line in completed.stdout.splitlines() if not line.startswith((" ", "cuda"))]
+    assert lines == ["status 6", "0", "status 0"], completed
+    assert "no space left" in completed.stderr
 
 
 def test_a_file_that_may_not_grow(environ: dict[str, str], tmp_path: Path) -> None:
@@ -125,11 +125,11 @@ def test_a_file_that_may_not_grow(environ: dict[str, str], tmp_path: Path) -> No
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
         "sys.exit(main(['store', 'prefetch', 'cuda', '12']))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 6, done.stderr
-    assert "store-unavailable" in done.stderr
+    assert completed.returncode == 6, completed.stderr
+    assert "store-unavailable" in completed.stderr
     assert not list((tmp_path / "store").rglob("*.so*"))
     assert not list((tmp_path / "store" / "partial").iterdir())
 

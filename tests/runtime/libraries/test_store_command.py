@@ -25,11 +25,11 @@ def test_prefetch_list_and_path(command: Callable[..., Any], tmp_path: Path) -> 
     status, told = command("prefetch", "cuda", "12", "--driver", "12.5", "--json")
     assert status == 0
     assert told["version"] == "12.4.1"
-    assert [one["project"] for one in told["wheels"]] == [CUDART, "nvidia-cuda-nvrtc-cu12"]
+    assert [wheel["project"] for wheel in told["wheels"]] == [CUDART, "nvidia-cuda-nvrtc-cu12"]
     assert Path(told["root"], "include", "cuda_fp16.h").read_text() == "// 12.4\n"
     status, told = command("list", "--json")
-    assert {one["project"] for one in told["wheels"]} == {CUDART, "nvidia-cuda-nvrtc-cu12"}
-    assert told["bytes"] == sum(one["bytes"] for one in told["wheels"]) > 0
+    assert {wheel["project"] for wheel in told["wheels"]} == {CUDART, "nvidia-cuda-nvrtc-cu12"}
+    assert told["bytes"] == sum(wheel["bytes"] for wheel in told["wheels"]) > 0
     assert "nvidia-cuda-nvrtc-cu12 12.4.7" in command("list")[1]
     assert command("path") == (0, f"{tmp_path / 'store'}\n")
 

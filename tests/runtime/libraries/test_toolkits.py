@@ -25,7 +25,7 @@ def test_hangs_together(family: LibraryFamily) -> None:
                 found |= needed(other, major, (*above, name))
         return found
 
-    majors = {one for part in family.components.values() for one in part.projects}
+    majors = {project for part in family.components.values() for project in part.projects}
     for major in majors:
         for name, component in family.components.items():
             if component.project(major):
@@ -45,6 +45,6 @@ def test_versions_can_be_found(family: LibraryFamily) -> None:
 
 def test_a_family_that_is_none() -> None:
     """Whoever asks for an unknown family is told which there are."""
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError) as excinfo:
         family_named("banana")
-    assert caught.value.note == "known: cuda, oneapi, onetbb"
+    assert excinfo.value.note == "known: cuda, oneapi, onetbb"

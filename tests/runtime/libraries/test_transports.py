@@ -83,10 +83,10 @@ def test_http_fetches_with_a_login(
     )
     path = Path(transport.fetch(wheel, str(tmp_path), SILENT))
     assert path.read_bytes() == (cuda_wheels / wheel.filename).read_bytes()
-    with pytest.raises(UnexpectedStatus) as caught:
+    with pytest.raises(UnexpectedStatus) as excinfo:
         http(index.url_with_login("me", "wrong")).resolve(WANTED, this_machine(), SILENT)
-    assert "wrong" not in str(caught.value.parts())
-    assert caught.value.status == 401
+    assert "wrong" not in str(excinfo.value.parts())
+    assert excinfo.value.status == 401
 
 
 def test_http_keeps_a_login_from_other_servers(index: RecordingIndex, cuda_wheels: Path) -> None:
@@ -95,8 +95,8 @@ def test_http_keeps_a_login_from_other_servers(index: RecordingIndex, cuda_wheel
         index.faults.redirect["/simple/"] = other.url
         assert found_by(http(index.url_with_login("me", "secret"))) == EXPECTED
         assert other.requests
-        assert all("authorization" not in one.headers for one in other.requests)
-    assert all("authorization" in one.headers for one in index.requests)
+        assert all("authorization" not in request.headers for request in other.requests)
+    assert all("authorization" in request.headers for request in index.requests)
 
 
 def test_http_takes_a_login_of_netrc(index: RecordingIndex, tmp_path: Path) -> None:
@@ -209,9 +209,9 @@ def test_http_takes_an_older_table(tmp_path: Path) -> None:
 )
 def test_pages_that_are_none(body: bytes, kind: str) -> None:
     """What is not a page is refused with its address."""
-    with pytest.raises(InvalidPage) as caught:
+    with pytest.raises(InvalidPage) as excinfo:
         read_page(body, kind, "https://index.example/simple/x/")
-    assert caught.value.where == "https://index.example/simple/x/"
+    assert excinfo.value.where == "https://index.example/simple/x/"
 
 
 def test_links_of_html() -> None:
@@ -240,7 +240,7 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
     wheel = next(one for one in found if one.project == CUDART)
     path = Path(transport.fetch(wheel, str(tmp_path), SILENT))
     assert hashlib.sha256(path.read_bytes()).hexdigest() == wheel.sha256
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["wheel.part"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["wheel.part"]
     wrong = ListedWheel(CUDART, wheel.version, wheel.filename, wheel.url, "0" * 64)
     # Nor does another index that is not reached hide what is wrong.
     environ = {**os.environ, "PIP_EXTRA_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"}
@@ -261,11 +261,11 @@ def test_an_installer_that_reaches_nobody(index: RecordingIndex, uv: Path, name:
         transport: PipTransport | UvTransport = PipTransport(sys.executable, environ, url)
         if name == "uv":
             transport = UvTransport(str(uv), environ, http(index.url), url)
-        with pytest.raises(NetworkError) as caught:
+        with pytest.raises(NetworkError) as excinfo:
             found_by(transport)
-        assert reason in str(caught.value.note)
-        assert "store prefetch" in str(caught.value.hint)
-        assert "wr0ng" not in str(caught.value.parts())
+        assert reason in str(excinfo.value.note)
+        assert "store prefetch" in str(excinfo.value.hint)
+        assert "wr0ng" not in str(excinfo.value.parts())
 
 
 @pytest.mark.usefixtures("bare_environment")

@@ -47,7 +47,7 @@ def test_keeps_libraries_and_licences(cuda_wheels: Path, tmp_path: Path) -> None
     (wheel,) = cuda_wheels.glob("nvidia_cuda_nvrtc_cu12-12.9*")
     unpack(wheel, listed(wheel), tmp_path / "entry")
     tree = tmp_path / "entry" / "tree"
-    names = {one.relative_to(tree).as_posix() for one in tree.rglob("*") if one.is_file()}
+    names = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
     about = "nvidia_cuda_nvrtc_cu12-12.9.7.dist-info"
     assert names == {
         "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
@@ -101,7 +101,7 @@ def test_one_library_of_many_names(tmp_path: Path) -> None:
     unpack(wheel, listed(wheel), tmp_path / "entry")
     files = list((tmp_path / "entry" / "tree").rglob("lib*.so*"))
     assert len(files) == 3
-    assert len({one.stat().st_ino for one in files}) == 1
+    assert len({file.stat().st_ino for file in files}) == 1
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,9 @@ def test_names_of_wheels() -> None:
 )
 def test_machines_without_libraries(machine: Machine) -> None:
     """musl, Jetson, macOS, Windows and rare architectures are told so, before anything is asked."""
-    with pytest.raises(NoCompatibleWheel) as caught:
+    with pytest.raises(NoCompatibleWheel) as excinfo:
         check_machine(CUDA, machine)
-    assert caught.value.note
+    assert excinfo.value.note
 
 
 def test_machines_with_libraries() -> None:

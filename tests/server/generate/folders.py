@@ -69,7 +69,7 @@ class Site:
         path = self.place / "simple" / project / "index.json"
         if not path.exists():
             return {}
-        return {one["filename"]: one for one in json.loads(path.read_bytes())["files"]}
+        return {file["filename"]: file for file in json.loads(path.read_bytes())["files"]}
 
     def file(self, url: str, project: str = "fast") -> Path:
         """Return the file that an entry leads to."""

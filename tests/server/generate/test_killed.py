@@ -100,8 +100,10 @@ def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
             tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
         )
     )
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False)
-    assert done.returncode in (0, -signal.SIGKILL)
+    completed = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False
+    )
+    assert completed.returncode in (0, -signal.SIGKILL)
     assert check_index(site.place) in ({"1.0"}, {"1.0", "2.0"})
     site.generate()
     assert check_index(site.place) == {"1.0", "2.0"}
@@ -126,11 +128,11 @@ def test_no_space(tmp_path: Path, limit: int) -> None:
             tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
         )
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
-    assert "the file cannot be written: File too large" in done.stderr
+    assert completed.returncode == 1
+    assert "the file cannot be written: File too large" in completed.stderr
     assert check_index(site.place) == {"1.0"}
     assert not (site.place / "simple/.staging").exists()
     site.generate()

@@ -83,9 +83,9 @@ def test_a_storage_that_needs_an_account_to_be_named(monkeypatch: pytest.MonkeyP
     """Uploads and generated indexes are told the same, before anything is sent."""
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     for opening in (open_store, open_blobs):
-        with pytest.raises(InvalidConfiguration) as caught:
+        with pytest.raises(InvalidConfiguration) as excinfo:
             opening("az://container/prefix")
-        assert "AZURE_STORAGE_ACCOUNT_NAME" in str(caught.value.hint)
+        assert "AZURE_STORAGE_ACCOUNT_NAME" in str(excinfo.value.hint)
 
 
 def test_files_come_first_and_the_manifest_last(site: Site, store: Any) -> None:
@@ -199,7 +199,7 @@ def test_a_job_adds_to_a_release(tmp_path: Path, object_storage: ObjectStorage) 
         assert report.result is not None, report.checks
     page = json.loads(open_store(place).read("simple/fast/index.json") or b"{}")
     names = {file["filename"] for file in page["files"]}
-    assert names == {*(one.name for one in files), "fast-1.0-variants.json"}
+    assert names == {*(file.name for file in files), "fast-1.0-variants.json"}
     dry = publish(PublishRequest(paths=(str(files[0]),), to=place, dry_run=True), context)
-    builds = {one.build for row in dry.choices[0].machines for one in row.choices}
+    builds = {choice.build for row in dry.choices[0].machines for choice in row.choices}
     assert builds == {"plain", "mkl"}

@@ -45,5 +45,5 @@ def test_a_release_appears_at_once(
     page = open_store(bucket).read("simple/fast/index.json")
     assert page is not None
     assert {one.name for one in (late, *paths)} < {
-        one["filename"] for one in json.loads(page)["files"]
+        file["filename"] for file in json.loads(page)["files"]
     }

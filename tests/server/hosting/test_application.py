@@ -82,7 +82,7 @@ def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
     assert "name-taken" in answer.reason
     assert "name-taken" in text(answer)
     found = json.loads(text(host.upload(other, token, accept="application/json")))
-    assert [one["reference"] for one in found["errors"]] == ["name-taken"]
+    assert [error["reference"] for error in found["errors"]] == ["name-taken"]
     request = Request("POST", "/legacy/", {"authorization": basic(token), "content-type": "a/b"})
     assert host.index(request).status == 400
     assert host.ask("GET", "/legacy/").status == 405

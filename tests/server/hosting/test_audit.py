@@ -34,7 +34,7 @@ def _entries(host: Host, **wanted: str) -> list[dict[str, Any]]:
     answer = host.ask("GET", f"/-/api/audit?{urlencode(wanted)}", token)
     assert answer.status == 200, text(answer)
     entries = json.loads(text(answer))["entries"]
-    return [one for one in reversed(entries) if one["owner"] != "local"]
+    return [entry for entry in reversed(entries) if entry["owner"] != "local"]
 
 
 def test_every_change_is_there(host: Host, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_lists_have_what_a_reader_may_read(host: Host) -> None:
     for _ in range(2):  # the second time from memory, if anything is kept
         for token, names in tokens.items():
             listed = json.loads(text(_get(host, "/simple/", token, accept=JSON)))
-            assert {one["name"] for one in listed["projects"]} == names
+            assert {project["name"] for project in listed["projects"]} == names
             shown = ("/", "/?q=e", "/feed.xml")
             front = "".join(text(_get(host, path, token)) for path in shown)
             guess = text(_get(host, "/project/evil-plam/", host.token("read", projects=["x"])))
@@ -150,7 +150,7 @@ def test_changes_tell_nothing(host: Host) -> None:
             host.ask("POST", f"/-/api/{act}", ours, {"what": [what]})
             for what in ("evil-plan", "evil-none")
         ]
-        assert [one.status for one in answers] == [404, 404]
+        assert [answer.status for answer in answers] == [404, 404]
         assert text(answers[0]).replace("plan", "none") == text(answers[1])
         assert host.ask("POST", f"/-/api/{act}", ours, {"what": ["free"]}).status == 403
     quarantine = {"project": "evil-plan", "status": "quarantined"}
@@ -160,7 +160,7 @@ def test_changes_tell_nothing(host: Host) -> None:
             host.ask("POST", "/-/api/status", ours, {"project": project, "status": status})
             for project in ("evil-plan", "evil-none")
         ]
-        assert [one.status for one in answers] == [404, 404]
+        assert [answer.status for answer in answers] == [404, 404]
         assert text(answers[0]).replace("plan", "none") == text(answers[1])
 
 
@@ -218,7 +218,7 @@ def test_a_private_index_with_teams(host: Host) -> None:
     assert _get(host, "/simple/free/", ours).status == 404
     assert _get(host, "/simple/acme-secret/", ours).status == 200
     listed = json.loads(text(_get(host, "/simple/", ours, accept=JSON)))
-    assert [one["name"] for one in listed["projects"]] == ["acme-secret"]
+    assert [project["name"] for project in listed["projects"]] == ["acme-secret"]
 
 
 def test_nothing_is_shown_where_no_reader_is_set(host: Host) -> None:

@@ -102,7 +102,9 @@ class Host:
         """Return the files on a page."""
         headers = {"accept": "application/vnd.pypi.simple.v1+json"}
         answer = self.index(Request("GET", page.removeprefix(ORIGIN), headers))
-        return {one["filename"] for one in read(answer)["files"]} if answer.status == 200 else set()
+        return (
+            {file["filename"] for file in read(answer)["files"]} if answer.status == 200 else set()
+        )
 
 
 def read(answer: Answer, status: int = 200) -> dict[str, Any]:
@@ -121,7 +123,7 @@ def refused(answer: Answer) -> tuple[int, set[str]]:
     assert value["status"] == answer.status
     assert value["title"]
     assert value["meta"] == {"api-version": "2.0"}
-    return answer.status, {one["reference"] for one in value["errors"]}
+    return answer.status, {error["reference"] for error in value["errors"]}
 
 
 @pytest.fixture

@@ -45,13 +45,13 @@ def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_said_with_its_place(key: str, value: str) -> None:
     """A value that cannot be is an error that names the flag or the variable."""
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         read_settings({key: value}, {})
-    assert caught.value.where == f"--{key}"
+    assert excinfo.value.where == f"--{key}"
     variable = f"WHEELFIT_SERVER_{key.upper().replace('-', '_')}"
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         read_settings({}, {variable: value})
-    assert caught.value.where == variable
+    assert excinfo.value.where == variable
 
 
 def test_files_have_no_other_keys(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_exchange(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
     assert post(index.address, good, token=minted["token"])[0] == 200
     foreign = build_wheel(tmp_path, "other", "1.0")
     assert post(index.address, foreign, token=minted["token"])[0] == 403
-    (event,) = [one for one in index.events("act") if one.get("act") == "mint-token"][-1:]
+    (event,) = [event for event in index.events("act") if event.get("act") == "mint-token"][-1:]
     assert event["owner"] == "acme"
     assert event["what"] == JOB["sub"]
     query = "/-/api/audit?action=mint-token&actor=acme"
@@ -118,7 +118,7 @@ def test_refusals(index: RunningIndex, issuer: Issuer, changes: dict[str, Any], 
     """Another job, another index, another time: nothing is given."""
     status, answer = mint(index, issuer.identity(audience(index), **changes))
     assert status == 422
-    assert [one["code"] for one in answer["errors"]] == [code]
+    assert [error["code"] for error in answer["errors"]] == [code]
 
 
 def test_forged(index: RunningIndex, issuer: Issuer) -> None:
@@ -210,8 +210,10 @@ def test_publish(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
             "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "of-the-job",
         }
         command = [sys.executable, "-m", "wheelfit", "publish", str(wheel), "--to", index.origin]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+        completed = subprocess.run(
+            command, env=environ, capture_output=True, text=True, check=False
+        )
+    assert completed.returncode == 0, completed.stderr
     assert wheel.name.encode() in index.get("/simple/fast/")[2]
 
 

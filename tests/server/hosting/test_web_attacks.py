@@ -209,9 +209,9 @@ def test_a_browser_keeps_no_token_that_can_do_more_than_read(
     """Pages of a private index are shown for a token for reading; the operator's is not taken."""
     with RunningIndex(tmp_path / "index", "--read", "tokens") as index:
         assert index.upload(build_wheel(tmp_path, "victim", "1.0")) == 200
-        said = json.dumps({"scopes": ["read"]}).encode()
+        result = json.dumps({"scopes": ["read"]}).encode()
         me = f"Bearer {index.token}"
-        _, _, made = index.ask("POST", "/-/api/tokens", said, authorization=me,
+        _, _, made = index.ask("POST", "/-/api/tokens", result, authorization=me,
                                content_type="application/json")  # fmt: skip
         host, port = index.address
         for token, shows in ((index.token, False), (json.loads(made)["secret"], True)):

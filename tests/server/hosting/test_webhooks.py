@@ -72,7 +72,7 @@ class Receiver:
     @property
     def told(self) -> list[tuple[str, str]]:
         """Event and subject of each message."""
-        return [(one["event"], one["subject"]) for one in self.messages]
+        return [(message["event"], message["subject"]) for message in self.messages]
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_failures_are_repeated_for_a_while(index: Index, receiver: Receiver) -> 
     assert len(receiver.messages) == 1
     index.time += timedelta(seconds=6)
     index.delivery(webhook).step()  # of another server, or after a restart
-    assert [one["detail"] for one in receiver.messages] == ["one", "one"]
+    assert [message["detail"] for message in receiver.messages] == ["one", "one"]
     receiver.status = 500
     for _ in range(10):
         index.time += timedelta(hours=2)
@@ -150,7 +150,7 @@ def test_failures_are_repeated_for_a_while(index: Index, receiver: Receiver) -> 
     assert index.outcomes == ["failed"] * 11 + ["lost"]
     receiver.status = 200
     assert first.step()
-    assert [one["detail"] for one in receiver.messages][-1] == "two"
+    assert [message["detail"] for message in receiver.messages][-1] == "two"
     assert index.outcomes[-1] == "delivered"
 
 

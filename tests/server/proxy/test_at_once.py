@@ -55,7 +55,11 @@ def test_one_wheel_for_many(index: RecordingIndex, tmp_path: Path) -> None:
     (file,) = behind.page("some", PIP).values()
     path = behind.path_of(file)
     assert len(together(lambda _number: body(behind.ask(path)))) == 1
-    ends = [one for one in index.requests if one.headers.get("range", "").startswith("bytes=-")]
+    ends = [
+        request
+        for request in index.requests
+        if request.headers.get("range", "").startswith("bytes=-")
+    ]
     assert len(ends) == 1
     behind.close()
 

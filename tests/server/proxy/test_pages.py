@@ -213,7 +213,9 @@ class TestVariants:
         tags = [f"cp3{minor}-cp3{minor}-manylinux_2_28_x86_64" for minor in range(10, 14)]
         release(folder, "some", {"cu129": tags, "null": tags, None: tags})
         behind.page("some")
-        assert len([one for one in index.requests if one.path.endswith(".metadata")]) == 1
+        assert (
+            len([request for request in index.requests if request.path.endswith(".metadata")]) == 1
+        )
 
     def test_a_document_that_cannot_be_read_is_no_plain_page(
         self, folder: Path, index: RecordingIndex
@@ -507,8 +509,8 @@ def test_what_a_page_says_of_others_stays(project: str, form: str) -> None:
             behind.close()
     assert (f"{project}-1.0-0_cu129" in got) == (project == "some")
     if form == "json":
-        said = json.loads(got)
-        assert (said["meta"]["tracks"], said["alternate-locations"]) == ([tracks], [other])
+        report = json.loads(got)
+        assert (report["meta"]["tracks"], report["alternate-locations"]) == ([tracks], [other])
     else:
         assert f'<meta name="pypi:tracks" content="{tracks}">' in got
         assert f'<meta name="pypi:alternate-locations" content="{other}">' in got

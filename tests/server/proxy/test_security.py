@@ -383,7 +383,7 @@ class TestPages:
                 assert behind.ask(f"/simple/{name}/").status in (301, 404)
                 assert behind.ask(f"/for/{name}/simple/some/").status == 404
                 assert behind.ask(f"/files/{name}/{'0' * 16}/x.whl").status == 404
-            asked = {one.path for one in index.requests[before:]}
+            asked = {request.path for request in index.requests[before:]}
             assert all(path.startswith("/simple/") and ".." not in path for path in asked)
             behind.close()
 

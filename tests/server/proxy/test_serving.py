@@ -199,7 +199,7 @@ def test_probes(base: str, index: RecordingIndex, probe: str, server: str) -> No
     assert b"x-evil" not in head
     assert b"upgrade" not in head
     assert answer.count(b"HTTP/1.1 ") <= 1
-    assert not any("169.254" in one.path for one in index.requests[before:])
+    assert not any("169.254" in request.path for request in index.requests[before:])
 
 
 def _pages(request: object) -> Answer:

@@ -61,15 +61,15 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.skip("axe-core comes from npm, which is not here")
     folder = tmp_path_factory.mktemp("axe")
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["npm", "pack", "--silent", AXE],
             cwd=folder, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         pytest.skip("npm takes too long to give axe-core")
     archives = list(folder.glob("*.tgz"))
-    if done.returncode or not archives:
-        pytest.skip(f"npm does not give axe-core: {done.stderr[-300:]}")
+    if completed.returncode or not archives:
+        pytest.skip(f"npm does not give axe-core: {completed.stderr[-300:]}")
     with tarfile.open(archives[0]) as archive:
         member = archive.extractfile("package/axe.min.js")
         assert member is not None

@@ -65,7 +65,11 @@ class TestPages:
             assert "harmed" not in tab.evaluate("document.title")
             shade = tab.evaluate("getComputedStyle(document.body).backgroundColor")
             assert (shade == "rgb(15, 19, 24)") is dark
-        problems = [one for one in tab.complaints() if "404" not in one and "400" not in one]
+        problems = [
+            complaint
+            for complaint in tab.complaints()
+            if "404" not in complaint and "400" not in complaint
+        ]
         assert problems == []
 
     @pytest.mark.network

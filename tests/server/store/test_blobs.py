@@ -183,9 +183,9 @@ def test_a_storage_that_does_not_answer() -> None:
     storage = ObjectStorage()
     url = storage.bucket()
     storage.close()
-    with pytest.raises(StorageUnavailable) as caught:
+    with pytest.raises(StorageUnavailable) as excinfo:
         open_blobs(url).size(DIGEST)
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "s3:///nothing?endpoint=x", "files", "gs://"])

@@ -84,4 +84,4 @@ def test_a_stage_without_files_does_not_linger(opened: Callable[[], Store], tmp_
     upload(store, build_wheel(tmp_path, "some", "1.0"), now=now, stage=used.id)
     assert clean(store, now=now + 5 * HOUR, grace=HOUR).stages == 0
     assert clean(store, now=now + 7 * HOUR, grace=HOUR).stages == 1
-    assert [one.id for one in store.records.stages()] == [used.id]
+    assert [stage.id for stage in store.records.stages()] == [used.id]

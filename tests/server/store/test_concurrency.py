@@ -109,9 +109,9 @@ def test_one_name_and_many_contents_in_threads(store: Store, tmp_path: Path) -> 
 
     with ThreadPoolExecutor(MANY) as pool:
         answers = list(pool.map(send, contents(tmp_path, MANY)))
-    winners = [one for one in answers if isinstance(one, AcceptedUpload)]
-    assert [one.is_new for one in winners] == [True]
-    losers = [refused(one) for one in answers if not isinstance(one, AcceptedUpload)]  # type: ignore[arg-type]
+    winners = [answer for answer in answers if isinstance(answer, AcceptedUpload)]
+    assert [winner.is_new for winner in winners] == [True]
+    losers = [refused(answer) for answer in answers if not isinstance(answer, AcceptedUpload)]  # type: ignore[arg-type]
     assert losers == [{"name-taken"}] * (MANY - 1)
     assert_nothing_is_lost(store)
 
@@ -169,7 +169,7 @@ def test_two_replicas_and_one_release(
     document = store.records.release_document("some-1.0-variants.json")
     assert document is not None
     assert set(json.loads(document.content)["variants"]) == {"mkl", "null", "open"}
-    assert [one.serial for one in store.records.changes(0)] == [1, 2, 3, 4, 5, 6]
+    assert [change.serial for change in store.records.changes(0)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_cleaning_up_while_others_upload(store: Store, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_cleaning_up_while_others_upload(store: Store, tmp_path: Path) -> None:
         finally:
             is_done.set()
         cleaner.result()
-    assert all(isinstance(one, AcceptedUpload) for one in answers), answers
+    assert all(isinstance(answer, AcceptedUpload) for answer in answers), answers
     page = StoredIndex(store).project(SOME)
     assert page is not None
     assert len(page.files) == len(paths)

@@ -45,7 +45,9 @@ def contents(store: Store) -> list[object]:
         rows = [sorted(map(repr, execute(f"SELECT {', '.join(columns)} FROM {table}")))
                 for table, columns in _tables().items()]  # fmt: skip
         digests = [row[0] for row in execute("SELECT DISTINCT sha256 FROM file ORDER BY sha256")]
-    files = [b"".join(store.blobs.parts(one, 0, store.blobs.size(one) or 0)) for one in digests]
+    files = [
+        b"".join(store.blobs.parts(digest, 0, store.blobs.size(digest) or 0)) for digest in digests
+    ]
     return [rows, files]
 
 

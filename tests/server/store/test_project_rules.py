@@ -105,10 +105,10 @@ def test_quotas(records_url: str) -> None:
             return records.add(new, keep=lambda: None, stage=where, rules=rules)
 
         def refusal(version: str, size: int, rules: ProjectRules) -> str:
-            with pytest.raises(UploadRefused) as caught:
+            with pytest.raises(UploadRefused) as excinfo:
                 add(version, size, rules)
-            assert [one["reference"] for one in caught.value.details] == ["over-quota"]
-            return caught.value.message
+            assert [detail["reference"] for detail in excinfo.value.details] == ["over-quota"]
+            return excinfo.value.message
 
         two, small = ProjectRules(max_files=2), ProjectRules(max_size=100)
         assert add("1.0", 60, two)

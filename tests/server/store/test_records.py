@@ -118,7 +118,7 @@ def add(records: Records, file: NewFile, **more: Any) -> bool:
 
 def references(error: pytest.ExceptionInfo[UploadRefused]) -> set[object]:
     """Return why something was refused."""
-    return {one["reference"] for one in error.value.details}
+    return {detail["reference"] for detail in error.value.details}
 
 
 def test_a_file_is_known_as_it_was_added(records: Records) -> None:
@@ -167,9 +167,9 @@ def test_the_same_bytes_again_are_a_success(records: Records) -> None:
 def test_other_bytes_of_a_name_are_refused(records: Records) -> None:
     """A name stands for one content for ever."""
     add(records, new())
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, new(content=b"y"))
-    assert references(caught) == {"name-taken"}
+    assert references(excinfo) == {"name-taken"}
     with pytest.raises(UploadRefused):
         records.check(new(content=b"y"))
 
@@ -181,9 +181,9 @@ def test_names_that_fall_together_are_refused(records: Records) -> None:
         ("Some-1.0-py3-none-any.whl", ""),
         ("so.me-1.0-py3-none-any.whl", "some-1.0-py3-none-any.whl"),
     ):
-        with pytest.raises(UploadRefused) as caught:
+        with pytest.raises(UploadRefused) as excinfo:
             add(records, new(filename, b"other", folded=folded))
-        assert "name-collision" in references(caught)
+        assert "name-collision" in references(excinfo)
 
 
 def test_a_deleted_name_never_comes_back(records: Records) -> None:
@@ -193,17 +193,17 @@ def test_a_deleted_name_never_comes_back(records: Records) -> None:
     assert records.listing(SOME) is None
     assert records.projects() == ()
     for file in (new(), new(content=b"y"), new("Some-1.0-py3-none-any.whl")):
-        with pytest.raises(UploadRefused) as caught:
+        with pytest.raises(UploadRefused) as excinfo:
             add(records, file)
-        assert references(caught) == {"name-deleted"}
+        assert references(excinfo) == {"name-deleted"}
 
 
 def test_a_release_is_spelled_in_one_way(records: Records) -> None:
     """F-70, F-78: 1.0 and 1.0.0 are one release, so its document has one name."""
     add(records, new("some-1.0-py3-none-any.whl"))
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, new("some-1.0.0-py2-none-any.whl"))
-    assert references(caught) == {"other-spelling"}
+    assert references(excinfo) == {"other-spelling"}
 
 
 def test_a_release_has_one_source(records: Records) -> None:
@@ -211,9 +211,9 @@ def test_a_release_has_one_source(records: Records) -> None:
     add(records, new())
     add(records, replace(new(), filename="some-1.0.tar.gz"))
     assert not add(records, replace(new(), filename="some-1.0.tar.gz"))
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, replace(new(), filename="some-1.0.zip"))
-    assert references(caught) == {"second-sdist"}
+    assert references(excinfo) == {"second-sdist"}
     add(records, replace(new("some-2.0-py3-none-any.whl"), filename="some-2.0.zip"))
 
 
@@ -224,9 +224,9 @@ def test_a_release_has_one_source_by_whatever_stages(records: Records) -> None:
     add(records, replace(new(), filename="some-1.0.zip"), stage=stages[1].id)
     add(records, new(), stage=stages[1].id)
     assert len(records.publish(stages[0].id, time=LATER)) == 1
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         records.publish(stages[1].id, time=LATER)
-    assert references(caught) == {"second-sdist"}
+    assert references(excinfo) == {"second-sdist"}
     assert records.file(new().filename) is None
     records.delete(["some-1.0.zip"], time=LATER)
     assert len(records.publish(stages[1].id, time=LATER)) == 1
@@ -238,13 +238,13 @@ def test_everything_wrong_is_told_at_once(records: Records) -> None:
     add(records, variant("mkl"))
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
     file = replace(variant("mkl", other), sha256="0" * 64)
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, file, uploader="bob", stage="gone")
-    assert references(caught) == {"name-taken", "not-an-owner", "no-such-stage"}
+    assert references(excinfo) == {"name-taken", "not-an-owner", "no-such-stage"}
     twin = replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl")
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, twin)
-    assert references(caught) == {"inconsistent-variants"}
+    assert references(excinfo) == {"inconsistent-variants"}
 
 
 def test_nothing_is_recorded_without_bytes(records: Records) -> None:
@@ -288,10 +288,10 @@ def test_wheels_that_contradict_each_other(records: Records) -> None:
     add(records, variant("mkl"))
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
     file = replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl")
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, file)
-    assert references(caught) == {"inconsistent-variants"}
-    assert "variants.mkl" in str(caught.value.details)
+    assert references(excinfo) == {"inconsistent-variants"}
+    assert "variants.mkl" in str(excinfo.value.details)
     add(records, variant("mkl", other, version="2.0"))  # of another release it may mean another
 
 
@@ -323,13 +323,13 @@ def test_the_log_grows_with_every_change(records: Records) -> None:
     assert records.serial(SOME) == records.serial()
     records.delete([new().filename], time=LATER)
     changes = records.changes(0)
-    assert [(one.action, one.project) for one in changes] == [
+    assert [(change.action, change.project) for change in changes] == [
         ("upload", SOME),
         ("upload", OTHER),
         ("yank", SOME),
         ("delete", SOME),
     ]
-    assert [one.serial for one in changes] == sorted({one.serial for one in changes})
+    assert [change.serial for change in changes] == sorted({change.serial for change in changes})
     assert records.changes(changes[1].serial) == changes[2:]
     assert records.changes(0, limit=1) == changes[:1]
     assert records.changes(changes[-1].serial) == ()
@@ -345,7 +345,7 @@ def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
     add(records, file, stage=stage.id)
     add(records, new(content=b"plain"))
     serial = records.serial(SOME)
-    assert [one.filename for one in _files(records)] == [new().filename]
+    assert [file.filename for file in _files(records)] == [new().filename]
     assert records.file(file.filename) is None
     assert records.metadata(file.filename) is records.provenance(file.filename) is None
     assert records.release_document("some-1.0-variants.json") is None
@@ -353,7 +353,7 @@ def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
     assert records.metadata(file.filename, stage.id) == b"m"
     seen = records.listing(SOME, stage.id)
     assert seen is not None
-    assert [one.filename for one in seen.documents] == ["some-1.0-variants.json"]
+    assert [document.filename for document in seen.documents] == ["some-1.0-variants.json"]
     document = records.release_document("some-1.0-variants.json", stage.id)
     assert document is not None
     assert document.sha256 == seen.documents[0].sha256
@@ -392,7 +392,7 @@ def test_a_stage_is_published_as_one_act(records: Records) -> None:
     published = records.publish(stage.id, time=LATER)
     assert len(published) == 3
     assert {one.uploaded for one in published} == {LATER}
-    assert {one.serial for one in records.changes(0)} == {records.serial()}
+    assert {change.serial for change in records.changes(0)} == {records.serial()}
     document = records.release_document("some-1.0-variants.json")
     assert document is not None
     assert set(json.loads(document.content)["variants"]) == {"mkl", "open"}
@@ -408,9 +408,9 @@ def test_publishing_is_all_or_nothing(records: Records) -> None:
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
     add(records, replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl"))
     before = (records.projects(), records.serial(), records.stages())
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         records.publish(stage.id, time=LATER)
-    assert references(caught) == {"inconsistent-variants"}
+    assert references(excinfo) == {"inconsistent-variants"}
     assert (records.projects(), records.serial(), records.stages()) == before
     assert len(_files(records, stage.id)) == 2
 
@@ -421,19 +421,19 @@ def test_two_stages_spell_a_release_in_one_way(records: Records) -> None:
     add(records, variant("mkl"), stage=stages[0].id)
     add(records, variant("open", version="1.0.0"), stage=stages[1].id)
     assert len(records.publish(stages[0].id, time=LATER)) == 1
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         records.publish(stages[1].id, time=LATER)
-    assert references(caught) == {"other-spelling"}
-    assert [one.filename for one in _files(records)] == ["some-1.0-py3-none-any-mkl.whl"]
+    assert references(excinfo) == {"other-spelling"}
+    assert [file.filename for file in _files(records)] == ["some-1.0-py3-none-any-mkl.whl"]
 
 
 def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
     """What was never published was never promised to anybody."""
     stage, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     add(records, new(), stage=stage.id)
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, new())
-    assert references(caught) == {"name-taken"}
+    assert references(excinfo) == {"name-taken"}
     assert records.drop(stage.id) == 1
     assert add(records, new(content=b"y"))
     second, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
@@ -488,9 +488,9 @@ def test_owners(records: Records) -> None:
     add(records, new(), uploader="bob")
     assert records.owners(SOME) == {"bob"}
     assert not permits(records, token, "upload", SOME)
-    with pytest.raises(UploadRefused) as caught:
+    with pytest.raises(UploadRefused) as excinfo:
         add(records, new("some-2.0-py3-none-any.whl"), uploader="ann")
-    assert references(caught) == {"not-an-owner"}
+    assert references(excinfo) == {"not-an-owner"}
     add(records, new("some-2.0-py3-none-any.whl"), uploader="bob")
     assert records.owners(SOME) == {"bob"}
 
@@ -568,9 +568,9 @@ def execute() -> Callable[[str, str], None]:
 )
 def test_addresses_that_name_no_database(url: str) -> None:
     """A wrong address is an error of configuration, which does not show a password."""
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         Records(open_database(url))
-    assert "hush" not in repr(caught.value.parts())
+    assert "hush" not in repr(excinfo.value.parts())
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -586,10 +586,10 @@ def test_a_server_that_does_not_answer(tmp_path: Path, caplog: pytest.LogCapture
     """Who cannot be reached is named without its password, and with the reason, once."""
     from wheelfit.server.store.postgresql import PostgresqlDatabase
 
-    with pytest.raises(StorageUnavailable) as caught:
+    with pytest.raises(StorageUnavailable) as excinfo:
         PostgresqlDatabase(f"postgresql://me:hush@/x?host={tmp_path}", patience=0.5)
-    assert "hush" not in str(caught.value)
-    assert "No such file or directory" in caught.value.message
+    assert "hush" not in str(excinfo.value)
+    assert "No such file or directory" in excinfo.value.message
     assert not caplog.records
 
 
@@ -621,9 +621,9 @@ def test_without_the_extra(
 ) -> None:
     """What needs a library that is not there says how to get it."""
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(NeedsExtra) as caught:
+    with pytest.raises(NeedsExtra) as excinfo:
         open_it()
-    assert caught.value.hint == install_hint("server")
+    assert excinfo.value.hint == install_hint("server")
 
 
 def test_waiting_for_ones_turn(tmp_path: Path) -> None:

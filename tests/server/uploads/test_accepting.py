@@ -163,10 +163,10 @@ def test_hostile_names(opened: Callable[[], Store], tmp_path: Path, name: str) -
     """A name that is none of an index is refused whatever came with it, and leaves nothing."""
     store = opened()
     path = build_wheel(tmp_path, "some", "1.0")
-    before = {one for one in tmp_path.rglob("*") if one.is_file()}
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert "invalid-filename" in refused(upload(store, path, filename=name))
     assert StoredIndex(store).projects() == ()
-    assert {one for one in tmp_path.rglob("*") if one.is_file()} - before <= set(
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} - before <= set(
         tmp_path.rglob("index.sqlite3*")
     )
 

@@ -80,8 +80,8 @@ def test_killed_between_bytes_and_record(
     """Who is killed leaves a file with its bytes or none; what nobody needs is removed later."""
     wheel = build_wheel(tmp_path, "some", "1.0")
     command = [sys.executable, "-c", textwrap.dedent(KILLED), TESTS, str(tmp_path / "store")]
-    done = subprocess.run([*command, *addresses, str(wheel), moment], check=False)
-    assert done.returncode == -signal.SIGKILL
+    completed = subprocess.run([*command, *addresses, str(wheel), moment], check=False)
+    assert completed.returncode == -signal.SIGKILL
     store = opened(*addresses)
     page = StoredIndex(store).project(SOME)
     assert (page is not None) is is_there
@@ -160,11 +160,11 @@ def test_killed_at_any_statement(addresses: tuple[str, str], tmp_path: Path) -> 
         upload(store, build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT))
     wheel = build_wheel(tmp_path, "some", "1.0", label="open", document=DOCUMENT)
     command = [sys.executable, "-c", textwrap.dedent(STATEMENTS), TESTS, str(tmp_path / "store")]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
     )
-    *killed, last = json.loads(done.stdout or "[[]]")
-    assert last == [2, ["mkl", "open"], 2], done.stderr
+    *killed, last = json.loads(completed.stdout or "[[]]")
+    assert last == [2, ["mkl", "open"], 2], completed.stderr
     assert len(killed) > 10
     assert all(one == [1, ["mkl"], 1] for one in killed)
 
@@ -222,11 +222,11 @@ def test_a_large_wheel_costs_no_memory(addresses: tuple[str, str], tmp_path: Pat
     wheel = build_large_wheel(tmp_path, "some", "1.0", size)
     build_wheel(tmp_path, "small", "1.0")
     command = [sys.executable, "-c", textwrap.dedent(LARGE), TESTS, str(tmp_path / "store")]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) * 1024 < size // 2
+    assert completed.returncode == 0, completed.stderr
+    assert int(completed.stdout) * 1024 < size // 2
 
 
 FULL = """
@@ -260,10 +260,10 @@ def test_a_full_disk(
     content = random.Random(1).randbytes(1_000_000)
     wheel = build_wheel(tmp_path, "some", "1.0", files={"some.bin": content})
     command = [sys.executable, "-c", textwrap.dedent(FULL), TESTS, str(tmp_path / "store")]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
     )
-    assert done.stdout.splitlines() == ["storage-unavailable", "()"], done.stderr
+    assert completed.stdout.splitlines() == ["storage-unavailable", "()"], completed.stderr
     assert not list(tmp_path.rglob("*.part"))
     store = opened(*addresses)
     assert list(store.blobs.stored()) == []
@@ -276,11 +276,11 @@ def test_a_full_disk_of_the_database(opened: Callable[..., Store], tmp_path: Pat
     opened().close()
     command = [sys.executable, "-c", textwrap.dedent(FULL).replace("300_000", "5_000"), TESTS]
     addresses = (f"sqlite://{tmp_path}/store/index.sqlite3", f"file://{tmp_path}/store/files")
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, str(tmp_path / "store"), *addresses, str(wheel)],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.stdout.splitlines()[0] == "storage-unavailable", done.stderr
+    assert completed.stdout.splitlines()[0] == "storage-unavailable", completed.stderr
     store = opened()
     assert StoredIndex(store).projects() == ()
     assert isinstance(upload(store, wheel), AcceptedUpload)
@@ -307,11 +307,11 @@ def test_an_endless_body_ends(opened: Callable[..., Store], tmp_path: Path) -> N
     body = Endless(start.removesuffix(f"\r\n--{BOUNDARY}--\r\n".encode()))
     limits = FormLimits(file=1_000_000)
     with (
-        pytest.raises(UploadRefused, match="1000000") as caught,
+        pytest.raises(UploadRefused, match="1000000") as excinfo,
         read_form(body, CONTENT_TYPE, store.blobs.draft(), limits=limits),
     ):
         pass
-    assert [one["reference"] for one in caught.value.details] == ["too-large"]
+    assert [detail["reference"] for detail in excinfo.value.details] == ["too-large"]
     assert body.sent < 2_000_000
     assert not list(tmp_path.rglob("*.part"))
 

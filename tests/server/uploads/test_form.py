@@ -34,11 +34,11 @@ class Drops(io.BytesIO):
 def refusal(store: Store, body: bytes, kind: str = CONTENT_TYPE, **limits: int) -> str:
     """Return why a form is refused; there is one reason."""
     with (
-        pytest.raises(UploadRefused) as caught,
+        pytest.raises(UploadRefused) as excinfo,
         read_form(io.BytesIO(body), kind, store.blobs.draft(), limits=FormLimits(**limits)),
     ):
         pass
-    (reason,) = caught.value.details
+    (reason,) = excinfo.value.details
     return str(reason["reference"])
 
 

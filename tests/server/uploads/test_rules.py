@@ -31,7 +31,7 @@ def verdict(path: Path, filename: str | None = None) -> UploadVerdict:
 
 def references(found: UploadVerdict) -> set[str]:
     """Return why it is kept out."""
-    return {one.reference for one in found.violations}
+    return {violation.reference for violation in found.violations}
 
 
 def repacked(path: Path, change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> Path:
@@ -147,7 +147,7 @@ def test_old_but_usual_metadata(tmp_path: Path) -> None:
     path = build_wheel(tmp_path, "some", "1.0", metadata_extra=[("License-File", "LICENSE")])
     found = verdict(path)
     assert found.violations == ()
-    assert [one.reference for one in found.warnings] == ["invalid-metadata"]
+    assert [warning.reference for warning in found.warnings] == ["invalid-metadata"]
 
 
 def test_a_python_of_endless_digits(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_version_of_metadata_that_never_was(tmp_path: Path) -> None:
 
     found = verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))
     assert found.violations == ()
-    assert [one.reference for one in found.warnings] == ["invalid-metadata"]
+    assert [warning.reference for warning in found.warnings] == ["invalid-metadata"]
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_hostile_names(tmp_path: Path, name: str) -> None:
     path = build_wheel(tmp_path, "some", "1.0")
     found = verdict(path, name)
     assert references(found) & {"invalid-filename", "reserved-label", "long-filename"}
-    assert all(len(one.where) <= 300 for one in found.violations)
+    assert all(len(violation.where) <= 300 for violation in found.violations)
 
 
 def test_names_are_looked_at_before_files() -> None:
@@ -433,7 +433,7 @@ def test_names_that_windows_cannot_have(tmp_path: Path, tag: str, expected: set[
     """B-34: they are refused in wheels for Windows; in others they are a warning."""
     found = verdict(build_wheel(tmp_path, "some", "1.0", tag=tag, files={"some/aux.py": ""}))
     assert references(found) == expected
-    assert expected or [one.reference for one in found.warnings] == ["unportable-name"]
+    assert expected or [warning.reference for warning in found.warnings] == ["unportable-name"]
 
 
 @pytest.mark.parametrize(

@@ -33,15 +33,15 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 def run(folder: Path, *words: str | Path) -> str:
     """Run a client, which has to end well."""
-    done = subprocess.run(
+    completed = subprocess.run(
         list(map(str, words)),
         capture_output=True,
         text=True,
         check=False,
         env=clean_environ(folder),
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
 
 
 def installed(target: Path) -> set[str]:
@@ -67,7 +67,7 @@ def serving(upstream: RecordingIndex, tmp_path: Path) -> Iterator[RunningIndex]:
 def files_of(server: RunningIndex, project: str) -> set[str]:
     """Return the names on a page; empty if there is none."""
     status, _, body = server.get(f"/simple/{project}/", accept=JSON)
-    return {one["filename"] for one in json.loads(body)["files"]} if status == 200 else set()
+    return {file["filename"] for file in json.loads(body)["files"]} if status == 200 else set()
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
@@ -131,7 +131,7 @@ def test_uploads_and_reserved_names(
     """An upload takes a project from the mirror at once, and a deleted one does not go back."""
     build_wheel(wheels, "acme-tools", "99")
     assert files_of(serving, "acme-tools") == set()
-    assert not any("acme" in one.path for one in upstream.requests)
+    assert not any("acme" in request.path for request in upstream.requests)
     assert files_of(serving, "large") == {"large-1.0-py3-none-any.whl"}
     own = build_wheel(tmp_path / "dist", "large", "0.1")
     assert serving.upload(own) == 200
@@ -167,7 +167,7 @@ def test_what_waits_in_a_stage_is_ones_own(
     assert serving.get("/files/secret-99-py3-none-any.whl.metadata")[0] == 404
     status, _, page = serving.get(f"/stage/{stage}/simple/secret/", accept=JSON, **me)
     assert status == 200
-    assert [one["filename"] for one in json.loads(page)["files"]] == [wheel.name]
+    assert [file["filename"] for file in json.loads(page)["files"]] == [wheel.name]
     assert serving.ask("DELETE", f"/-/api/stages/{stage}", None, **me)[0] == 200
     assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}
 
@@ -240,7 +240,7 @@ def test_mistakes_in_settings(tmp_path: Path) -> None:
     ):
         settings.write_text(text)
         words = [sys.executable, "-m", "wheelfit", "index", "serve", str(tmp_path / "index")]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*words, "--port", "0", "--settings", str(settings)],
             capture_output=True,
             text=True,
@@ -248,8 +248,8 @@ def test_mistakes_in_settings(tmp_path: Path) -> None:
             env=clean_environ(tmp_path),
             timeout=60,
         )
-        assert done.returncode == 1, text
-        assert "Traceback" not in done.stderr
+        assert completed.returncode == 1, text
+        assert "Traceback" not in completed.stderr
 
 
 def test_the_package_registry(registry: None, uv: Path, pip: Path, tmp_path: Path) -> None:

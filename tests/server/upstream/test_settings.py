@@ -129,9 +129,9 @@ def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
 )
 def test_slips_in_an_option(text: str, message: str, hint: str) -> None:
     """Each is told with what was meant."""
-    with pytest.raises(InvalidConfiguration, match=message) as caught:
+    with pytest.raises(InvalidConfiguration, match=message) as excinfo:
         mirror_of_text(text)
-    assert hint in str(caught.value.hint)
+    assert hint in str(excinfo.value.hint)
 
 
 def test_names() -> None:
@@ -151,9 +151,9 @@ def test_what_is_no_mirror(text: str) -> None:
     """It is refused, and the words for it show no password."""
     with pytest.raises(InvalidConfiguration):
         mirror_of_text(text)
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         mirror_of_text("https://me:secret@index.example/?x")
-    assert "secret" not in str(caught.value) + str(caught.value.where)
+    assert "secret" not in str(excinfo.value) + str(excinfo.value.where)
 
 
 def mirror_table(content: dict[str, Any]) -> Table:
@@ -203,9 +203,9 @@ def test_sizes_and_times_with_units() -> None:
 )
 def test_tables_with_mistakes(table: dict[str, Any]) -> None:
     """Each is told with the file it stands in."""
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         mirror_of_table(mirror_table(table))
-    assert caught.value.where == "server.toml" or "url" in table
+    assert excinfo.value.where == "server.toml" or "url" in table
 
 
 def test_a_login_is_not_shown() -> None:
@@ -229,9 +229,9 @@ def test_patterns_that_nothing_fits(pattern: str) -> None:
     """A slip must not leave a name open to whoever registers it elsewhere."""
     with pytest.raises(InvalidConfiguration, match="matches no valid project name"):
         mirror_of_table(mirror_table({"url": URL, "deny": [pattern]}))
-    with pytest.raises(InvalidConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as excinfo:
         check_patterns([pattern], where="reserved")
-    assert caught.value.where == "reserved"
+    assert excinfo.value.where == "reserved"
 
 
 def test_flags_variables_and_files_of_a_server(tmp_path: Path) -> None:
@@ -243,13 +243,13 @@ def test_flags_variables_and_files_of_a_server(tmp_path: Path) -> None:
         '[owners]\nSmall_One = "a"\nother = ["own", "a"]\n'
     )
     settings = read_settings({}, {}, str(file))
-    assert [one.label for one in settings.mirrors] == ["a", "index.example"]
-    assert [one.max_size for one in settings.mirrors] == [1 << 30] * 2
+    assert [mirror.label for mirror in settings.mirrors] == ["a", "index.example"]
+    assert [mirror.max_size for mirror in settings.mirrors] == [1 << 30] * 2
     assert settings.owners == OwnerRules({"small-one": ("a",), "other": ("own", "a")}, ("acme-*",))
     environ = {"WHEELFIT_SERVER_MIRROR": f"x={URL} y={URL}c/", "WHEELFIT_SERVER_RESERVED": "a b"}
     settings = read_settings({}, environ, str(file))
-    assert [one.label for one in settings.mirrors] == ["x", "y"]
+    assert [mirror.label for mirror in settings.mirrors] == ["x", "y"]
     assert settings.owners.reserved == ("a", "b")
     settings = read_settings({"mirror": URL}, environ, str(file))
-    assert [one.url for one in settings.mirrors] == [URL]
+    assert [mirror.url for mirror in settings.mirrors] == [URL]
     assert read_settings({}, {}).mirrors == ()

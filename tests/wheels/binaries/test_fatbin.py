@@ -34,9 +34,9 @@ COMPILERS = (
 
 def read(data: bytes, name: str = "some") -> Binary:
     """Return what a file is."""
-    found = read_binary(io.BytesIO(data), name)
-    assert found is not None
-    return found
+    binary = read_binary(io.BytesIO(data), name)
+    assert binary is not None
+    return binary
 
 
 def images(data: bytes) -> list[str]:
@@ -163,13 +163,13 @@ def told(cuobjdump: Path, path: Path) -> tuple[list[str], bool]:
 
     It opens each image, and gives up at some of CUDA 12.1.
     """
-    done = subprocess.run([cuobjdump, path], capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
+    completed = subprocess.run([cuobjdump, path], capture_output=True, text=True, check=False)
+    said = completed.stdout + completed.stderr
     gave_up = "Invalid ELF" in said
-    assert not done.returncode or gave_up or "does not contain device code" in said
+    assert not completed.returncode or gave_up or "does not contain device code" in said
     found = set()
     for kind, rest in re.findall(
-        r"^Fatbin (elf|ptx|nvvm) code:\n=+\n((?:.+\n)*)", done.stdout, re.MULTILINE
+        r"^Fatbin (elf|ptx|nvvm) code:\n=+\n((?:.+\n)*)", completed.stdout, re.MULTILINE
     ):
         lines = dict(re.findall(r"^(.+?) = (.*)$", rest, re.MULTILINE))
         name = lines["arch"].removeprefix("sm_")
@@ -184,17 +184,19 @@ def told(cuobjdump: Path, path: Path) -> tuple[list[str], bool]:
 def agree(cuobjdump: Path, path: Path) -> int:
     """Compare one file; return how much code both find."""
     with path.open("rb") as file:
-        found = read_binary(file, path.name)
-    assert found is not None
-    assert not found.faults
-    ours = sorted(map(str, found.code))
+        binary = read_binary(file, path.name)
+    assert binary is not None
+    assert not binary.faults
+    ours = sorted(map(str, binary.code))
     theirs, is_all = told(cuobjdump, path)
     assert ours == theirs if is_all else set(ours) >= set(theirs), path.name
     # File names of its list leave the "f" out, and that of nothing else.
-    done = subprocess.run([cuobjdump, "-lelf", path], capture_output=True, text=True, check=False)
-    listed = set(re.findall(r"\.(sm_\d+[af]?)\.cubin$", done.stdout, re.MULTILINE))
+    completed = subprocess.run(
+        [cuobjdump, "-lelf", path], capture_output=True, text=True, check=False
+    )
+    listed = set(re.findall(r"\.(sm_\d+[af]?)\.cubin$", completed.stdout, re.MULTILINE))
     if is_all:
-        assert listed == {one.rstrip("f") for one in ours if one.startswith("sm_")}, path.name
+        assert listed == {name.rstrip("f") for name in ours if name.startswith("sm_")}, path.name
     return len(ours)
 
 

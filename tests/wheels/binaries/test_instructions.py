@@ -28,9 +28,9 @@ int bits(unsigned long x) { return __builtin_popcountl(x); }
 def counted(data: bytes) -> Binary:
     """Return what is known of a file, instructions too."""
     file = io.BytesIO(data)
-    found = read_binary(file, "some")
-    assert found is not None
-    return with_instructions(found, file)
+    binary = read_binary(file, "some")
+    assert binary is not None
+    return with_instructions(binary, file)
 
 
 @pytest.mark.parametrize("level", ["v1", "v2", "v3", "v4"])

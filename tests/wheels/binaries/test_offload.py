@@ -21,9 +21,9 @@ from wheelfit.wheels.binaries.reading import read_binary
 
 def read(section: bytes, member: str = "lib.so") -> Binary:
     """Return what a library with a section is."""
-    found = read_binary(io.BytesIO(elf_file(sections={".hip_fatbin": section})), member)
-    assert found is not None
-    return found
+    binary = read_binary(io.BytesIO(elf_file(sections={".hip_fatbin": section})), member)
+    assert binary is not None
+    return binary
 
 
 def compressed(bundle: bytes, version: int = 3, method: int = 0) -> bytes:

@@ -48,9 +48,9 @@ def compiled(folder: Path, *options: str, compiler: str = "gcc") -> Optimisation
     words = [program, "-shared", "-fPIC", "-fno-stack-protector", *options]
     subprocess.run([*words, str(source), "-o", str(library)], check=True)
     with library.open("rb") as file:
-        found = read_optimisation(file, library.name)
-    assert found is not None
-    return found
+        optimisation = read_optimisation(file, library.name)
+    assert optimisation is not None
+    return optimisation
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

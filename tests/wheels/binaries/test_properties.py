@@ -70,12 +70,12 @@ def test_what_is_left_out_is_told() -> None:
     """P-91: the note names the GPUs and the bound; who claims that bound has the value."""
     fast = binaries(library("sm_80", "compute_90 8.7", runtime=12))
     found = properties_of(fast)
-    (note,) = [one for one in found.notes if one.startswith("90_virtual")]
+    (note,) = [note for note in found.notes if note.startswith("90_virtual")]
     assert "9.0 would run compute_90 (PTX 8.7) of lib0.so" in note
     assert "cuda_version_lower_bound :: 12.8" in note
     claimed = properties_of(fast, bound=Capability(12, 8))
     assert bound_and_values(claimed) == ("12.8", {"80_real", "90_virtual"})
-    assert not [one for one in claimed.notes if "left out" in one]
+    assert not [note for note in claimed.notes if "left out" in note]
 
 
 def test_ptx_of_an_unknown_version() -> None:
@@ -88,7 +88,7 @@ def test_ptx_of_families() -> None:
     """P-83: no value stands for PTX of a family, and nothing is said of one that is lacking."""
     found = properties_of(binaries(library("sm_120f", "compute_120f 9.2", runtime=13)))
     assert bound_and_values(found) == ("13.0", {"120_real", "120f_real"})
-    assert not [one for one in found.notes if "left out" in one]
+    assert not [note for note in found.notes if "left out" in note]
 
 
 def test_several_libraries() -> None:

@@ -235,10 +235,10 @@ def test_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = elf_file(sections={".data": bytes(33 << 20)})
     wheel = build_wheel(tmp_path, "fast", "1.0", files={"fast/a.so": large})
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with WheelArchive(wheel) as archive, pytest.raises(FileProblem, match="be unpacked") as caught:
+    with WheelArchive(wheel) as archive, pytest.raises(FileProblem, match="be unpacked") as excinfo:
         binaries_of(archive)
-    assert caught.value.where == str(wheel)
-    assert "TMPDIR" in str(caught.value.hint)
+    assert excinfo.value.where == str(wheel)
+    assert "TMPDIR" in str(excinfo.value.hint)
 
 
 # --- hostile files ------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_a_list_that_never_ends() -> None:
     counted = read(bytes(data))
     assert counted is not None
     assert counted.faults == ()
-    assert [str(one.name) for one in counted.versions] == ["GLIBC_2.17"]
+    assert [str(version.name) for version in counted.versions] == ["GLIBC_2.17"]
     steps = struct.pack("<HHIII", 1, 1, 0, 16, 0) + struct.pack("<IHHII", 0, 0, 0, 0, 16) * 20_000
     struct.pack_into("<QQ", data, row + 24, len(data), len(steps))
     followed = read(bytes(data) + steps)
@@ -375,7 +375,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_as_readelf_says(compiled: Path) -> None:
     """B-60, P-102: readelf finds the same libraries, versions, names and levels."""
-    said = subprocess.run(
+    stdout = subprocess.run(
         ["readelf", "-W", "-d", "-V", "-n", "--dyn-syms", compiled],
         capture_output=True,
         text=True,
@@ -383,18 +383,18 @@ def test_as_readelf_says(compiled: Path) -> None:
         env={"LC_ALL": "C"},
     ).stdout
     with compiled.open("rb") as file:
-        found = read_binary(file, "some")
+        binary = read_binary(file, "some")
         symbols = symbols_in(file)
-    assert found is not None
-    assert list(found.needed) == re.findall(r"Shared library: \[(.*)\]", said)
-    assert [found.soname] == re.findall(r"Library soname: \[(.*)\]", said)
-    assert list(found.rpath) == re.findall(r"Library r\w+path: \[(.*)\]", said)
-    needs = said.partition("Version needs")[2]
-    assert {one.name for one in found.versions} == set(re.findall(r"Name: (\S+)", needs))
-    level = re.findall(r"x86 ISA needed: .*?(v\d)$", said, re.MULTILINE)
-    assert ([found.levels.needed] if found.levels.needed else []) == level
+    assert binary is not None
+    assert list(binary.needed) == re.findall(r"Shared library: \[(.*)\]", stdout)
+    assert [binary.soname] == re.findall(r"Library soname: \[(.*)\]", stdout)
+    assert list(binary.rpath) == re.findall(r"Library r\w+path: \[(.*)\]", stdout)
+    needs = stdout.partition("Version needs")[2]
+    assert {version.name for version in binary.versions} == set(re.findall(r"Name: (\S+)", needs))
+    level = re.findall(r"x86 ISA needed: .*?(v\d)$", stdout, re.MULTILINE)
+    assert ([binary.levels.needed] if binary.levels.needed else []) == level
     table = re.findall(
-        r"^ +\d+: \w+ +\d+ \w+ +(?:GLOBAL|WEAK) +\w+ +(\w+) (\S+)", said, re.MULTILINE
+        r"^ +\d+: \w+ +\d+ \w+ +(?:GLOBAL|WEAK) +\w+ +(\w+) (\S+)", stdout, re.MULTILINE
     )
     imported = {name.replace("@@", "@") for index, name in table if index == "UND"}
     assert symbols.imported == imported
@@ -412,5 +412,5 @@ def test_published_libraries_are_sound(
     assert libraries
     for path in libraries:
         with path.open("rb") as file:
-            found = read_binary(file, path.name)
-        assert found is None or found.faults == (), path.name
+            binary = read_binary(file, path.name)
+        assert binary is None or binary.faults == (), path.name

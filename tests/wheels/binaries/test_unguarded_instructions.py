@@ -170,9 +170,9 @@ def test_hostile(tmp_path: Path) -> None:
     for value in (b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", b"\1\0\0\0"):
         for place in range(16, len(data) - 8, 389):
             broken = io.BytesIO(data[:place] + value + data[place + len(value) :])
-            found = read_binary(broken, "some")
-            if found is not None:
-                unguarded_code([with_instructions(found, broken)])
+            binary = read_binary(broken, "some")
+            if binary is not None:
+                unguarded_code([with_instructions(binary, broken)])
 
 
 @pytest.mark.binaries_long
@@ -183,8 +183,8 @@ def test_published(requirement: str, environment_with: Callable[..., Path]) -> N
     binaries = []
     for path in sorted(folder.rglob("*.so*")):
         with path.open("rb") as file:
-            found = read_binary(file, path.relative_to(folder).as_posix())
-            if found is not None:
-                binaries.append(with_instructions(found, file))
+            binary = read_binary(file, path.relative_to(folder).as_posix())
+            if binary is not None:
+                binaries.append(with_instructions(binary, file))
     assert binaries
     assert unguarded_code(binaries) == ()
