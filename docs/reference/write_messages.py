@@ -148,6 +148,8 @@ class Module:
         found = [self.texts(node, names) for node in (*given, words.get("message"))]
         # The place of a fault, and the style of a remark, are one word.
         texts = next((texts for texts in found if any(" " in text for text in texts)), [])
+        if name == "reporting_os_errors":
+            texts = [f"{text}: {{reason}}" for text in texts]
         for text, hint in product(texts, hints):
             if re.search("[a-z]", re.sub(r"{.*?}", "", text)):
                 yield section, Message(_line(text), _line(hint))
@@ -322,6 +324,8 @@ def _value(node: ast.expr) -> str:
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return f"{{{name.strip('_')}}}"
+        case ast.Call(func=ast.Name(id="os_reason")):
+            return "{reason}"
         case ast.Call(func=ast.Attribute(attr="join")) if node.args:
             return _value(node.args[0])
         case ast.Call(args=[first, *_]):

@@ -73,6 +73,7 @@ from wheelfit_runtime.errors import (
     PolicyRefusal,
     UserError,
     WheelfitError,
+    os_reason,
 )
 
 if TYPE_CHECKING:
@@ -204,8 +205,7 @@ def reporting_os_errors(message: str, *, where: str, hint: str | None = None) ->
     try:
         yield
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileProblem(f"{message}: {reason}", where=where, hint=hint) from None
+        raise FileProblem(f"{message}: {os_reason(error)}", where=where, hint=hint) from None
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:

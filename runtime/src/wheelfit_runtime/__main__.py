@@ -66,8 +66,10 @@ def _write_output(text: str) -> str:
         # The output is closed, so nothing more is written; Python would try again at exit.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        from wheelfit_runtime.errors import os_reason
+
         # A reader that closed the pipe, as head, is no error.
-        return "" if isinstance(error, BrokenPipeError) else error.strerror or type(error).__name__
+        return "" if isinstance(error, BrokenPipeError) else os_reason(error)
     return ""
 
 

@@ -72,6 +72,7 @@ __all__ = [
     "Unreachable",
     "UserError",
     "WheelfitError",
+    "os_reason",
 ]
 
 
@@ -177,6 +178,14 @@ def _rebuild(
     error = kind.__new__(kind, *args)
     error.__setstate__(state)
     return error
+
+
+def os_reason(error: BaseException) -> str:
+    """Return the reason of the operating system, as ``No space left on device``.
+
+    An error that is not of the system has its own text, or else the name of its class.
+    """
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 # --- 1: something given to wheelfit is wrong ---------------------------------

@@ -28,6 +28,7 @@ from wheelfit_runtime.errors import (
     UnexpectedStatus,
     Unreachable,
     WheelfitError,
+    os_reason,
 )
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ def _as_wheelfit_error(error: Exception, item: object) -> WheelfitError:
         return error
     if isinstance(error, OSError):
         where = error.filename if isinstance(error.filename, str) else str(item)
-        return FileProblem(error.strerror or type(error).__name__, where=where)
+        return FileProblem(os_reason(error), where=where)
     if isinstance(error, MemoryError):
         return EnvironmentUnavailable("not enough memory", where=str(item), hint="try -j 1")
     import traceback  # only for an internal error

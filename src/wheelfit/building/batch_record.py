@@ -14,10 +14,10 @@ import os
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
-from wheelfit.errors import LinkInTheWay
+from wheelfit.errors import LinkInTheWay, reporting_os_errors
 from wheelfit.wheels.rooted_folder import RootedFolder
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -120,14 +120,13 @@ class WorkRecord(Generic[Item, Value]):
         key = self._keys.pop(id(item), None)
         if key is None:
             return
-        try:
+        with reporting_os_errors(
+            "the record of finished work cannot be written", where=str(self._path)
+        ):
             if self._file is None:
                 self._file = self._open()
             self._file.write(self._line({"key": key, "value": self._to_data(value)}))
             self._file.flush()  # finished work must survive a killed process
-        except OSError as error:
-            message = f"the record of finished work cannot be written: {error.strerror}"
-            raise FileProblem(message, where=str(self._path)) from error
 
     def _open(self) -> IO[bytes]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +153,9 @@ class WorkRecord(Generic[Item, Value]):
             note(f"{error.where} is a link, so finished work is done again")
             return
         except OSError as error:
-            note(f"the record of finished work cannot be read: {error.strerror}; it is done again")
+            note(
+                f"the record of finished work cannot be read: {os_reason(error)}; it is done again"
+            )
             return
         head, *lines = data.splitlines(keepends=True) or [b""]
         if head != self._head:

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from wheelfit.errors import NeedsExtra, UsageError, WorkerLost
+from wheelfit.errors import NeedsExtra, UsageError, WorkerLost, reporting_os_errors
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import EnvironmentUnavailable, FileProblem, Unreachable
+from wheelfit_runtime.errors import EnvironmentUnavailable, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -385,12 +385,8 @@ def _file_statuses(paths: tuple[str, ...]) -> list[tuple[int, int] | None]:
 def _token_file(folder: Path) -> Iterator[str]:
     """Write a file with a unique name and size into a folder; remove it after the block."""
     path = Path(os.path.realpath(folder), f".wheelfit-{secrets.token_hex(8)}")
-    try:
+    with reporting_os_errors("the folder cannot be written", where=str(folder)):
         path.write_bytes(b"x" * (1 + secrets.randbelow(4096)))
-    except OSError as error:
-        raise FileProblem(
-            f"the folder cannot be written: {error.strerror}", where=str(folder)
-        ) from None
     try:
         yield str(path)
     finally:

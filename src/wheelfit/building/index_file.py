@@ -9,7 +9,7 @@ from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import write_document
-from wheelfit.errors import InconsistentDocuments, InvalidFilename
+from wheelfit.errors import InconsistentDocuments, InvalidFilename, reporting_os_errors
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel, WheelfitError
@@ -98,13 +98,8 @@ def check_consistency(wheels: Mapping[Path, Path]) -> None:
 def _releases(folder: Path) -> Mapping[Release, list[Path]]:
     """Return the variant wheels of a folder by name and version (B-50)."""
     releases: dict[Release, list[Path]] = {}
-    try:
+    with reporting_os_errors("the folder cannot be read", where=str(folder)):
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
-    except OSError as error:
-        raise FileProblem(
-            f"the folder cannot be read: {error.strerror or type(error).__name__}",
-            where=str(folder),
-        ) from error
     for path in paths:
         filename = _filename(path)
         if filename is not None and filename.is_variant:

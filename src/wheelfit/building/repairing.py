@@ -17,7 +17,7 @@ from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.errors import BuildFailed, InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import copy_wheel
-from wheelfit_runtime.errors import IntegrityError
+from wheelfit_runtime.errors import IntegrityError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ def _run(words: list[str], environ: Mapping[str, str] | None, name: str) -> str:
             check=False,
         )
     except OSError as error:
-        raise _failed(name, f"{words[0]} cannot be run: {error.strerror}", "") from None
+        raise _failed(name, f"{words[0]} cannot be run: {os_reason(error)}", "") from None
     output = process.stdout.decode("utf-8", "replace")
     if process.returncode:
         raise _failed(name, f"{words[0]} failed with {process.returncode}", output)

@@ -18,8 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import move_into_place, sync_to_disk
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +69,7 @@ class Staging:
         :raises FileProblem: nothing can be written there.
         """
         self._count += 1
-        try:
+        with reporting_os_errors("the folder cannot be written", where=str(folder)):
             if folder not in self._folders:
                 _remove_abandoned(folder)
                 name = os.urandom(8).hex()
@@ -80,10 +81,6 @@ class Staging:
                 self._folders[folder] = new.rename(folder / f"{_PREFIX}{name}")
             result_folder = self._folders[folder] / str(self._count)
             result_folder.mkdir()
-        except OSError as error:
-            raise FileProblem(
-                f"the folder cannot be written: {error.strerror}", where=str(folder)
-            ) from None
         return result_folder
 
     def publish(
@@ -136,7 +133,7 @@ class Staging:
         except OSError as error:
             self._undo(moved)
             raise FileProblem(
-                f"the file cannot be moved to its destination: {error.strerror}",
+                f"the file cannot be moved to its destination: {os_reason(error)}",
                 where=str(destination),
             ) from None
         except BaseException:
@@ -172,7 +169,7 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
     :raises FileProblem: a file cannot be written; no file has changed.
     """
     destinations = [folder / path.name for path in files]
-    try:
+    with reporting_os_errors("the built files cannot be written", where=str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         with Staging() as staging:
             staged = staging.new_folder(folder)
@@ -185,9 +182,6 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
                 [(staged / destination.name, destination) for destination in destinations],
                 overwrite=destinations,
             )
-    except OSError as error:
-        message = f"the built files cannot be written: {error.strerror or error}"
-        raise FileProblem(message, where=str(folder)) from None
     return tuple(destinations)
 
 

@@ -26,7 +26,7 @@ from wheelfit.operations.user_folders import (
     refuse_pipe,
     site_folder,
 )
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration, os_reason
 
 if TYPE_CHECKING:
     import os
@@ -325,9 +325,8 @@ def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None
             ) from None
     except OSError as error:
         if must_exist or not isinstance(error, NotADirectoryError):
-            why = error.strerror or type(error).__name__
             raise InvalidConfiguration(
-                f"the configuration file cannot be read: {why}",
+                f"the configuration file cannot be read: {os_reason(error)}",
                 where=str(path),
                 hint="make it readable, set HOME to a folder of your own, or name another file "
                 f"with {VARIABLE}",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command
 from wheelfit.errors import InternalError, UsageError
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import FileProblem, WheelfitError
+from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -269,7 +269,7 @@ def _as_wheelfit_error(error: BaseException) -> WheelfitError:
     if isinstance(error, KeyboardInterrupt):
         return WheelfitError("interrupted from the keyboard", code="interrupted")
     if isinstance(error, OSError) and error.errno in _PATH_ERRORS and error.filename is not None:
-        return FileProblem(f"it cannot be used: {error.strerror}", where=str(error.filename))
+        return FileProblem(f"it cannot be used: {os_reason(error)}", where=str(error.filename))
     if (broken := _broken_installation(error)) is not None:
         return broken
     return InternalError(

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, cast
 
 from wheelfit.operations.context import Reporter
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -268,7 +268,7 @@ def deliver(stream: TextIO, text: str = "") -> None:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
-            raise _OutputFailure(f"the output cannot be written: {error.strerror}") from None
+            raise _OutputFailure(f"the output cannot be written: {os_reason(error)}") from None
 
 
 class _OutputFailure(FileProblem):

@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from wheelfit_runtime.errors import os_reason
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -69,7 +71,7 @@ class Signer:
             with opened as folder:
                 return self._stored_secret(folder) or os.urandom(_BYTES)
         except OSError as error:
-            self.flaw = f"no secret can be stored in {self._folder}: {error.strerror}"
+            self.flaw = f"no secret can be stored in {self._folder}: {os_reason(error)}"
         return os.urandom(_BYTES)
 
     def _stored_secret(self, folder: RootedFolder) -> bytes | None:

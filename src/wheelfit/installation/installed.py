@@ -17,10 +17,11 @@ from packaging.version import InvalidVersion, Version
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
+from wheelfit.errors import reporting_os_errors
 from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.resolution.request import InstalledBuild
-from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.errors import FileProblem, UserError, os_reason
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -104,14 +105,11 @@ class Installed(Struct, frozen=True):
         path = _metadata_file(self.path)
         if path is None:
             raise FileProblem("the metadata of the distribution is missing", where=str(self.path))
-        try:
-            with path.open("rb") as stream:
-                return path, stream.read(_LONGEST)
-        except OSError as error:
-            raise FileProblem(
-                f"the metadata of the distribution cannot be read: {error.strerror}",
-                where=str(path),
-            ) from None
+        with (
+            reporting_os_errors("the metadata of the distribution cannot be read", where=str(path)),
+            path.open("rb") as stream,
+        ):
+            return path, stream.read(_LONGEST)
 
     def record(self, name: str) -> bytes | None:
         """Return the content of a file in its ``.dist-info``; None if it cannot be read."""
@@ -224,7 +222,7 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
     try:
         headers = _headers(metadata)
     except OSError as error:
-        return Broken(path, f"its metadata cannot be read: {error.strerror}")
+        return Broken(path, f"its metadata cannot be read: {os_reason(error)}")
     name, version = headers.get("name", ""), headers.get("version", "")
     if not _NAME.fullmatch(name):
         return Broken(path, f"its metadata has the invalid name {name!r}")

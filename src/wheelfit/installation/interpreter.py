@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.environment_folders import Schemes
 from wheelfit.installation.isolated import interpreter as isolated
+from wheelfit_runtime.errors import os_reason
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.cache_folder import is_own
 
@@ -354,7 +355,7 @@ def _run(
         )
     except OSError as error:
         raise UnusableInterpreter(
-            f"the interpreter cannot be started: {error.strerror or error}", where=str(path)
+            f"the interpreter cannot be started: {os_reason(error)}", where=str(path)
         ) from None
     with process:
         try:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wheelfit.errors import NotRecoverable
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.steps import Step, StepKind
+from wheelfit_runtime.errors import os_reason
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment_folders import EnvironmentFolders
@@ -265,7 +266,9 @@ def _document(
         is_own = disk.lstat(path).st_uid == disk.lstat(places.workplace).st_uid
         data = disk.read(path, _MAX_BYTES)
     except OSError as error:
-        raise _refusal(path, f"the journal of a change cannot be read: {error.strerror}") from None
+        raise _refusal(
+            path, f"the journal of a change cannot be read: {os_reason(error)}"
+        ) from None
     head, _, body = data.partition(b"\n")
     head, _, signature = head.partition(_SIGNED)
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():

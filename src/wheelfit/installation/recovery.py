@@ -36,7 +36,7 @@ from wheelfit.installation.removal import RealPaths, files_in_record, is_real_fo
 from wheelfit.installation.steps import StepKind
 from wheelfit.wheels.file_system import make_with_parents
 from wheelfit.wheels.native_file_system import NATIVE
-from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.errors import InvalidWheel, os_reason
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -437,7 +437,7 @@ def _clear(
             except PermissionError as error:
                 # On Windows, a library that a process has loaded; the mark stays, by which the
                 # next command recognises the workplace.
-                notes.append(f"{error.filename} could not be removed yet: {error.strerror}")
+                notes.append(f"{error.filename} could not be removed yet: {os_reason(error)}")
                 marks = []
         for name in (*removed_last, *marks):
             path = os.path.join(workplace, name)  # noqa: PTH118

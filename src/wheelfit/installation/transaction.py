@@ -46,7 +46,7 @@ from wheelfit.installation.staging_folders import Workplaces
 from wheelfit.installation.steps import Step, StepKind, plan_steps
 from wheelfit.wheels.disk_space import FULL, no_space_message
 from wheelfit.wheels.native_file_system import NATIVE
-from wheelfit_runtime.errors import EnvironmentUnavailable
+from wheelfit_runtime.errors import EnvironmentUnavailable, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ def environment_error(
     where = None if error.filename is None else os.fsdecode(error.filename)
     if error.errno in _DENIED:
         return EnvironmentUnavailable(
-            f"the environment cannot be written: {error.strerror}",
+            f"the environment cannot be written: {os_reason(error)}",
             code="environment-read-only",
             where=where,
             hint=f"{nothing}; use a virtual environment, or --target with a folder of your own",
@@ -89,7 +89,7 @@ def environment_error(
             hint=f"{nothing}; make room and try again",
         )
     return EnvironmentUnavailable(
-        f"the environment could not be changed: {error.strerror or error}",
+        f"the environment could not be changed: {os_reason(error)}",
         where=where,
         hint=nothing,
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import EnvironmentUnavailable, FileProblem
+from wheelfit_runtime.errors import EnvironmentUnavailable, FileProblem, os_reason
 from wheelfit_runtime.platforms.child_processes import run
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _create(folder: Path) -> bool:
 
 def _not_created(folder: Path, error: OSError) -> FileProblem:
     return FileProblem(
-        f"the virtual environment cannot be created: {error.strerror or error}",
+        f"the virtual environment cannot be created: {os_reason(error)}",
         where=str(error.filename or folder),
         hint="name another path, in a folder that you may write to",
     )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.requirements import Requirement
+from wheelfit.errors import reporting_os_errors
 from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.conflicts import Kinds
 from wheelfit.locking.reachable_releases import kinds_of
@@ -22,7 +23,7 @@ from wheelfit.locking.without_variants import WithoutVariants, dependencies
 from wheelfit.resolution.release_metadata import ReleaseMetadata, read_release_metadata
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.urls import file_path
-from wheelfit_runtime.errors import FileProblem, NoFit
+from wheelfit_runtime.errors import NoFit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -279,10 +280,7 @@ def _index(release: Release) -> str | None:
 
 def _with_hash(wheel: Wheel, path: Path) -> Wheel:
     """Return a wheel without a promised hash with that of its file."""
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            size = os.fstat(file.fileno()).st_size
-    except OSError as error:
-        raise FileProblem(f"the wheel cannot be read: {error.strerror}", where=str(path)) from None
+    with reporting_os_errors("the wheel cannot be read", where=str(path)), path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = os.fstat(file.fileno()).st_size
     return replace(wheel, file=replace(wheel.file, hashes={"sha256": digest}, size=size))

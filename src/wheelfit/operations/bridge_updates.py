@@ -25,7 +25,13 @@ from wheelfit.sources.bridges.updates import (
     write_update,
 )
 from wheelfit.sources.page import File
-from wheelfit_runtime.errors import FileProblem, InvalidWheel, PolicyRefusal, ProjectNotFound
+from wheelfit_runtime.errors import (
+    FileProblem,
+    InvalidWheel,
+    PolicyRefusal,
+    ProjectNotFound,
+    os_reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +124,7 @@ def _remove(path: Path) -> BridgeUpdateReport:
         return BridgeUpdateReport("current", SHIPPED)
     except OSError as error:
         raise FileProblem(
-            f"the file cannot be removed: {error.strerror}", where=str(path)
+            f"the file cannot be removed: {os_reason(error)}", where=str(path)
         ) from None
     return BridgeUpdateReport("removed", SHIPPED)
 

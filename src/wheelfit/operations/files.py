@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import write_file
-from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.errors import FileProblem, UserError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
             "the file already exists", where=name, hint="name another, or give --force"
         ) from None
     except OSError as error:
-        raise FileProblem(f"the file cannot be written: {error.strerror}", where=name) from None
+        raise FileProblem(f"the file cannot be written: {os_reason(error)}", where=name) from None
 
 
 def mode_of(path: Path) -> int:
@@ -89,11 +89,8 @@ def _write_special_file(data: bytes, path: Path) -> None:
 
     :raises FileProblem: the write fails.
     """
-    try:
+    with reporting_os_errors("the file cannot be written", where=str(path)):
         path.write_bytes(data)
-    except OSError as error:
-        message = f"the file cannot be written: {error.strerror}"
-        raise FileProblem(message, where=str(path)) from None
 
 
 _MOST_DIGITS = 11

@@ -19,7 +19,7 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import UsageError
 from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.requests import ValidatedRequest
-from wheelfit_runtime.errors import FileProblem, InvalidDocument, UserError
+from wheelfit_runtime.errors import FileProblem, InvalidDocument, UserError, os_reason
 from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.wording import listed
 
@@ -149,7 +149,7 @@ def _read(request: InitRequest) -> tuple[Path, bytes | None]:
         if isinstance(error, FileNotFoundError) and build_system_of(path.parent) is not None:
             return path, None
         raise FileProblem(
-            f"the project cannot be read: {error.strerror}",
+            f"the project cannot be read: {os_reason(error)}",
             where=str(path),
             hint="name the folder of a project, which has a pyproject.toml or a setup.py",
         ) from None

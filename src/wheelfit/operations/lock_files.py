@@ -23,7 +23,7 @@ from wheelfit.operations.requests import (
 from wheelfit.operations.user_folders import refuse_pipe
 from wheelfit.sources.cache import valid_lock_key
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import FileProblem, NoFit, UserError
+from wheelfit_runtime.errors import FileProblem, NoFit, UserError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -171,7 +171,7 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
             data = file.read(DEFAULT_LIMITS.size + 1)
     except OSError as error:
         raise FileProblem(
-            f"the lock file cannot be read: {error.strerror}",
+            f"the lock file cannot be read: {os_reason(error)}",
             where=str(path),
             hint="`wheelfit lock` writes one" if isinstance(error, FileNotFoundError) else "",
         ) from None

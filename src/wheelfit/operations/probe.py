@@ -17,7 +17,7 @@ from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import open_plugins
 from wheelfit.operations.requests import MachineOptions
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection
@@ -79,7 +79,7 @@ def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
         ) from None
     except OSError as error:
         raise FileProblem(
-            f"the record cannot be written: {error.strerror or error}",
+            f"the record cannot be written: {os_reason(error)}",
             where=name,
             hint="name a new folder, where there is room",
         ) from None
@@ -104,7 +104,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
     except (OSError, ValueError) as error:
         reason = str(error)
         if isinstance(error, OSError):
-            reason = f"{Path(error.filename or '').name}: {error.strerror}"
+            reason = f"{Path(error.filename or '').name}: {os_reason(error)}"
         raise FileProblem(
             f"not a record of a machine: {reason}",
             where=name,

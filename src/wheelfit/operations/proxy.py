@@ -43,7 +43,7 @@ from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.find_links import LinkPage
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
-from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost
+from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost, os_reason
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 from wheelfit_runtime.platforms.presets import compose, is_preset
 
@@ -178,7 +178,7 @@ def open_loopback_server(
         return LoopbackServer(RebindingGuard(application, names), port=port)
     except OSError as error:
         raise InvalidConfiguration(
-            f"the server cannot listen at this address: {error.strerror or type(error).__name__}",
+            f"the server cannot listen at this address: {os_reason(error)}",
             where=f"127.0.0.1:{port}",
             hint="choose another --port",
         ) from None

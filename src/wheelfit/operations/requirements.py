@@ -23,7 +23,7 @@ from wheelfit.resolution.requirements_file import (
 )
 from wheelfit.sources.hash_check import KNOWN_HASHES
 from wheelfit.sources.urls import last_segment, redact
-from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.errors import FileProblem, UserError, os_reason
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def _read(name: str) -> str:
         return data.decode("utf-8")
     except OSError as error:
         raise FileProblem(
-            f"the requirements file cannot be read: {error.strerror}",
+            f"the requirements file cannot be read: {os_reason(error)}",
             where=name,
             hint="check the path and its permissions",
         ) from None

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def scratch_folder() -> Iterator[Path]:
         except OSError as error:
             from wheelfit.wheels.disk_space import FULL, no_space_message
 
-            why = str(error.strerror or error)
+            why = os_reason(error)
             if error.errno in FULL:
                 why = no_space_message(Path(error.filename), error=error)
             raise FileProblem(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
-from wheelfit.errors import EnvironmentBusy
+from wheelfit.errors import EnvironmentBusy, reporting_os_errors
 from wheelfit.operations.user_folders import VARIABLE as CONFIGURATION_VARIABLE
 from wheelfit.operations.user_folders import configuration_file, refuse_pipe, site_folder
-from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, PolicyRefusal
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, PolicyRefusal, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -58,7 +58,7 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
         return NO_TRUST
     except OSError as error:
         raise InvalidConfiguration(
-            f"the file of trusted plugins cannot be read: {error.strerror}",
+            f"the file of trusted plugins cannot be read: {os_reason(error)}",
             where=str(path),
             hint="make it readable, or set HOME to a folder of your own",
         ) from None
@@ -98,7 +98,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
             where=str(path),
             hint=f"see {TRUST_VARIABLE}",
         )
-    try:
+    with reporting_os_errors("the file of trusted plugins cannot be written", where=str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(path):
             before = read_trust_file(path)
@@ -106,10 +106,6 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
             if after != before:
                 write_file(path, format_trust(after).encode(), private=True)
             return after
-    except OSError as error:
-        raise FileProblem(
-            f"the file of trusted plugins cannot be written: {error.strerror}", where=str(path)
-        ) from None
 
 
 def policy_file(platform: str) -> Path:
@@ -141,7 +137,7 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
             if is_absent and not must_exist and not _is_dangling_link(path):
                 continue
             raise PolicyRefusal(
-                f"the policy cannot be read: {error.strerror}",
+                f"the policy cannot be read: {os_reason(error)}",
                 code="unusable-policy",
                 where=str(path),
                 hint=f"it is named by {POLICY_VARIABLE}"

@@ -22,12 +22,12 @@ from contextlib import contextmanager
 from math import inf
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
-from wheelfit.errors import InvalidSource
+from wheelfit.errors import InvalidSource, reporting_os_errors
 from wheelfit.projects.names import ARCHIVE_SUFFIXES
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import collision_faults, path_fault, target_faults
 from wheelfit.wheels.zip_directory import TAIL_SIZE, check_extents, find_end, parse_directory
-from wheelfit_runtime.errors import FileProblem, InvalidWheel
+from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -58,7 +58,7 @@ def unpack_archive(
     :raises InvalidSource: it is not valid.
     """
     lower = name.lower()
-    try:
+    with reporting_os_errors("the archive cannot be unpacked", where=where):
         if lower.endswith(".zip"):
             top = _unpack_zip(path, folder, where, limits)
         elif lower.endswith(ARCHIVE_SUFFIXES):
@@ -72,10 +72,6 @@ def unpack_archive(
                 where=where,
                 hint=f"its name must end in one of {', '.join(ARCHIVE_SUFFIXES)}",
             )
-    except OSError as error:
-        raise FileProblem(
-            f"the archive cannot be unpacked: {error.strerror or error}", where=where
-        ) from None
     return folder / top
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.server.connections import BoundedConnection, Connections
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration, os_reason
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def listen_at(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         raise InvalidConfiguration(
-            f"the server cannot listen at this address: {error.strerror or type(error).__name__}",
+            f"the server cannot listen at this address: {os_reason(error)}",
             where=f"{host}:{port}",
             hint="choose another --port"
             if error.errno in (errno.EADDRINUSE, errno.EACCES)
@@ -114,7 +114,7 @@ class _LoopErrors:
         """Count an error: an exception handler of an event loop."""
         error = context.get("exception")
         if isinstance(error, OSError):
-            reason = error.strerror or type(error).__name__
+            reason = os_reason(error)
         else:
             reason = type(error).__name__ if error is not None else ""
         event = "no connection can be accepted" if "socket" in context else context["message"]

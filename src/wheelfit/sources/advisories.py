@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.osv import LARGEST_RECORD, read_record
 from wheelfit.sources.memory_cache import Memory
-from wheelfit_runtime.errors import FileProblem, WheelfitError
+from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -171,7 +171,7 @@ def _records(path: Path) -> Iterator[tuple[str, bytes]]:
                         yield member.filename, stream.read(LARGEST_RECORD + 1)
     except OSError as error:
         raise FileProblem(
-            f"OSV records cannot be read: {error.strerror or error}", where=str(path)
+            f"OSV records cannot be read: {os_reason(error)}", where=str(path)
         ) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise FileProblem(
@@ -197,7 +197,8 @@ def _stamp(path: Path) -> Hashable:
             return status.st_mtime_ns, status.st_size, status.st_ino
         statuses = [os.stat(file) for file in _files(path)]  # noqa: PTH116 - of many
     except (OSError, ValueError) as error:  # with NUL in the path
-        reason = getattr(error, "strerror", None) or error
-        raise FileProblem(f"OSV records cannot be read: {reason}", where=str(path)) from None
+        raise FileProblem(
+            f"OSV records cannot be read: {os_reason(error)}", where=str(path)
+        ) from None
     newest = max((status.st_mtime_ns for status in statuses), default=0)
     return len(statuses), sum(status.st_size for status in statuses), newest

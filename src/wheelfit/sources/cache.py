@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache_locks import Holder, hold_open
 from wheelfit.sources.hash_check import check_file
-from wheelfit_runtime.errors import IntegrityError
+from wheelfit_runtime.errors import IntegrityError, os_reason
 from wheelfit_runtime.platforms.cache_folder import (
     is_own,
     make_folders,
@@ -448,7 +448,7 @@ class Store:
             self._has_complained = True
             from wheelfit.wheels.disk_space import FULL, no_space_message
 
-            why = error.strerror or type(error).__name__
+            why = os_reason(error)
             if error.errno in FULL and self._folder is not None:
                 why = no_space_message(self._folder, error=error)
             self._note(f"nothing is kept in the cache {self._folder}: {why}")

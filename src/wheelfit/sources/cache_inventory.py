@@ -27,7 +27,7 @@ from wheelfit.sources.cache import is_sound, unpacked_entry
 from wheelfit.sources.cache_locks import exclusive_lock
 from wheelfit.wheels.record import encode_digest
 from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked, release_of
-from wheelfit_runtime.errors import FileProblem, WheelfitError
+from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -216,7 +216,7 @@ class Inventory:
             return []
         except OSError as error:
             raise FileProblem(
-                f"the cache cannot be read: {error.strerror}",
+                f"the cache cannot be read: {os_reason(error)}",
                 where=str(folder),
                 hint="make it readable, or name another folder with --cache-dir",
             ) from None
@@ -270,7 +270,7 @@ class Inventory:
             pass  # another process removed it
         except OSError as error:
             raise FileProblem(
-                f"the cache cannot be changed: {error.strerror}",
+                f"the cache cannot be changed: {os_reason(error)}",
                 where=str(self.folder),
                 hint="check its owner and free space: `ls -ld`, `df`",
             ) from None
@@ -299,7 +299,7 @@ class Inventory:
         except FileNotFoundError:
             return None if not entry.path.exists() else "a file of it is missing"
         except OSError as error:
-            return f"the entry cannot be read: {error.strerror}"
+            return f"the entry cannot be read: {os_reason(error)}"
 
 
 # --- entries -------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration, os_reason
 
 if TYPE_CHECKING:
     import ssl
@@ -148,4 +148,4 @@ def _message(error: Exception) -> str:
 
     if isinstance(error, ssl.SSLError):
         return error.reason or "not PEM"
-    return getattr(error, "strerror", None) or type(error).__name__
+    return os_reason(error)

@@ -15,7 +15,7 @@ from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.sources.wheel_store import WheelStore
-from wheelfit_runtime.errors import FileProblem, InvalidWheel
+from wheelfit_runtime.errors import FileProblem, InvalidWheel, os_reason
 
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
@@ -251,9 +251,7 @@ def read_problem(
     path: Path, error: OSError, kind: Literal["file", "folder"] = "file"
 ) -> FileProblem:
     """Return the error for a file or folder that cannot be read."""
-    return FileProblem(
-        f"the {kind} cannot be read: {error.strerror or type(error).__name__}", where=str(path)
-    )
+    return FileProblem(f"the {kind} cannot be read: {os_reason(error)}", where=str(path))
 
 
 def _read_bytes(path: Path, limit: int = READ_LIMIT) -> bytes:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -162,7 +162,7 @@ def _read(context: PipContext) -> tuple[list[ConfigurationFile], Mapping[str, st
             continue
         except OSError as error:
             raise InvalidConfiguration(
-                f"pip's configuration cannot be read: {error.strerror}",
+                f"pip's configuration cannot be read: {os_reason(error)}",
                 where=str(path),
                 hint=f"make it readable, or set PIP_CONFIG_FILE={os.devnull} to do without it",
             ) from error

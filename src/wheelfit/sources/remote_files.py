@@ -26,7 +26,13 @@ from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, TooCostly
 from wheelfit.sources.urls import origin, redact
 from wheelfit.sources.wheel_store import WheelStore
-from wheelfit_runtime.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
+from wheelfit_runtime.errors import (
+    FileProblem,
+    IntegrityError,
+    NetworkError,
+    UnexpectedStatus,
+    os_reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -581,7 +587,7 @@ def _check_only(_source: ByteSource, check: Callable[[], None]) -> None:
 
 def _unwritable(file: File, folder: Path, error: OSError) -> FileProblem:
     return FileProblem(
-        f"{file.filename} cannot be written: {error.strerror or type(error).__name__}",
+        f"{file.filename} cannot be written: {os_reason(error)}",
         where=str(folder),
     )
 

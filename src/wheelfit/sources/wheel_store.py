@@ -25,7 +25,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.cache import local_digest_key, mark_used
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
+from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel, os_reason
 from wheelfit_runtime.platforms.cache_folder import unsafe_folder
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class WheelStore:
                     no_space_message,
                 )
 
-                reason = error.strerror or type(error).__name__
+                reason = os_reason(error)
                 if error.errno in FULL:
                     reason = no_space_message(folder, size, error=error)
                 raise FileProblem(

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from wheelfit.errors import reporting_os_errors
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -28,14 +29,11 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
     """
     if not overwrite and destination.exists():
         raise _exists(destination)
-    try:
-        with _complete_file(destination, overwrite=overwrite, sync=sync) as file:
-            yield file
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be written: {error.strerror or type(error).__name__}",
-            where=str(destination),
-        ) from error
+    with (
+        reporting_os_errors("the file cannot be written", where=str(destination)),
+        _complete_file(destination, overwrite=overwrite, sync=sync) as file,
+    ):
+        yield file
 
 
 def write_file(

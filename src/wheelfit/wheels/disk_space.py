@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from wheelfit.core.sizes import size_in_words
+from wheelfit_runtime.errors import os_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +53,7 @@ def no_space_message(path: Path, needed: int | None = None, *, error: OSError | 
     """
     message = f"there is not enough space on the disk at {mount_point(path)}"
     if error is not None and error.errno == errno.EDQUOT:  # free space is not for this user
-        return f"{message}: {error.strerror}"
+        return f"{message}: {os_reason(error)}"
     amounts = [] if needed is None else [f"{size_in_words(needed)} are needed"]
     try:
         amounts.append(f"{size_in_words(free_space(path))} are free")

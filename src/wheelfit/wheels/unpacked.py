@@ -18,7 +18,7 @@ from msgspec import Struct
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
-from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.errors import InvalidWheel, os_reason
 from wheelfit_runtime.platforms.cache_folder import is_own, own_users
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class UnpackedWheel(Struct, frozen=True):
             return self.path_of(name).read_bytes()
         except OSError as error:
             raise InvalidWheel(
-                f"{name!r} cannot be read: {error.strerror or type(error).__name__}",
+                f"{name!r} cannot be read: {os_reason(error)}",
                 where=self.where,
             ) from error
 

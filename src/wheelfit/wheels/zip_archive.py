@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import write_all
 from wheelfit.wheels.bytes_source import LocalFile, SeekableFile, open_local
 from wheelfit.wheels.inflate import inflate, inflate_whole
@@ -29,7 +30,7 @@ from wheelfit.wheels.zip_directory import (
     local_header_size,
     parse_directory,
 )
-from wheelfit_runtime.errors import Fault, FileProblem, InvalidWheel
+from wheelfit_runtime.errors import Fault, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -82,13 +83,8 @@ class ZipArchive:
         self._lenient = lenient
         self._expected = expected
         self._owns_source = isinstance(source, Path)
-        try:
+        with reporting_os_errors("the wheel cannot be read", where=self.where):
             self._source = _source_of(source)
-        except OSError as error:
-            raise FileProblem(
-                f"the wheel cannot be read: {error.strerror or type(error).__name__}",
-                where=self.where,
-            ) from error
         try:
             self._open()
         except BaseException:

@@ -111,7 +111,7 @@ def _content(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        from wheelfit_runtime.errors import FileProblem
+        from wheelfit_runtime.errors import FileProblem, os_reason
 
-        message = f"the lock file cannot be read: {error.strerror}"
+        message = f"the lock file cannot be read: {os_reason(error)}"
         raise FileProblem(message, where=path) from None

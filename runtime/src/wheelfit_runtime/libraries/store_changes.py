@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import NotInStore, StoreUnavailable
+from wheelfit_runtime.errors import NotInStore, StoreUnavailable, os_reason
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.files import FILE_MODE, make_folder, unique_name
 from wheelfit_runtime.libraries.store import StoredWheel
@@ -107,7 +107,7 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
             hint="free some (python -m wheelfit_runtime store gc), or set WHEELFIT_LIBRARY_STORE",
         )
     return StoreUnavailable(
-        f"the library store cannot be written: {error.strerror or error}",
+        f"the library store cannot be written: {os_reason(error)}",
         where=root,
         hint="set WHEELFIT_LIBRARY_STORE to a writable folder, or have the libraries added to a "
         "store of the site (WHEELFIT_LIBRARY_SITES)",

@@ -13,7 +13,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import HashMismatch, InvalidWheel
+from wheelfit_runtime.errors import HashMismatch, InvalidWheel, os_reason
 from wheelfit_runtime.libraries.files import make_folder, new_file, write_fields
 from wheelfit_runtime.patterns import pattern
 
@@ -173,5 +173,5 @@ def damage_of(entry: StoredWheel) -> list[str]:
             if file.stat().st_size != size or sha256_of(file) != digest:
                 problems.append(f"{path} was changed")
         except OSError as error:
-            problems.append(f"{path} cannot be read: {error.strerror}")
+            problems.append(f"{path} cannot be read: {os_reason(error)}")
     return problems

@@ -134,7 +134,9 @@ def read_file(where: str) -> bytes:
 
 
 def _read_fault(error: OSError) -> str:
-    return f"cannot be read ({error.strerror or type(error).__name__})"
+    from wheelfit_runtime.errors import os_reason
+
+    return f"cannot be read ({os_reason(error)})"
 
 
 def escaped(text: str) -> str:

@@ -50,7 +50,7 @@ from wheelfit.errors import BuildFailed
 from wheelfit.projects.backend import Backend, BackendProcesses, BuildEnvironment
 from wheelfit.wheels.binaries.optimisation import require_readers
 from wheelfit.wheels.record import sha256_of_file
-from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument, os_reason
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class ProjectBuilder:
             yield _OpenOrder(self, order, folder.resolve(), children, source)
         except OSError as error:
             raise FileProblem(
-                f"building cannot go on: {error.strerror or error}",
+                f"building cannot go on: {os_reason(error)}",
                 where=str(error.filename) if error.filename else None,
                 hint="make room, or set TMPDIR to another folder",
             ) from None

@@ -17,7 +17,7 @@ from wheelfit.core.versions import parse_version
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive
 from wheelfit.projects.static_metadata import is_project
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -138,7 +138,7 @@ def _read(path: Path, where: str) -> Mapping[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        message = f"the project's file cannot be read: {error.strerror or error}"
+        message = f"the project's file cannot be read: {os_reason(error)}"
         raise FileProblem(message, where=where) from None
     except ValueError as error:
         raise FileProblem(f"the project's file is not TOML: {error}", where=where) from None

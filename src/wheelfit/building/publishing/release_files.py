@@ -23,9 +23,9 @@ from wheelfit.core.filename import (
     parse_wheel_filename,
     sdist_release,
 )
-from wheelfit.errors import InvalidFilename
+from wheelfit.errors import InvalidFilename, reporting_os_errors
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -168,7 +168,7 @@ def _publishable_files(path: Path) -> Iterator[Path]:
 def _publishable_files_below(folder: Path) -> Iterator[Path]:
     def fail(error: OSError) -> None:
         where = str(error.filename or folder)
-        raise FileProblem(f"the folder cannot be read: {error.strerror}", where=where) from error
+        raise FileProblem(f"the folder cannot be read: {os_reason(error)}", where=where) from error
 
     for root, folders, names in os.walk(folder, onerror=fail):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -202,14 +202,11 @@ def _attestations(path: Path) -> tuple[Path, ...]:
 
 def _hash_file(path: Path, advance: Callable[[int], None]) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
-    try:
-        with path.open("rb") as file:
-            while piece := file.read(_CHUNK_SIZE):
-                digest.update(piece)
-                size += len(piece)
-                advance(len(piece))
-    except OSError as error:
-        raise FileProblem(f"the file cannot be read: {error.strerror}", where=str(path)) from error
+    with reporting_os_errors("the file cannot be read", where=str(path)), path.open("rb") as file:
+        while piece := file.read(_CHUNK_SIZE):
+            digest.update(piece)
+            size += len(piece)
+            advance(len(piece))
     return digest.hexdigest(), size
 
 

@@ -14,7 +14,7 @@ from wheelfit.building.publishing.release_files import ATTESTATION
 from wheelfit.building.publishing.trusted_publishing import identity
 from wheelfit.errors import AttestationProblem, NeedsExtra
 from wheelfit.wheels.atomic_write import new_file, write_all
-from wheelfit_runtime.errors import FileProblem, Unreachable, WheelfitError
+from wheelfit_runtime.errors import FileProblem, Unreachable, WheelfitError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -94,7 +94,7 @@ def _configuration(instance: Path | None) -> Any:
     try:
         text = instance.read_text("utf-8")
     except OSError as error:
-        message = f"the file cannot be read: {error.strerror or type(error).__name__}"
+        message = f"the file cannot be read: {os_reason(error)}"
         raise FileProblem(message, where=str(instance)) from None
     except UnicodeDecodeError:
         raise FileProblem("the file is not UTF-8", where=str(instance)) from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.checking.releases import wrong_hash
 from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
+from wheelfit.errors import reporting_os_errors
 from wheelfit.sources.hash_check import check_bytes, check_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError
 
@@ -64,13 +65,10 @@ def check_one_wheel(wheel: WheelToCheck) -> CheckedWheel:
     """
     path = wheel.path if wheel.folder is None else wheel.folder / wheel.path
     where = str(wheel.path)
-    try:
+    with reporting_os_errors("the wheel cannot be read", where=where):
         findings, facts = check_wheel(path, path.name, where=where, options=wheel.options)
         if wheel.options.full and wheel.entry is not None:
             findings = [*findings, *listing_differences(wheel.entry, path, where=where)]
-    except OSError as error:
-        message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"
-        raise FileProblem(message, where=where) from error
     return findings, facts
 
 

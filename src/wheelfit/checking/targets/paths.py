@@ -41,7 +41,13 @@ from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.simple_api import parse_links
 from wheelfit.sources.urls import file_path, file_url, redact
-from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidPage, WheelfitError
+from wheelfit_runtime.errors import (
+    FileProblem,
+    IntegrityError,
+    InvalidPage,
+    WheelfitError,
+    os_reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -148,7 +154,7 @@ class _NamedFiles:
                 elif (release := sdist_release(name)) is not None:
                     self.sources[path] = release
         for error in problems:
-            self._skip(Path(error.filename), f"the folder cannot be read: {error.strerror}")
+            self._skip(Path(error.filename), f"the folder cannot be read: {os_reason(error)}")
         if not count and not problems:
             self._skip(folder, "the folder has no files to check")
 
@@ -371,7 +377,7 @@ class _PathChecks:
             with path.open("rb") as file:
                 return file.read(limit + 1)
         except OSError as error:
-            message = f"the file cannot be read: {error.strerror or type(error).__name__}"
+            message = f"the file cannot be read: {os_reason(error)}"
             self.files.unchecked.append(Unchecked(str(path), FileProblem.reference, message))
             return None
 

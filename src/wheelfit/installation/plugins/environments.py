@@ -30,7 +30,7 @@ from wheelfit.sources.urls import redact
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit.wheels.linking import Linker, LinkMode
 from wheelfit.wheels.record import sha256_of_file
-from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch
+from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch, os_reason
 from wheelfit_runtime.platforms.cache_folder import (
     is_own,
     make_folders,
@@ -158,7 +158,7 @@ class PluginEnvironments:
                 stage.rename(place)
             except OSError as error:
                 raise EnvironmentUnavailable(
-                    f"the environment for a plugin cannot be built: {error.strerror or error}",
+                    f"the environment for a plugin cannot be built: {os_reason(error)}",
                     where=str(self.folder),
                 ) from None
             finally:
@@ -231,7 +231,7 @@ class PluginEnvironments:
             ) from None
         except OSError as error:
             raise EnvironmentUnavailable(
-                f"the folder for plugins cannot be written: {error.strerror or error}",
+                f"the folder for plugins cannot be written: {os_reason(error)}",
                 where=str(self.folder),
             ) from None
         try:
@@ -254,7 +254,7 @@ def fault_of_folder(folder: Path) -> str | None:
     try:
         status = folder.lstat()
     except OSError as error:
-        return f"it cannot be read: {error.strerror}"
+        return f"it cannot be read: {os_reason(error)}"
     if not stat.S_ISDIR(status.st_mode):
         return "it is not a folder"
     unsafe = unsafe_folder(str(folder))
@@ -268,7 +268,7 @@ def _make_private(folder: Path) -> str | None:
     try:
         make_folders(str(folder))
     except OSError as error:
-        return f"it cannot be created: {error.strerror}"
+        return f"it cannot be created: {os_reason(error)}"
     fault = fault_of_folder(folder)
     if fault is None and not os.access(folder, os.W_OK | os.X_OK):
         return "it cannot be written"

@@ -24,7 +24,7 @@ from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.urls import file_path
-from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.errors import WheelfitError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ def load_manifest(folder: Path) -> Manifest:
     except FileNotFoundError:
         raise DamagedBundle([(MANIFEST, "missing", "")], where=str(folder)) from None
     except OSError as error:
-        problem = (MANIFEST, "unreadable", error.strerror or "")
+        problem = (MANIFEST, "unreadable", os_reason(error))
         raise DamagedBundle([problem], where=str(folder)) from None
     return read_manifest(data, where=str(path))
 
@@ -120,7 +120,7 @@ def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple
     except (FileNotFoundError, NotADirectoryError):
         return "missing", ""
     except OSError as error:
-        return "unreadable", error.strerror or ""
+        return "unreadable", os_reason(error)
     return None if digest == promised.sha256 else ("changed", "it has another content")
 
 

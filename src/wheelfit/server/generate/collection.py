@@ -8,7 +8,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,5 +147,4 @@ def _signature(status: os.stat_result) -> Signature:
 
 def unreadable_file(path: Path, error: OSError) -> FileProblem:
     """Return the error for a file or folder that cannot be read."""
-    reason = error.strerror or type(error).__name__
-    return FileProblem(f"the file cannot be read: {reason}", where=str(path))
+    return FileProblem(f"the file cannot be read: {os_reason(error)}", where=str(path))

@@ -13,7 +13,7 @@ from wheelfit.checking.findings import Finding, Severity
 from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,8 +144,7 @@ class FactsMemory:
         try:
             write_cache(self._path, data)
         except OSError as error:
-            reason = error.strerror or type(error).__name__
-            return f"the facts about the files cannot be cached in {self._path}: {reason}"
+            return f"the facts about the files cannot be cached in {self._path}: {os_reason(error)}"
         return None
 
 

@@ -20,7 +20,7 @@ from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.sources.cache_locks import hold_open
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.rooted_folder import RootedFolder
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -364,5 +364,4 @@ def _locked(root: RootedFolder) -> Iterator[bool]:
 
 
 def _problem(path: Path, error: BaseException) -> FileProblem:
-    reason = getattr(error, "strerror", None) or type(error).__name__
-    return FileProblem(f"the file cannot be written: {reason}", where=str(path))
+    return FileProblem(f"the file cannot be written: {os_reason(error)}", where=str(path))

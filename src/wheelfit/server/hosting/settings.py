@@ -37,7 +37,7 @@ from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.cooldown import parse_cutoff
 from wheelfit.sources.page import OtherPages, check_page_url
 from wheelfit.sources.urls import parse_public_url
-from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -337,8 +337,7 @@ def _read(file: str | None) -> dict[str, object]:
             raise InvalidConfiguration("the settings file is too large", where=file)
         content = strict_toml.load(path.read_bytes())
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileProblem(f"the file cannot be read: {reason}", where=file) from None
+        raise FileProblem(f"the file cannot be read: {os_reason(error)}", where=file) from None
     except ValueError as error:
         raise InvalidConfiguration(f"the file is not TOML: {error}", where=file) from None
     for key, value in content.items():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wheelfit.errors import LinkInTheWay, StorageUnavailable
 from wheelfit.wheels.atomic_write import write_all
+from wheelfit_runtime.errors import os_reason
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def storage_errors(where: Path | str) -> Iterator[None]:
 
 def storage_error(error: OSError, where: str) -> StorageUnavailable:
     """Return an error of the disk as ``StorageUnavailable``."""
-    reason = error.strerror or type(error).__name__
+    reason = os_reason(error)
     trouble: Literal["silent", "full", ""] = ""
     if error.errno in _NO_ROOM:
         trouble = "full"

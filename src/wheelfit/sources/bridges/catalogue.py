@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit.errors import reporting_os_errors
+from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
 if TYPE_CHECKING:
@@ -389,13 +390,8 @@ class BridgeCatalogue:
 def _read_family(path: Path) -> BridgeFamily:
     from wheelfit.core.bridge_file import MAX_SIZE
 
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_SIZE)
-    except OSError as error:
-        raise FileProblem(
-            f"the family cannot be read: {error.strerror or type(error).__name__}", where=str(path)
-        ) from error
+    with reporting_os_errors("the family cannot be read", where=str(path)), path.open("rb") as file:
+        data = file.read(MAX_SIZE)
     return _parse(data, str(path))
 
 

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.bridge_file import MAX_SIZE, newer_format, parse_family
 from wheelfit.core.core_metadata import read_metadata
+from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
@@ -88,13 +89,9 @@ def write_update(path: Path, update: FamilyUpdate) -> None:
     :param path: the path of the file.
     :raises FileProblem: it cannot be written.
     """
-    try:
+    with reporting_os_errors("the file cannot be written", where=str(path)):
         make_folders(str(path.parent))
         write_file(path, msgspec.json.encode(update), private=True)
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be written: {error.strerror}", where=str(path)
-        ) from None
 
 
 def _reason_against(path: Path) -> str:

@@ -11,11 +11,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
+from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries import elf, fatbin, macho, pe
 from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Unreadable, Window, collected
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
-from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,13 +83,8 @@ def binary_files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
             for member, file in unpacked_binaries(archive):
                 yield member.name, file
         return
-    try:
-        with path.open("rb") as file:
-            yield path.name, file
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be read: {error.strerror or type(error).__name__}", where=str(path)
-        ) from error
+    with reporting_os_errors("the file cannot be read", where=str(path)), path.open("rb") as file:
+        yield path.name, file
 
 
 def _is_text(name: str) -> bool:
@@ -106,7 +101,11 @@ def _unpack(archive: WheelArchive, member: Member) -> BinaryIO | None:
         return io.BytesIO(archive.read(member.name))
     from tempfile import TemporaryFile
 
-    try:
+    with reporting_os_errors(
+        f"{member.name!r} cannot be unpacked",
+        where=archive.where,
+        hint="make room, or set TMPDIR to another folder",
+    ):
         file: BinaryIO = TemporaryFile()  # noqa: SIM115
         try:
             # Of a very large member only the beginning is read.
@@ -115,12 +114,6 @@ def _unpack(archive: WheelArchive, member: Member) -> BinaryIO | None:
         except BaseException:
             file.close()
             raise
-    except OSError as error:
-        raise FileProblem(
-            f"{member.name!r} cannot be unpacked: {error.strerror or type(error).__name__}",
-            where=archive.where,
-            hint="make room, or set TMPDIR to another folder",
-        ) from error
     return file
 
 
