@@ -9,6 +9,7 @@ from pathlib import Path
 
 from server.uploading import upload
 
+from wheelfit.server.store.audit import AuditFilter
 from wheelfit.server.store.blobs import put
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import CleaningResult, Store, clean
@@ -51,6 +52,19 @@ def test_drafts_go_too(opened: Callable[[], Store]) -> None:
         long_ago = (now - 2 * HOUR).timestamp()
         os.utime(draft.path, (long_ago, long_ago))
         assert clean(store, now=now, grace=HOUR).drafts == 1
+
+
+def test_the_audit_log_counts_in_words(opened: Callable[[], Store]) -> None:
+    """Every removed thing is counted with its noun; nothing is recorded if there was none."""
+    store, now = opened(), datetime.now(UTC)
+    clean(store, now=now, grace=HOUR)
+    assert store.records.audit.entries(AuditFilter(action="clean")) == ()
+    for number in range(2):
+        put(store.blobs, [str(number).encode()])
+    open_stage(store.records, "ann", now=now, lifetime=HOUR)
+    clean(store, now=now + 2 * HOUR, grace=HOUR)
+    (entry,) = store.records.audit.entries(AuditFilter(action="clean"))
+    assert entry.detail == "2 stored files and 1 stage"
 
 
 def test_more_than_is_looked_at_together(opened: Callable[[], Store]) -> None:

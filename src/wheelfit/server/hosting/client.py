@@ -234,10 +234,14 @@ def _error(status: int, content: bytes, where: str) -> Exception:
     """Return the error that a server answered, as `StoreAdministration` raises it."""
     try:
         errors = [
-            {name: str(item[name] or "") for name in ("reference", "message", "where")}
+            {
+                **{name: str(item[name] or "") for name in ("reference", "message", "where")},
+                **({"hint": str(item["hint"])} if item.get("hint") else {}),
+            }
             for item in json.loads(content)["errors"]
         ]
         first = errors[0]
+        hint = first.get("hint")
     except (ValueError, LookupError, TypeError, RecursionError):
         text = words_of("", content)
         if status in (401, 403):
@@ -246,11 +250,14 @@ def _error(status: int, content: bytes, where: str) -> Exception:
             f"the server answered with {status}: {text}", status=status, where=where
         )
     if status == 404:
-        return FileProblem(first["message"], where=first["where"])
+        return FileProblem(first["message"], where=first["where"], hint=hint)
     if status < 500 and first["reference"] not in CODES:  # of refused uploads
         return UploadRefused(first["message"], where=first["where"], details=errors)
     if status < 500:
-        return UserError(first["message"], where=first["where"] or where)
+        return UserError(first["message"], where=first["where"] or where, hint=hint)
     return UnexpectedStatus(
-        f"the server answered with {status}: {first['message']}", status=status, where=where
+        f"the server answered with {status}: {first['message']}",
+        status=status,
+        where=where,
+        hint=hint,
     )

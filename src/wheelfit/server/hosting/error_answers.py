@@ -42,14 +42,15 @@ def status_of(violations: Sequence[Violation]) -> int:
 
 
 def error_answer(request: Request, status: int, error: WheelfitError) -> Answer:
-    """Return the answer to an error."""
-    where = f"{error.where}: " if error.where else ""
-    message = f"{where}{error.message}"
+    """Return the answer to an error, with its hint; the reason phrase is the message alone."""
+    message = f"{error.where}: {error.message}" if error.where else error.message
     if wants_json(request):
         details = {"reference": error.reference, "message": error.message, "where": error.where}
+        if error.hint:
+            details["hint"] = error.hint
         answer = json_answer(status, {"errors": [details]})
     else:
-        answer = Answer.text(status, message)
+        answer = Answer.text(status, f"{message}\n{error.hint}" if error.hint else message)
     return replace(answer, reason=message)
 
 

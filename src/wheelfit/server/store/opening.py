@@ -18,6 +18,7 @@ from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.sources.urls import file_path, redact
 from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -163,6 +164,10 @@ class CleaningResult(NamedTuple):
     stages: int = 0
     drafts: int = 0
 
+    def __str__(self) -> str:
+        counts = {"stored file": self.blobs, "stage": self.stages, "unfinished upload": self.drafts}
+        return listed(count_of(count, noun) for noun, count in counts.items() if count)
+
 
 def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     """Remove unused data; safe during other cleanings and uploads.
@@ -187,6 +192,5 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
         size += sum(sizes[digest] for digest in removed)
     result = CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
     if any(result):
-        counts = result._asdict().items()
-        store.records.note("clean", ", ".join(f"{count} {name}" for name, count in counts if count))
+        store.records.note("clean", str(result))
     return result
