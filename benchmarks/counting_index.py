@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import urllib3
 
 from wheelfit.operations.pip_rules import pip_config_locations
-from wheelfit.server.messages import Answer, Request, content_answer
+from wheelfit.server.messages import Request, Response, content_response
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
@@ -85,7 +85,7 @@ class CountingIndex:
         self._known: dict[str, Future[object]] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         time.sleep(self.delay)
         _, kind, *rest = request.path.split("/")
@@ -93,14 +93,14 @@ class CountingIndex:
             return self._page(request, rest[0])
         if kind == "files":
             return self._file(request, "/".join(rest))
-        return Answer.text(404, "there is nothing here")
+        return Response.text(404, "there is nothing here")
 
     # --- pages ----------------------------------------------------------------------
 
-    def _page(self, request: Request, name: str) -> Answer:
+    def _page(self, request: Request, name: str) -> Response:
         page = self._once(f"page {name}", lambda: self._fetch_page(name, request.origin))
         if page is None:
-            return Answer.text(404, "there is no such project")
+            return Response.text(404, "there is no such project")
         headers = {
             "content-type": PAGE,
             "cache-control": f"max-age={self.fresh}, public",
@@ -109,11 +109,11 @@ class CountingIndex:
         }
         if request.headers.get("if-none-match") == page.etag:
             self._counted(unchanged=1)
-            return Answer(304, headers)
+            return Response(304, headers)
         packed = "gzip" in request.headers.get("accept-encoding", "")
         body = page.packed if packed else page.plain
         self._counted(pages=1, sent=len(body))
-        return Answer.of(200, body, headers | ({"content-encoding": "gzip"} if packed else {}))
+        return Response.of(200, body, headers | ({"content-encoding": "gzip"} if packed else {}))
 
     def _fetch_page(self, name: str, origin: str) -> Page | None:
         found = self._pool.request("GET", f"{self._upstream}/{name}/", headers={"accept": PAGE})
@@ -132,23 +132,23 @@ class CountingIndex:
 
     # --- files ----------------------------------------------------------------------
 
-    def _file(self, request: Request, place: str) -> Answer:
+    def _file(self, request: Request, place: str) -> Response:
         place = unquote(place)
         url = self._places.get(place.removesuffix(".metadata"))
         if url is None:
-            return Answer.text(404, "there is no such file")
+            return Response.text(404, "there is no such file")
         if place.endswith(".metadata"):
             data = self._once(f"metadata {url}", lambda: self._metadata(place, url))
         else:
             data = self._once(url, lambda: self._fetch(url))
         if data is None:
-            return Answer.text(404, "there is no such file")
+            return Response.text(404, "there is no such file")
         headers = {
             "content-type": "application/octet-stream",
             "cache-control": "max-age=365000000, immutable, public",
         }
         etag = f'"{hashlib.sha256(url.encode()).hexdigest()[:32]}"'
-        answer = content_answer(request, data, len(data), etag=etag, headers=headers)
+        answer = content_response(request, data, len(data), etag=etag, headers=headers)
         if request.method == "HEAD":
             self._counted()
         elif place.endswith(".metadata") or answer.status == 206:

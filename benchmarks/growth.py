@@ -38,7 +38,7 @@ from install_report import marked
 from wheel import machine
 
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request, content_answer
+from wheelfit.server.messages import Request, Response, content_response
 from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def serve_pages(releases: int, line: Connection) -> None:
 
     pages: dict[str, bytes] = {}
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         parts = request.path.strip("/").split("/")
         if parts[0] == "files":
             name, version, *_ = parts[1].split("-")
@@ -236,7 +236,7 @@ def serve_pages(releases: int, line: Connection) -> None:
                 pages[name] = page(name)
             body, headers = pages[name], {"content-type": PAGE, "cache-control": "max-age=600"}
         etag = f'"{hashlib.sha256(body).hexdigest()}"'
-        return content_answer(request, body, len(body), etag=etag, headers=headers)
+        return content_response(request, body, len(body), etag=etag, headers=headers)
 
     with LoopbackServer(answer) as server:
         line.send(f"{server.origin}/simple/")

@@ -28,7 +28,7 @@ from urllib.parse import urljoin, urlsplit
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request, content_answer
+from wheelfit.server.messages import Request, Response, content_response
 from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def serve(folder: str, line: multiprocessing.connection.Connection) -> None:
         f"p{number}": gzip.compress(page(files)) for number, files in enumerate(SIZES.values())
     }
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         _, *parts = request.path.split("/")
         if parts[0] in ("fresh", "asked") and parts[2] in pages:
             body = pages[parts[2]]
@@ -77,7 +77,7 @@ def serve(folder: str, line: multiprocessing.connection.Connection) -> None:
                 "cache-control": control,
             }
             etag = f'"{hashlib.sha256(body).hexdigest()}"'
-            return content_answer(request, body, len(body), etag=etag, headers=headers)
+            return content_response(request, body, len(body), etag=etag, headers=headers)
         return wheels(request)
 
     with LoopbackServer(answer) as server:

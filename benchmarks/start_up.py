@@ -30,7 +30,7 @@ from wheelfit.server.loopback import LoopbackServer
 from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
-    from wheelfit.server.messages import Answer, Request
+    from wheelfit.server.messages import Request, Response
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PIP_VERSION = "26.3"
@@ -78,7 +78,7 @@ class FreshPages:
     def __init__(self, folder: Path) -> None:
         self._inner = FolderIndex(folder)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         answer = self._inner(request)
         if not request.path.startswith("/simple/") and not request.path.endswith(".json"):

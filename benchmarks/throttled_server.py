@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, FilePart, Request
+from wheelfit.server.messages import FilePart, Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,16 +84,16 @@ class Shelves:
         self._shelves = {folder.name: FolderIndex(folder) for folder in folders}
         self._pages: dict[tuple[str, str, str], tuple[bytes, dict[str, str]]] = {}
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         _, name, rest = (*request.path.split("/", 2), "", "")[:3]
         shelf = self._shelves.get(name)
         if shelf is None:
-            return Answer.text(404, "there is no such index")
+            return Response.text(404, "there is no such index")
         inner = replace(request, path=f"/{rest}", origin=f"{request.origin}/{name}")
         return self._page(shelf, name, inner) if rest.startswith("simple/") else shelf(inner)
 
-    def _page(self, shelf: FolderIndex, name: str, request: Request) -> Answer:
+    def _page(self, shelf: FolderIndex, name: str, request: Request) -> Response:
         key = (name, request.path, request.headers.get("accept", ""))
         if key not in self._pages:
             plain = {"accept": key[2]} if key[2] else {}
@@ -103,8 +103,8 @@ class Shelves:
             self._pages[key] = (b"".join(answer.body), dict(answer.headers))
         content, headers = self._pages[key]
         if request.headers.get("if-none-match") == headers["etag"]:
-            return Answer(304, headers)
-        return Answer.of(200, content, headers)
+            return Response(304, headers)
+        return Response.of(200, content, headers)
 
     def warm_up(self, origin: str) -> None:
         """Hash every wheel now, so that no tool waits for it."""
@@ -158,16 +158,16 @@ class Connection:
         control = FOREVER if "/files/" in path else FRESH
         self._send(method, replace(answer, headers={**answer.headers, "cache-control": control}))
 
-    def _steered(self, path: str, query: str) -> Answer:
+    def _steered(self, path: str, query: str) -> Response:
         if path == f"{STEERING}reset":
             values = parse_qs(query)
             self._throttle.rate = float(values["rate"][0])
             self._throttle.delay = float(values["delay"][0])
             self._throttle.count = Count()
         content = json.dumps(asdict(self._throttle.count)).encode()
-        return Answer.of(200, content, {"content-type": "application/json"})
+        return Response.of(200, content, {"content-type": "application/json"})
 
-    def _send(self, method: str, answer: Answer) -> None:
+    def _send(self, method: str, answer: Response) -> None:
         lines = [f"HTTP/1.1 {answer.status} -"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
         if answer.status != 304:

@@ -11,7 +11,7 @@ from cli.running import Runner
 from sampled_cases import sampled
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
@@ -27,7 +27,7 @@ class Crowd:
         self._now = 0
         self.most = 0
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer as an index does."""
         if not request.path.endswith(".whl"):
             return self._index(request)

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
 
 pytestmark = pytest.mark.integration
@@ -28,10 +28,10 @@ def silent() -> Iterator[tuple[RecordingIndex, threading.Event]]:
     """Give an index that says nothing, and what is set once it was asked."""
     asked, over = threading.Event(), threading.Event()
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         asked.set()
         over.wait(100)
-        return Answer.text(404, request.path)
+        return Response.text(404, request.path)
 
     with RecordingIndex(answer) as index:
         yield index, asked

@@ -20,7 +20,7 @@ import pytest
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.wheels import build_wheel, release_document
 
 DOCUMENT = release_document(
@@ -97,7 +97,7 @@ class FreshPages:
     def __init__(self, folder: Path) -> None:
         self._inner = FolderIndex(folder)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         answer = self._inner(request)
         return replace(answer, headers={**answer.headers, "cache-control": "max-age=3000"})

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from packaging.tags import sys_tags
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import SCHEMA, build_wheel
 
@@ -146,10 +146,10 @@ class Shelves:
         """Take a wheel out of a release; the index file still knows its label."""
         (self._folder / name / filename).unlink()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request for ``/simple/{project}/`` or ``/files/{file}``."""
         index = self._indexes.get(request.path.split("/")[2].split("-")[0])
-        return Answer.text(404, "the project does not exist") if index is None else index(request)
+        return Response.text(404, "the project does not exist") if index is None else index(request)
 
     def _revise(self, file: File) -> File:
         return replace(file, yanked="not good") if file.filename in self._yanked else file

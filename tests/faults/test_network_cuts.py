@@ -13,7 +13,7 @@ from faults.scene import Scene, snapshot
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Application, Request
+from wheelfit.server.messages import Application, Request, Response
 from wheelfit.testing.wheels import build_wheel
 
 SIZE = 1 << 21
@@ -25,13 +25,13 @@ class Case:
     """Hold a request for a wheel, and how a sound server would answer it."""
 
     request: Request
-    answer: Answer
+    answer: Response
     number: int
     """How many there were before it."""
     again: Application
     """What a sound server answers to another request."""
 
-    def cut(self, percent: int) -> Answer:
+    def cut(self, percent: int) -> Response:
         """Return the answer, of which only a part comes."""
         return replace(self.answer, body=self._begin(self.answer.length * percent // 100))
 
@@ -52,7 +52,7 @@ class Case:
         return replace(self, answer=replace(self.answer, headers=kept))
 
 
-Misbehaviour = Callable[[Case], Answer]
+Misbehaviour = Callable[[Case], Response]
 
 
 def cut(percent: int, *, times: int) -> Misbehaviour:
@@ -65,7 +65,7 @@ def announce(more: int) -> Misbehaviour:
     return lambda case: replace(case.answer, length=case.answer.length + more)
 
 
-def forget_ranges(case: Case) -> Answer:
+def forget_ranges(case: Case) -> Response:
     """Cut once, then answer every request for a range with the whole, as some proxies do."""
     if case.number == 0:
         return case.cut(50)
@@ -73,7 +73,7 @@ def forget_ranges(case: Case) -> Answer:
     return case.again(replace(case.request, headers=headers))
 
 
-def other_offset(case: Case) -> Answer:
+def other_offset(case: Case) -> Response:
     """Cut once, then answer requests for a range with another one, and say so."""
     if case.answer.status != 206:
         return case.cut(50) if case.number == 0 else case.answer
@@ -83,19 +83,19 @@ def other_offset(case: Case) -> Answer:
     return case.again(replace(case.request, headers=headers))
 
 
-def false_offset(case: Case) -> Answer:
+def false_offset(case: Case) -> Response:
     """Do the same, and say that it were the right one."""
     other = other_offset(case)
     return replace(other, headers=case.answer.headers) if case.answer.status == 206 else other
 
 
-def other_tag(case: Case) -> Answer:
+def other_tag(case: Case) -> Response:
     """Cut once, and give every answer an entity tag of its own."""
     case = case.with_headers(etag=f'"{case.number}"')
     return case.cut(50) if case.number == 0 else case.answer
 
 
-def changed(case: Case) -> Answer:
+def changed(case: Case) -> Response:
     """Cut once; afterwards the file is another one."""
     if case.number == 0:
         return case.cut(50)
@@ -131,7 +131,7 @@ class UnrulyServer(LoopbackServer):
         """Misbehave from now on, or not any more."""
         self._misbehave, self._numbers = how, count()
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Response:
         answer = self._index(request)
         is_wheel = request.path.endswith(".whl") and request.method == "GET"
         if not is_wheel or self._misbehave is None:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
-from wheelfit.server.messages import Answer, Request, content_answer
+from wheelfit.server.messages import Request, Response, content_response
 from wheelfit.server.pages import choose_type, write_project
 from wheelfit.sources.page import NO_HASHES, File, ProjectPage
 
@@ -36,7 +36,7 @@ class Shelf:
     """Content by path, percent-decoded."""
     pages: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     """Whole pages by project: media type and content."""
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, Response] = field(default_factory=dict)
     """Whole answers by path as it came."""
 
     def put(
@@ -104,26 +104,28 @@ class Shelf:
                 if file.filename == filename:
                     files[index] = replace(file, **changes)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         if (prepared := self.answers.get(request.path)) is not None:
             return prepared
         path = unquote(request.path)
         if (content := self.bodies.get(path)) is not None:
             etag = f'"{_sha256(content)}"'
-            return content_answer(request, content, len(content), etag=etag, headers=_typed(_TYPE))
+            return content_response(
+                request, content, len(content), etag=etag, headers=_typed(_TYPE)
+            )
         _, simple, project, *rest = (*path.split("/"), "", "")
         if simple != "simple" or rest[:1] != [""]:
-            return Answer.text(404, "nothing here")
+            return Response.text(404, "nothing here")
         if project in self.pages:
             kind, content = self.pages[project]
-            return Answer.of(200, content, _typed(kind))
+            return Response.of(200, content, _typed(kind))
         name = canonicalize_name(project)
         kind = choose_type(request.headers.get("accept")) or "text/html"
         if name not in self.files:
-            return Answer.text(404, "nobody knows it")
+            return Response.text(404, "nobody knows it")
         page = ProjectPage(name, tuple(self.files[name]), source="")
-        return Answer.of(200, write_project(page, kind), _typed(kind))
+        return Response.of(200, write_project(page, kind), _typed(kind))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from hostile.conftest import Site
 from hostile.shelf import Shelf
 
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.sources.credentials import Credentials, Login, NetrcEntries
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -291,7 +291,7 @@ class TestCache:
     def test_pages_by_user(self, site: Site) -> None:
         """What one user may see is not shown to one who is not logged in."""
         put(site)
-        site.shelf.answers["/simple/demo/"] = Answer.of(
+        site.shelf.answers["/simple/demo/"] = Response.of(
             200,
             b'<a href="/files/demo-1-py3-none-any.whl">demo-1-py3-none-any.whl</a>',
             {"content-type": "text/html", "cache-control": "max-age=600"},

@@ -11,7 +11,7 @@ from hostile.conftest import Site
 from hostile.sampling import mostly_corpora
 from hostile.shelf import Endless
 
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.testing.wheels import SCHEMA, build_wheel, release_document
 
 INDEX_FILE = "demo-2-variants.json"
@@ -141,7 +141,7 @@ class TestSize:
         """Reading stops at a bound, whatever length is announced."""
         release.shelf.put(TEXT.encode(), INDEX_FILE, metadata=False, hashes=promised, size=False)
         place = f"/files/{INDEX_FILE}"
-        release.shelf.answers[place] = Answer(
+        release.shelf.answers[place] = Response(
             200, {"content-type": "application/json"}, Endless(), length=1 << 50
         )
         release.run("install", "demo")
@@ -163,7 +163,7 @@ class TestSize:
         packed = b"".join(packer.compress(bytes(1 << 20)) for _ in range(40)) + packer.flush()
         headers = {"content-type": "application/json", "content-encoding": "gzip"}
         release.shelf.put(TEXT.encode(), INDEX_FILE, metadata=False, hashes=False, size=False)
-        release.shelf.answers[f"/files/{INDEX_FILE}"] = Answer.of(200, packed, headers)
+        release.shelf.answers[f"/files/{INDEX_FILE}"] = Response.of(200, packed, headers)
         release.run("install", "demo")
         assert release.installed() == {"demo": None}
 

@@ -12,7 +12,7 @@ from hostile.archives import rebuilt
 from hostile.conftest import Site
 from hostile.shelf import Endless
 
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.server.pages import HTML, JSON
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -111,7 +111,7 @@ class TestNames:
     def test_the_name_a_server_invents(self, good: Site) -> None:
         """Pip #6413: Content-Disposition decides nothing."""
         wheel = good.shelf.bodies[f"/files/{GOOD}"]
-        good.shelf.answers[f"/files/{GOOD}"] = Answer.of(
+        good.shelf.answers[f"/files/{GOOD}"] = Response.of(
             200, wheel, {"content-disposition": 'attachment; filename="../../../evil.whl"'}
         )
         before = good.world()
@@ -249,7 +249,7 @@ class TestSize:
     @pytest.mark.parametrize("kind", [JSON, HTML])
     def test_an_endless_one(self, good: Site, kind: str) -> None:
         """Reading stops at a bound (exit code 5)."""
-        good.shelf.answers["/simple/demo/"] = Answer(
+        good.shelf.answers["/simple/demo/"] = Response(
             200, {"content-type": kind}, Endless(), length=1 << 50
         )
         good.refused("demo", code=5)
@@ -262,14 +262,14 @@ class TestSize:
         for _ in range(layers):
             body = gzip.compress(body, 1)
         headers = {"content-type": HTML, "content-encoding": ", ".join(["gzip"] * layers)}
-        good.shelf.answers["/simple/demo/"] = Answer.of(200, body, headers)
+        good.shelf.answers["/simple/demo/"] = Response.of(200, body, headers)
         good.refused("demo", code=5)
 
     @pytest.mark.parametrize("encoding", ["br", "zstd", "nonsense"])
     def test_an_encoding_nobody_asked_for(self, good: Site, encoding: str) -> None:
         """It is not guessed at (exit code 5)."""
         headers = {"content-type": HTML, "content-encoding": encoding}
-        good.shelf.answers["/simple/demo/"] = Answer.of(200, b"x" * 100, headers)
+        good.shelf.answers["/simple/demo/"] = Response.of(200, b"x" * 100, headers)
         good.refused("demo", code=5)
 
 
@@ -307,7 +307,7 @@ class TestContent:
     )
     def test_what_cannot_be_read(self, good: Site, kind: str, body: bytes, code: int) -> None:
         """A page that means nothing is an error (5) or empty (3), and never takes long."""
-        good.shelf.answers["/simple/demo/"] = Answer.of(200, body, {"content-type": kind})
+        good.shelf.answers["/simple/demo/"] = Response.of(200, body, {"content-type": kind})
         said = good.refused("demo", code=code)
         assert len(said.out) < 12_000
 
@@ -382,7 +382,7 @@ class TestHostsOfOthers:
             "bytes */*",
             "nonsense",
         ):
-            good.shelf.answers[f"/files/{GOOD}"] = Answer.of(
+            good.shelf.answers[f"/files/{GOOD}"] = Response.of(
                 206, wheel, {"content-range": header, "content-type": "application/zip"}
             )
             result = good.attempt("install", "--json", "demo", "--no-cache-dir")

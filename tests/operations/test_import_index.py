@@ -19,7 +19,7 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.context import Context
 from wheelfit.operations.import_index import ImportedPackages
 from wheelfit.operations.live_index import ImportIndexRequest, import_live_index
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.records import StoredFile
@@ -183,9 +183,11 @@ def test_provenance_that_does_not_hold(old: RecordingIndex, tmp_path: Path) -> N
     old.faults.content["/simple/other/"] = json.dumps(content).encode()
     inner = old._inner
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         if request.path == "/provenance":
-            return Answer.of(200, b'{"version":1,"attestation_bundles":[]}', {"content-type": "x"})
+            return Response.of(
+                200, b'{"version":1,"attestation_bundles":[]}', {"content-type": "x"}
+            )
         return inner(request)
 
     with RecordingIndex(answer) as index:

@@ -14,7 +14,7 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.context import Context
 from wheelfit.operations.prefetch import PrefetchReport, PrefetchRequest, prefetch
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.upstream.opening import open_mirrors_in
 from wheelfit.server.upstream.settings import mirror_of_text
@@ -105,14 +105,14 @@ def test_a_family(tmp_path: Path) -> None:
         build_wheel(tmp_path / build, "torch", f"2.8.0+{build}")
         folders[build] = SimpleIndex(FolderIndex(tmp_path / build))
 
-    def vendor(request: Request) -> Answer:
+    def vendor(request: Request) -> Response:
         first, _, rest = request.path[1:].partition("/")
         if first == "files":
             first = rest.rpartition("-py3")[0].rpartition("2B")[2]
             return folders[first](request)
         if first in folders:
             return folders[first](replace(request, path=f"/simple/{rest}"))
-        return Answer.text(404, "none")
+        return Response.text(404, "none")
 
     with RecordingIndex(vendor) as upstream:
         options = {"mirror": f"pytorch@{upstream.origin}", "folder": str(tmp_path / "index")}

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 
 __all__ = ["JOB", "Issuer"]
 
@@ -45,7 +45,7 @@ class Issuer:
         """Its name in tokens."""
         return self._server.origin
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Response:
         self.asked.append(request.path)
         kind = {"content-type": "application/json"}
         if request.path == "/.well-known/openid-configuration":
@@ -59,10 +59,10 @@ class Issuer:
                 ]
             }
         else:
-            return Answer.text(404, "there is no such page")
+            return Response.text(404, "there is no such page")
         if request.path == "/keys" and self.keys_answer is not None:
-            return Answer.of(200, self.keys_answer, kind)
-        return Answer.of(200, json.dumps(content).encode(), kind)
+            return Response.of(200, self.keys_answer, kind)
+        return Response.of(200, json.dumps(content).encode(), kind)
 
     def identity(self, audience: str, kid: str = "one", key: Any = None, **changes: Any) -> str:
         """Return the token of a job."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Disconnect, Request
+from wheelfit.server.messages import Disconnect, Request, Response
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.uploads.form import read_form
 
@@ -38,13 +38,13 @@ class LegacyIndex:
         """What was shown with each of these."""
         self.fields: dict[str, dict[str, tuple[str, ...]]] = {}
         """By name: what came with a file."""
-        self.answers: dict[str, list[Answer]] = {}
+        self.answers: dict[str, list[Response]] = {}
         """By name: what is answered instead of taking a file, one after the other."""
         self.swallows: frozenset[str] = frozenset()
         """Names of files that are taken with a 200, and not kept."""
-        self.after_uploads: dict[str, Answer] = {}
+        self.after_uploads: dict[str, Response] = {}
         """By path: what is answered instead of a page as soon as somebody has uploaded."""
-        self.pages: dict[str, Answer] = {}
+        self.pages: dict[str, Response] = {}
         """By path, or method and path: what is answered instead of a page."""
         self.dropped: dict[str, int] = {}
         """By name: how often the connection is cut instead."""
@@ -79,7 +79,7 @@ class LegacyIndex:
         """What it has."""
         return {path.name for path in self.folder.iterdir() if path.is_file()}
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Answer a request."""
         if f"{request.method} {request.path}" in self.pages:
             return self.pages[f"{request.method} {request.path}"]
@@ -90,7 +90,7 @@ class LegacyIndex:
         if self.login is not None:
             pair = base64.b64encode(":".join(self.login).encode()).decode()
             if request.headers.get("authorization") != f"Basic {pair}":
-                return Answer.text(403, "wrong user", {})
+                return Response.text(403, "wrong user", {})
         with read_form(
             request.body, request.headers["content-type"], self._blobs.draft()
         ) as upload:
@@ -105,7 +105,7 @@ class LegacyIndex:
                 return self.answers[name].pop(0)
             if name not in self.swallows:
                 shutil.copyfile(upload.draft.path, self.folder / name)
-        return Answer.text(200, "taken")
+        return Response.text(200, "taken")
 
     def __enter__(self) -> Self:
         self._thread.start()

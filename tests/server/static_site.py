@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.server.messages import Answer, content_answer
+from wheelfit.server.messages import Response, content_response
 from wheelfit.testing.wheels import stub_wheels_for
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class StaticSite:
         self._requires = {name: tuple(texts) for name, texts in (requires or {}).items()}
         self._lock = threading.Lock()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         first, *segments = (unquote(part) for part in request.path.split("/")[1:])
         if first != "simple" or not segments:
@@ -62,7 +62,7 @@ class StaticSite:
             return _missing()
         path = self._tree.joinpath(*folders, last or "index.html")
         if path.is_dir():
-            return Answer.text(301, "see there", {"location": f"{request.path}/"})
+            return Response.text(301, "see there", {"location": f"{request.path}/"})
         if not path.is_file():
             stub = self._stub(path)
             return _missing() if stub is None else _answer(request, stub, stub.read_bytes())
@@ -98,11 +98,11 @@ class StaticSite:
         return document
 
 
-def _answer(request: Request, path: Path, content: bytes) -> Answer:
+def _answer(request: Request, path: Path, content: bytes) -> Response:
     etag = f'"{hashlib.sha256(content).hexdigest()}"'
     headers = {"content-type": _TYPES.get(path.suffix, "application/octet-stream")}
-    return content_answer(request, content, len(content), etag=etag, headers=headers)
+    return content_response(request, content, len(content), etag=etag, headers=headers)
 
 
-def _missing() -> Answer:
-    return Answer.text(404, "there is no such page or file")
+def _missing() -> Response:
+    return Response.text(404, "there is no such page or file")

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.wheels import build_wheel, release_document
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 DOCUMENT = release_document({"null": {}}, static={"blas": {"library": ["mkl"]}})
 
 
-def get(index: FolderIndex, path: str, **headers: str) -> Answer:
+def get(index: FolderIndex, path: str, **headers: str) -> Response:
     """Ask for a path."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return index(Request("GET", path, named, "http://127.0.0.1:80"))

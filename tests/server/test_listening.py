@@ -26,7 +26,7 @@ SERVER = """
 import time
 from wheelfit.server.asgi import AsgiApplication, ClientLimits
 from wheelfit.server.listening import listen_at, origin_of, serve
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 
 def stalling():
     yield b"half"
@@ -35,23 +35,23 @@ def stalling():
 
 def answer(request):
     if request.path == "/broken":
-        return Answer(200, {}, iter([b"half"]), 8)
+        return Response(200, {}, iter([b"half"]), 8)
     if request.path == "/large":
-        return Answer(200, {}, (bytes(1 << 18) for _ in range(1000)), 1000 << 18)
+        return Response(200, {}, (bytes(1 << 18) for _ in range(1000)), 1000 << 18)
     if request.path == "/late":
         time.sleep(2)
         raise ValueError("too late for anybody")
     if request.path == "/stalls":
-        return Answer(200, {}, stalling(), 8)
+        return Response(200, {}, stalling(), 8)
     if request.path == "/fault":
         raise ValueError("a fault")
     size = 0
     while piece := request.body.read(1 << 16):
         size += len(piece)
-    return Answer.text(200, str(size))
+    return Response.text(200, str(size))
 
 limits = ClientLimits(head_size=4096, body_size=1_000_000, patience=1.0, idle_timeout=1,
-                      connections=6, answer_timeout=1.0)
+                      connections=6, response_timeout=1.0)
 listener = listen_at("127.0.0.1", 0)
 told = []
 application = AsgiApplication(answer, limits=limits,
@@ -231,7 +231,7 @@ import os, resource, threading
 from contextlib import suppress
 from wheelfit.server.asgi import AsgiApplication, ClientLimits
 from wheelfit.server.listening import listen_at, origin_of, serve
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 
@@ -242,7 +242,7 @@ def answer(request):
             while True:
                 files.append(os.open(os.devnull, os.O_RDONLY))
         threading.Timer(2.5, lambda: [os.close(one) for one in files]).start()
-    return Answer.text(200, "here")
+    return Response.text(200, "here")
 
 limits = ClientLimits()
 listener = listen_at("127.0.0.1", 0)

@@ -16,7 +16,7 @@ import pytest
 from server.running import raw
 
 from wheelfit.server.loopback import LoopbackIndex, LoopbackServer
-from wheelfit.server.messages import Answer, Disconnect, Request
+from wheelfit.server.messages import Disconnect, Request, Response
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 
 pytestmark = pytest.mark.integration
@@ -43,7 +43,7 @@ def test_an_index(tmp_path: Path) -> None:
 
 def test_connections_are_kept() -> None:
     """Several requests go over one connection; HEAD has the headers and no body."""
-    with LoopbackServer(lambda request: Answer.text(200, request.path)) as server:
+    with LoopbackServer(lambda request: Response.text(200, request.path)) as server:
         connection = connect(server)
         for path in ("/a", "/b"):
             connection.request("GET", path)
@@ -62,7 +62,7 @@ def test_connections_are_kept() -> None:
 def test_closing_ends_everything() -> None:
     """After closing no thread is left, even if a client keeps its connection open."""
     before = set(threading.enumerate())
-    server = LoopbackServer(lambda _: Answer.text(200, "hello"))
+    server = LoopbackServer(lambda _: Response.text(200, "hello"))
     with server:
         connection = connect(server)
         connection.request("GET", "/")
@@ -76,7 +76,7 @@ def test_closing_ends_everything() -> None:
 
 def test_never_started() -> None:
     """A server that was never started can be closed, even twice."""
-    server = LoopbackServer(lambda _: Answer.text(200, "hello"))
+    server = LoopbackServer(lambda _: Response.text(200, "hello"))
     server.close()
     server.close()
 
@@ -84,10 +84,10 @@ def test_never_started() -> None:
 def test_faults_of_the_application() -> None:
     """An unexpected exception is answered with 500, told to the owner, and ends nothing."""
 
-    def application(request: Request) -> Answer:
+    def application(request: Request) -> Response:
         if request.path == "/bad":
             raise RuntimeError("secret detail")
-        return Answer.text(200, "fine")
+        return Response.text(200, "fine")
 
     with LoopbackServer(application) as server:
         connection = connect(server)
@@ -108,9 +108,9 @@ def test_disconnect() -> None:
         yield b"x" * 1000
         raise Disconnect
 
-    def application(request: Request) -> Answer:
+    def application(request: Request) -> Response:
         if request.path == "/half":
-            return Answer(200, {}, half(), 2000)
+            return Response(200, {}, half(), 2000)
         raise Disconnect
 
     with LoopbackServer(application) as server:
@@ -127,7 +127,7 @@ def test_disconnect() -> None:
 
 def test_short_bodies() -> None:
     """A body shorter than announced cuts the connection, so that the client notices."""
-    with LoopbackServer(lambda _: Answer(200, {}, (b"abc",), 10)) as server:
+    with LoopbackServer(lambda _: Response(200, {}, (b"abc",), 10)) as server:
         connection = connect(server)
         connection.request("GET", "/")
         with pytest.raises(http.client.IncompleteRead):
@@ -138,7 +138,7 @@ def test_short_bodies() -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 def test_other_methods(method: str) -> None:
     """There is nothing to change here."""
-    with LoopbackServer(lambda _: Answer.text(200, "hello")) as server:
+    with LoopbackServer(lambda _: Response.text(200, "hello")) as server:
         connection = connect(server)
         connection.request(method, "/")
         assert connection.getresponse().status == 501
@@ -164,9 +164,9 @@ def test_heads_that_can_be_read_in_two_ways(line: str) -> None:
     """Where a server in front may see a body and this one the next request, nothing is next."""
     asked: list[str] = []
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         asked.append(request.path)
-        return Answer.text(200, "here")
+        return Response.text(200, "here")
 
     head = f"GET /first HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n"
     with LoopbackServer(answer) as server:
@@ -179,7 +179,7 @@ def test_heads_that_can_be_read_in_two_ways(line: str) -> None:
 def test_a_head_that_never_ends() -> None:
     """Slow loris: who brings a byte now and then is not waited for longer than others."""
     with (
-        LoopbackServer(lambda one: Answer.text(200, one.path), patience=1.0) as server,
+        LoopbackServer(lambda one: Response.text(200, one.path), patience=1.0) as server,
         socket.create_connection(address(server), timeout=0.1) as connection,
     ):
         connection.sendall(b"GET / HTTP/1.1\r\n")
@@ -197,7 +197,7 @@ def test_a_head_that_never_ends() -> None:
 
 def test_too_many_connections() -> None:
     """One more than there may be is closed, and those that are there go on."""
-    with LoopbackServer(lambda one: Answer.text(200, one.path), max_connections=2) as server:
+    with LoopbackServer(lambda one: Response.text(200, one.path), max_connections=2) as server:
         held = [connect(server) for _ in range(2)]
         for _ in range(2):
             for connection in held:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.server.messages import Answer, FilePart, Request, content_answer
+from wheelfit.server.messages import FilePart, Request, Response, content_response
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,11 +15,11 @@ CONTENT = b"0123456789"
 ETAG = '"abc"'
 
 
-def ask(**headers: str) -> Answer:
+def ask(**headers: str) -> Response:
     """Ask for ten bytes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = Request("GET", "/files/x", named)
-    return content_answer(request, CONTENT, len(CONTENT), etag=ETAG, headers={"x": "y"})
+    return content_response(request, CONTENT, len(CONTENT), etag=ETAG, headers={"x": "y"})
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ def test_parts_of_files(tmp_path: Path) -> None:
 
 def test_texts_have_nothing_that_a_terminal_obeys() -> None:
     """What a sentence repeats of a request is shown, and no more than shown."""
-    body = b"".join(Answer.text(404, "a\x1b[2J\x9b\x00\r\u202eb\tc\nd \u00e9").body)
+    body = b"".join(Response.text(404, "a\x1b[2J\x9b\x00\r\u202eb\tc\nd \u00e9").body)
     assert body == rb"a\x1b[2J\x9b\x00\r\u202eb" + "\tc\nd \u00e9\n".encode()

@@ -16,7 +16,7 @@ from wheelfit.operations.context import Context
 from wheelfit.operations.indexes import read_settings
 from wheelfit.operations.proxy import ProxyRequest, open_proxy
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.site.site import Site
 from wheelfit.sources.advisories import Advisories
 from wheelfit.testing.index import RecordingIndex
@@ -53,7 +53,7 @@ def advisories(tmp_path: Path) -> Advisories:
     return Advisories(folder)
 
 
-def body(answer: Answer) -> str:
+def body(answer: Response) -> str:
     """Return the text of an answer."""
     return b"".join(answer.body).decode()
 

@@ -10,7 +10,7 @@ import pytest
 from server.static_site import StaticSite
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.wheels.archive import WheelArchive
@@ -41,7 +41,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def get(site: StaticSite, path: str) -> Answer:
+def get(site: StaticSite, path: str) -> Response:
     """Ask for a path."""
     return site(Request("GET", path))
 

@@ -460,7 +460,7 @@ def _serve(
             port=port,
             names=request.allowed_host,
             ready=ready,
-            failed=context.reporter.warn,
+            note=context.reporter.warn,
             cancel=session.cut,
         )
     except NeedsExtra:

@@ -1,7 +1,7 @@
 """Any application under ASGI: handlers in threads, bodies streamed both ways.
 
-An answer in memory is sent from the event loop, without a thread. Bodies of requests are read no
-faster than they are used, and those of answers are produced no faster than the client reads them.
+A response in memory is sent from the event loop, without a thread. Bodies of requests are read no
+faster than they are used, and those of responses are produced no faster than the client reads them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.server.forwarded import ForwardedRequest
-from wheelfit.server.messages import Answer, Disconnect, Request
+from wheelfit.server.messages import Disconnect, Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
@@ -51,8 +51,8 @@ class ClientLimits:
     """Seconds that a connection may wait for its next request."""
     connections: int = 2000
     """Connections at once; for one more, an idle one is closed."""
-    answer_timeout: float = 15.0
-    """Seconds until a request without a body gets 503 if there is no answer, and until an answer
+    response_timeout: float = 15.0
+    """Seconds until a request without a body gets 503 if there is no response, and until a response
     without further bytes is cut. The thread continues; `Dependency` limits how many do.
     """
     threads: int = 24
@@ -80,10 +80,10 @@ class ServedRequest:
 class AsgiApplication:
     """An ASGI application around an `Application`.
 
-    :param answer_from_memory: called first, in the event loop; returns an answer without waiting
+    :param cached_response: called first, in the event loop; returns a response without waiting
         for anything (no lock, no disk, no network), or None.
     :param on_served: called after every request, in the event loop.
-    :param headers: added to every answer that lacks them.
+    :param headers: added to every response that lacks them.
     :param proxies: servers in front whose headers name the client; None: clients connect directly.
     """
 
@@ -91,7 +91,7 @@ class AsgiApplication:
         self,
         application: Application,
         *,
-        answer_from_memory: Callable[[Request], Answer | None] | None = None,
+        cached_response: Callable[[Request], Response | None] | None = None,
         limits: ClientLimits = ClientLimits(),
         origin: str = "",
         on_served: Callable[[ServedRequest], None] | None = None,
@@ -99,13 +99,13 @@ class AsgiApplication:
         proxies: TrustedProxies | None = None,
     ) -> None:
         self._application = application
-        self._answer_from_memory = answer_from_memory
+        self._cached_response = cached_response
         self._limits = limits
         self._origin = origin
         self._on_served = on_served
         self._headers = tuple(headers)
         self._proxies = proxies
-        self._threads = ThreadPoolExecutor(limits.threads, "answer")
+        self._threads = ThreadPoolExecutor(limits.threads, "request")
         # Separate, so that slow uploads do not block other requests.
         self._uploads = ThreadPoolExecutor(limits.upload_threads, "upload")
 
@@ -134,16 +134,16 @@ class AsgiApplication:
             source.client,
             source.host,
         )
-        timeout = self._limits.answer_timeout
+        timeout = self._limits.response_timeout
         outgoing = _Outgoing(send, receive, request, self._threads, timeout)
         error: Exception | None = None
         status = 0
         try:
-            answer, error = await self._answer(request, incoming)
-            status = answer.status
-            if answer.reason:
-                scope[REASON] = answer.reason
-            await outgoing.send(answer, self._raw_headers(answer), incoming)
+            response, error = await self._respond(request, incoming)
+            status = response.status
+            if response.reason:
+                scope[REASON] = response.reason
+            await outgoing.send(response, self._raw_headers(response), incoming)
         except Disconnect:
             status = 499
         except Exception as caught:
@@ -156,51 +156,51 @@ class AsgiApplication:
                     ServedRequest(request, status, outgoing.sent, seconds, source.client, error)
                 )
 
-    async def _answer(
+    async def _respond(
         self, request: Request, incoming: _Incoming
-    ) -> tuple[Answer, Exception | None]:
-        if self._answer_from_memory is not None and not incoming.has_body:
-            answer = self._answer_from_memory(request)
-            if answer is not None:
-                return answer, None
+    ) -> tuple[Response, Exception | None]:
+        if self._cached_response is not None and not incoming.has_body:
+            response = self._cached_response(request)
+            if response is not None:
+                return response, None
         if not request.path.startswith("/"):
-            return Answer.text(400, "the request has no path"), None
+            return Response.text(400, "the request has no path"), None
         if incoming.announced_size > self._limits.body_size:
             return _too_large(self._limits), None
         pool = self._uploads if incoming.has_body else self._threads
-        timeout = None if incoming.has_body else self._limits.answer_timeout
+        timeout = None if incoming.has_body else self._limits.response_timeout
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout) as deadline:
                 return await loop.run_in_executor(pool, self._application, request), None
         except _UnreadableBody as unreadable:
-            return unreadable.answer, None
+            return unreadable.response, None
         except Disconnect:
             raise
-        except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
+        except Exception as error:  # noqa: BLE001 - a fault of one response must not end the server
             if deadline.expired():
-                return Answer.text(
+                return Response.text(
                     503, "the server took too long to answer", {"retry-after": "2"}
                 ), None
-            return Answer.text(500, "the server failed to answer"), error
+            return Response.text(500, "the server failed to answer"), error
 
-    def _raw_headers(self, answer: Answer) -> list[tuple[bytes, bytes]]:
-        answer_headers = answer.headers
+    def _raw_headers(self, response: Response) -> list[tuple[bytes, bytes]]:
+        response_headers = response.headers
         headers = [
-            *answer_headers.items(),
-            *((name, value) for name, value in self._headers if name not in answer_headers),
+            *response_headers.items(),
+            *((name, value) for name, value in self._headers if name not in response_headers),
         ]
-        if answer.status != 304:
-            headers.append(("content-length", str(answer.length)))
+        if response.status != 304:
+            headers.append(("content-length", str(response.length)))
         return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
 class _UnreadableBody(Exception):
     """Raised when the body of a request cannot be read."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, response: Response) -> None:
         super().__init__()
-        self.answer = answer
+        self.response = response
 
 
 class _Incoming:
@@ -261,7 +261,7 @@ class _Incoming:
         return body
 
     async def discard_rest(self) -> None:
-        """Read the rest of an ignored body, so that the client reads the answer."""
+        """Read the rest of an ignored body, so that the client reads the response."""
         if self.expects_continue:
             return
         with suppress(_UnreadableBody, Disconnect):
@@ -270,7 +270,7 @@ class _Incoming:
 
 
 class _Outgoing:
-    """One answer, sent as fast as the client takes it."""
+    """One response, sent as fast as the client takes it."""
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class _Outgoing:
         """Bytes of the body so far."""
 
     async def send(
-        self, answer: Answer, headers: list[tuple[bytes, bytes]], incoming: _Incoming
+        self, response: Response, headers: list[tuple[bytes, bytes]], incoming: _Incoming
     ) -> None:
         """Send all of it.
 
@@ -299,10 +299,10 @@ class _Outgoing:
         if not incoming.is_complete:
             headers.append((b"connection", b"close"))
         await self._send(
-            {"type": "http.response.start", "status": answer.status, "headers": headers}
+            {"type": "http.response.start", "status": response.status, "headers": headers}
         )
-        body = answer.body
-        if self._request.method == "HEAD" or answer.status == 304:
+        body = response.body
+        if self._request.method == "HEAD" or response.status == 304:
             body = ()
         elif isinstance(body, tuple):
             if incoming.is_complete:
@@ -311,8 +311,8 @@ class _Outgoing:
             await self._send_piece(b"".join(body))
         else:
             await self._stream(iter(body), watches_client=incoming.is_complete)
-            if self.sent != answer.length:
-                raise ConnectionError(f"{self.sent} bytes of {answer.length}")
+            if self.sent != response.length:
+                raise ConnectionError(f"{self.sent} bytes of {response.length}")
         await incoming.discard_rest()
         await self._send_piece(b"", is_last=True)
 
@@ -366,11 +366,11 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _too_large(limits: ClientLimits) -> Answer:
-    return Answer.text(413, f"the body of the request is larger than {limits.body_size} bytes")
+def _too_large(limits: ClientLimits) -> Response:
+    return Response.text(413, f"the body of the request is larger than {limits.body_size} bytes")
 
 
-def _too_slow() -> Answer:
-    return Answer.text(
+def _too_slow() -> Response:
+    return Response.text(
         408, "the body of the request did not arrive in time", {"connection": "close"}
     )

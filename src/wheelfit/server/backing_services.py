@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 _LATE_PROBE = 0.8
-"""Seconds after which a probe without an answer is reported as trouble."""
+"""Seconds after which a probe without a response is reported as trouble."""
 _PROBE_PAUSE = 0.5
 """Seconds between two probes of a dependency that is silent."""
 _PROBE_INTERVAL = 1.0
-"""Seconds between two probes of a dependency that answers."""
+"""Seconds between two probes of a dependency that responses."""
 _NEVER = float("inf")
 _RETRY_PAUSE = 1.0
 """Seconds between two tries of an index that does not answer."""
@@ -85,7 +85,7 @@ class Dependency:
     :param failures: failures in a row that open the breaker.
     :param pause: seconds between two tries while the breaker is open.
     :param make_error: returns the error for a refused thread, from a message.
-    :param is_no_answer: returns whether an error means that there was no answer.
+    :param is_unresponsive_error: returns whether an error means that there was no answer.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Dependency:
         make_error: Callable[[str], WheelfitError] = lambda text: StorageUnavailable(
             text, trouble="silent"
         ),
-        is_no_answer: Callable[[Exception], bool] = lambda error: (
+        is_unresponsive_error: Callable[[Exception], bool] = lambda error: (
             isinstance(error, StorageUnavailable) and error.trouble == "silent"
         ),
     ) -> None:
@@ -113,7 +113,7 @@ class Dependency:
         self._failures = failures
         self._pause = pause
         self._make_error = make_error
-        self._is_no_answer = is_no_answer
+        self._is_unresponsive_error = is_unresponsive_error
         self._turns: dict[int, Turn] = {}
         self._long: dict[int, Turn] = {}
         self._room = threading.Condition()
@@ -203,10 +203,13 @@ class Dependency:
         is_silent, trouble = False, ""
         try:
             send_request()
-        except Exception as error:  # noqa: BLE001 - a probe that fails is an answer too
+        except Exception as error:  # noqa: BLE001 - a probe that fails is a response too
             self.reason = error
             is_full = isinstance(error, StorageUnavailable) and error.trouble == "full"
-            is_silent, trouble = self._is_no_answer(error), "has no room" if is_full else "fails"
+            is_silent, trouble = (
+                self._is_unresponsive_error(error),
+                "has no room" if is_full else "fails",
+            )
         finally:
             with self._room:
                 del self._long[probe.key]
@@ -281,7 +284,7 @@ class Dependency:
                 return
             # An error that passes through two dependencies is a failure of the inner one.
             is_own = vars(error).setdefault("dependency", self.name) == self.name
-            if is_own and self._is_no_answer(error):
+            if is_own and self._is_unresponsive_error(error):
                 self._failed += 1
                 self.reason = error
                 if self._failed >= self._failures:
@@ -323,5 +326,5 @@ def upstream_dependency(url: str, max_threads: int) -> Dependency:
         failures=1,  # each has been tried again already
         pause=_RETRY_PAUSE,
         make_error=lambda text: Unreachable(text, hint="try again in a minute"),
-        is_no_answer=lambda error: isinstance(error, Unreachable) and is_of(url, error),
+        is_unresponsive_error=lambda error: isinstance(error, Unreachable) and is_of(url, error),
     )

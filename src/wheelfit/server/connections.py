@@ -46,7 +46,7 @@ class Connections:
     def __init__(self, limits: ClientLimits) -> None:
         self.limits = limits
         self.is_stopping = False
-        """Whether every answer is the last of its connection."""
+        """Whether every response is the last of its connection."""
         # Dictionaries, for their order: the first has waited longest.
         self.silent: dict[Any, None] = {}
         """Connections without a request so far."""
@@ -74,7 +74,7 @@ class Connections:
                     self._close(connection)
                     return
         for connection in new.connections:
-            # A client that has its answer, and continues to send an ignored body, blocks others.
+            # A client that has its response, and continues to send an ignored body, blocks others.
             if connection is not new and connection.is_answered():
                 self._close(connection)
                 return
@@ -106,7 +106,7 @@ class BoundedConnection(_Protocol):
         """Set up the connection, and close idle ones if there are too many."""
         super().connection_made(transport)
         # asyncio sets it only for sockets with an explicit protocol; without it the second part of
-        # an answer waits for the client to confirm the first one.
+        # a response waits for the client to confirm the first one.
         with suppress(OSError):
             raw_socket = transport.get_extra_info("socket")
             raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -141,7 +141,7 @@ class BoundedConnection(_Protocol):
         if self.waiting_since is not None and self.head_size > self.pool.limits.head_size:
             self.refuse(431, "the headers of the request are too large")
         elif self.waiting_since is None and self.overhead_size > self.pool.limits.head_size:
-            self.cut()  # an answer may have begun
+            self.cut()  # a response may have begun
 
     def on_message_begin(self) -> None:
         """Start a request."""
@@ -171,19 +171,19 @@ class BoundedConnection(_Protocol):
             return
         super().on_headers_complete()
         if self.scope["method"] == "POST":
-            # The answer is written through this transport, since ASGI has no field for a reason.
+            # The response is written through this transport, since ASGI has no field for a reason.
             self.cycle.transport = _ReasonTransport(self.transport, self.scope)  # type: ignore[assignment]
         if self.pool.is_stopping or self.is_last:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a piece of a body, unless the answer is over."""
+        """Pass on a piece of a body, unless the response is over."""
         self.overhead_size = 0
         if not self.is_idle():
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Pass on the end of a body, unless the answer is over."""
+        """Pass on the end of a body, unless the response is over."""
         if not self.is_idle():
             super().on_message_complete()
 
@@ -193,7 +193,7 @@ class BoundedConnection(_Protocol):
         return cycle is None or cycle.response_complete
 
     def is_answered(self) -> bool:
-        """Return whether all of an answer was sent, and only the body of the request is awaited."""
+        """Return whether a response was sent, and only the body of its request is awaited."""
         cycle: Any = self.cycle
         return (
             cycle is not None
@@ -232,15 +232,15 @@ class BoundedConnection(_Protocol):
         if self.is_idle():
             self.loop.call_later(_FINAL_WAIT, self.close_if_idle)
         elif not self.cycle.response_started:
-            self.cycle.keep_alive = False  # which the headers of the answer announce
+            self.cycle.keep_alive = False  # which the headers of the response announce
 
     def on_response_complete(self) -> None:
-        """Close after the last answer."""
+        """Close after the last response."""
         super().on_response_complete()
         if self.is_idle() and not self.transport.is_closing():
             self.pool.idle[self] = None
         if self.is_last and not self.transport.is_closing():
-            # The answer did not announce "close", so the next request may be on its way.
+            # The response did not announce "close", so the next request may be on its way.
             self.loop.call_later(_FINAL_WAIT, self.close_if_idle)
 
     def close_if_idle(self) -> None:
@@ -271,7 +271,7 @@ class BoundedConnection(_Protocol):
 
 
 class _ReasonTransport:
-    """A transport that replaces the reason phrase of an answer."""
+    """A transport that replaces the reason phrase of a response."""
 
     def __init__(self, transport: asyncio.Transport, scope: Any) -> None:
         self._transport = transport

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename, project_of
-from wheelfit.server.messages import Answer, FilePart
+from wheelfit.server.messages import FilePart, Response
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import File, ProjectPage
@@ -60,19 +60,19 @@ class FolderIndex(ContentFiles):
     """
 
     def __init__(self, folder: Path, *, revise: Callable[[File], File] = lambda file: file) -> None:
-        self._answer = SimpleIndex(self)
+        self._simple_index = SimpleIndex(self)
         self._folder = folder
         self.name = str(folder)
         self._revise = revise
         self._known: dict[str, _FileFacts] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         try:
-            return self._answer(request)
+            return self._simple_index(request)
         except FileNotFoundError:  # it was removed meanwhile
-            return Answer.text(404, "there is no such page or file")
+            return Response.text(404, "there is no such page or file")
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects with files."""

@@ -16,7 +16,7 @@ from socketserver import TCPServer
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import SECURITY_HEADERS, Answer, Disconnect, Request
+from wheelfit.server.messages import SECURITY_HEADERS, Disconnect, Request, Response
 from wheelfit.server.rebinding_guard import RebindingGuard
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ class LoopbackServer:
     A context manager that closes every connection and ends every thread.
 
     >>> from urllib.request import urlopen
-    >>> with LoopbackServer(lambda request: Answer.text(200, request.path)) as server:
+    >>> with LoopbackServer(lambda request: Response.text(200, request.path)) as server:
     ...     urlopen(server.origin + "/hello").read().decode().strip()
     '/hello'
 
     :param port: 0 takes a free one.
-    :param patience: seconds for a head, and for a client to read the next bytes of an answer.
+    :param patience: seconds for a head, and for a client to read the next bytes of a response.
     :param max_connections: connections at once; further ones are closed.
     """
 
@@ -74,7 +74,7 @@ class LoopbackServer:
         return tuple(self._server.failures)
 
     def start(self) -> None:
-        """Start the thread that answers."""
+        """Start the thread that responses."""
         self._thread.start()
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.set_waiting(self.connection, is_waiting=True)
         if self._is_ambiguous():
             self.close_connection = True
-            self._send(Answer.text(400, "the head of the request can be read in two ways"))
+            self._send(Response.text(400, "the head of the request can be read in two ways"))
             return
         if "close" in self.headers.get("connection", "").lower():
             self.close_connection = True  # also among other words
@@ -234,7 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.command, path, headers, self.server.origin, query)
         try:
-            self._send(self._answer(request))
+            self._send(self._respond(request))
         except Disconnect:
             self.server.reset_later(self.connection)
             self.close_connection = True
@@ -250,31 +250,31 @@ class _Handler(BaseHTTPRequestHandler):
             for name, value in headers.items()
         )
 
-    def _answer(self, request: Request) -> Answer:
+    def _respond(self, request: Request) -> Response:
         try:
             return self.server.application(request)
         except Disconnect:
             raise
-        except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
+        except Exception as error:  # noqa: BLE001 - a fault of one response must not end the server
             self.server.failures.append(error)
-            return Answer.text(500, "the server failed to answer")
+            return Response.text(500, "the server failed to answer")
 
-    def _send(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        for name, value in {**SECURITY_HEADERS, **answer.headers}.items():
+    def _send(self, response: Response) -> None:
+        self.send_response(response.status)
+        for name, value in {**SECURITY_HEADERS, **response.headers}.items():
             self.send_header(name, value)
-        if answer.status != 304:
-            self.send_header("content-length", str(answer.length))
+        if response.status != 304:
+            self.send_header("content-length", str(response.length))
         if self.close_connection:
             self.send_header("connection", "close")
         self.end_headers()
         if self.command == "HEAD":
             return
         sent = 0
-        for piece in answer.body:
+        for piece in response.body:
             self.wfile.write(piece)
             sent += len(piece)
-        if sent != answer.length:
+        if sent != response.length:
             self.close_connection = True  # the client will notice the incomplete body
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there

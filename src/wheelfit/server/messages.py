@@ -1,6 +1,6 @@
-"""Requests and answers of a server as values, and answers that many applications share.
+"""Requests and responses of a server as values, and responses that many applications share.
 
-An application is a function from `Request` to `Answer`. It is independent of sockets, so that it
+An application is a function from `Request` to `Response`. It is independent of sockets, so that it
 can be wrapped, recorded and tested without one.
 """
 
@@ -37,7 +37,7 @@ class Body(Protocol):
 
 
 class Disconnect(Exception):
-    """Raised to drop the connection without an answer, or in the middle of one."""
+    """Raised to drop the connection without a response, or in the middle of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer, whose body is produced while it is sent."""
+class Response:
+    """An HTTP response, whose body is produced while it is sent."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -80,20 +80,20 @@ class Answer:
     """The reason phrase; publishing tools show nothing else. Empty: that of the status."""
 
     @classmethod
-    def of(cls, status: int, content: bytes, headers: Mapping[str, str]) -> Answer:
-        """Return an answer whose body is in memory."""
+    def of(cls, status: int, content: bytes, headers: Mapping[str, str]) -> Response:
+        """Return a response whose body is in memory."""
         return cls(status, headers, (content,), len(content))
 
     @classmethod
-    def text(cls, status: int, message: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
-        """Return an answer for people, with control characters escaped."""
+    def text(cls, status: int, message: str, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
+        """Return a response for people, with control characters escaped."""
         content_type = {"content-type": "text/plain; charset=utf-8"}
         escaped = _CONTROL.sub(lambda match: ascii(match[0])[1:-1], message)
         return cls.of(status, f"{escaped}\n".encode(errors="replace"), {**content_type, **headers})
 
 
-Application: TypeAlias = Callable[[Request], Answer]
-"""A function that answers requests; called from several threads at once."""
+Application: TypeAlias = Callable[[Request], Response]
+"""A function that responses requests; called from several threads at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +113,25 @@ class FilePart:
                 yield piece
 
 
-def content_answer(
+def content_response(
     request: Request,
     content: bytes | Callable[[int, int], Iterable[bytes]],
     size: int,
     *,
     etag: str,
     headers: Mapping[str, str],
-) -> Answer:
+) -> Response:
     """Answer with content, a range of it, or "not modified" (RFC 9110).
 
     Several ranges at once are answered with the whole, which is allowed.
 
     :param content: bytes, or a function that yields the bytes between two positions.
     :param etag: strong entity tag with its quotation marks.
-    :param headers: of the answer, by lower-case name.
+    :param headers: of the response, by lower-case name.
     """
     headers = {**headers, "etag": etag, "accept-ranges": "bytes"}
     if _matches(request.headers.get("if-none-match", ""), etag):
-        return Answer(304, headers)
+        return Response(304, headers)
     span = None
     if request.headers.get("if-range", etag) == etag:
         span = _span(request.headers.get("range", ""), size)
@@ -140,20 +140,20 @@ def content_answer(
         is_empty = start >= stop
         headers["content-range"] = f"bytes {'*' if is_empty else f'{start}-{stop - 1}'}/{size}"
         if is_empty:
-            return Answer.text(416, "there are no such bytes", headers)
+            return Response.text(416, "range not satisfiable", headers)
     body: Iterable[bytes] = ()
     if request.method != "HEAD":
         body = (content[start:stop],) if isinstance(content, bytes) else content(start, stop)
-    return Answer(200 if span is None else 206, headers, body, stop - start)
+    return Response(200 if span is None else 206, headers, body, stop - start)
 
 
 def accepts_gzip(request: Request) -> bool:
     """Return whether the client accepts gzip."""
-    return _names_gzip(request.headers.get("accept-encoding", ""))
+    return _has_gzip(request.headers.get("accept-encoding", ""))
 
 
 @lru_cache(256)
-def _names_gzip(accepted: str) -> bool:
+def _has_gzip(accepted: str) -> bool:
     for item in accepted.lower().split(","):
         name, *parameters = (part.strip() for part in item.split(";"))
         if name in ("gzip", "x-gzip"):
@@ -190,16 +190,16 @@ SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
 }
-"""Headers that restrict a browser to showing an answer."""
+"""Headers that restrict a browser to showing a response."""
 
 
-def page_answer(
+def page_response(
     request: Request, media_type: str, content: bytes, headers: Mapping[str, str]
-) -> Answer:
+) -> Response:
     """Answer with a page, a range of it, or "not modified"."""
     charset = "" if media_type.endswith("json") else "; charset=utf-8"
     headers = {**headers, "content-type": media_type + charset}
-    return content_answer(request, content, len(content), etag=etag_of(content), headers=headers)
+    return content_response(request, content, len(content), etag=etag_of(content), headers=headers)
 
 
 def etag_of(content: bytes) -> str:
@@ -207,19 +207,19 @@ def etag_of(content: bytes) -> str:
     return f'"{hashlib.sha256(content).hexdigest()}"'
 
 
-def moved(path: str) -> Answer:
+def redirect_to(path: str) -> Response:
     """Return a redirect to the canonical address of a page.
 
     :param path: relative, because the application may be mounted anywhere.
     """
-    return Answer.text(301, "see there", {"location": path})
+    return Response.text(301, "moved", {"location": path})
 
 
-def missing(message: str = "there is no such page or file") -> Answer:
-    """Return the answer for a missing page or file."""
-    return Answer.text(404, message)
+def not_found(message: str = "there is no such page or file") -> Response:
+    """Return the response for a missing page or file."""
+    return Response.text(404, message)
 
 
-def not_acceptable() -> Answer:
-    """Return the answer if a page has none of the accepted types."""
-    return Answer.text(406, "pages are available as JSON and HTML of the Simple API")
+def not_acceptable() -> Response:
+    """Return the response if a page has none of the accepted types."""
+    return Response.text(406, "pages are available as JSON and HTML of the Simple API")

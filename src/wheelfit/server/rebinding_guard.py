@@ -1,7 +1,7 @@
 """The host name that a request is for, and the web page that made a browser send it.
 
-Any web page can make a browser send requests with the credentials that it keeps, also to servers
-that only this machine reaches. The page can read the answer only if its own host name leads to the
+Any web page can make a browser send requests with its stored credentials, also to servers that only
+this machine reaches. The page can read the response only if its own host name resolves to the
 server (DNS rebinding), and it cannot forge the headers ``Host``, ``Origin`` and
 ``Sec-Fetch-Site``; only browsers send the last two.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.sources.urls import is_loopback, origin
 from wheelfit_runtime.patterns import pattern
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_ACCEPTED = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
-_MISDIRECTED = Answer.text(
+_MISDIRECTED = Response.text(
     421,
     "this is not a host name of the server; --allowed-host HOST adds it",
     {"connection": "close"},
@@ -52,8 +52,8 @@ class HostNames:
         self._names = frozenset(name.lower().strip("[].") for name in names)
         self._accepted: set[str] = set()  # headers that were accepted: every request has one
 
-    def refusal(self, request: Request) -> Answer | None:
-        """Return the answer to a request for another name; None if it is for one of these.
+    def refusal(self, request: Request) -> Response | None:
+        """Return the response to a request for another name; None if it is for one of these.
 
         :param request: the request; without ``Host``, which HTTP/1.0 allows, it is accepted.
         """
@@ -77,7 +77,7 @@ class HostNames:
 
 
 class RebindingGuard:
-    """An `Application` around another that answers only requests for certain host names.
+    """An `Application` around another that responses only requests for certain host names.
 
     :param names: hosts besides those of this machine, without ports.
     """
@@ -86,7 +86,7 @@ class RebindingGuard:
         self._application = application
         self._names = HostNames(names)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         return self._names.refusal(request) or self._application(request)
 

@@ -8,12 +8,12 @@ from urllib.parse import quote, unquote
 from packaging.utils import canonicalize_name
 
 from wheelfit.server.messages import (
-    Answer,
-    content_answer,
-    missing,
-    moved,
+    Response,
+    content_response,
     not_acceptable,
-    page_answer,
+    not_found,
+    page_response,
+    redirect_to,
 )
 from wheelfit.server.pages import choose_type, write_project, write_projects
 from wheelfit.sources.repository import Redirect
@@ -42,56 +42,56 @@ class SimpleIndex:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         if request.method not in ("GET", "HEAD"):
-            return Answer.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
+            return Response.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         match segments:
             case [""] | ["simple"]:
-                return moved("simple/")
+                return redirect_to("simple/")
             case ["simple", ""]:
                 return self._projects(request)
             case ["simple", project]:
-                return moved(f"{quote(canonicalize_name(project), safe='')}/")
+                return redirect_to(f"{quote(canonicalize_name(project), safe='')}/")
             case ["simple", project, ""]:
                 return self._project(request, project)
             case ["files", name]:
                 return self._file(request, name)
-        return missing()
+        return not_found()
 
-    def _projects(self, request: Request) -> Answer:
+    def _projects(self, request: Request) -> Response:
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return not_acceptable()
         content = write_projects(self._index.projects(), media_type)
-        return page_answer(request, media_type, content, _PAGE_HEADERS)
+        return page_response(request, media_type, content, _PAGE_HEADERS)
 
-    def _project(self, request: Request, name: str) -> Answer:
+    def _project(self, request: Request, name: str) -> Response:
         normalised = canonicalize_name(name)
         if name != normalised:
-            return moved(f"../{quote(normalised, safe='')}/")
+            return redirect_to(f"../{quote(normalised, safe='')}/")
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return not_acceptable()
         page = self._index.project(normalised)
         if page is None:
-            return missing()
-        return page_answer(request, media_type, write_project(page, media_type), _PAGE_HEADERS)
+            return not_found()
+        return page_response(request, media_type, write_project(page, media_type), _PAGE_HEADERS)
 
-    def _file(self, request: Request, name: str) -> Answer:
+    def _file(self, request: Request, name: str) -> Response:
         try:
             content = self._index.content(name)
         except PolicyRefusal as refusal:
-            return Answer.text(403, refusal.message)
+            return Response.text(403, refusal.message)
         if content is None:
-            return missing()
+            return not_found()
         if isinstance(content, Redirect):
-            return Answer.text(302, "see there", {"location": content.url})
+            return Response.text(302, "moved", {"location": content.url})
         suffix = f".{name.rpartition('.')[2]}"
         media_type = _TYPES.get(suffix, "application/octet-stream")
         headers = {"content-type": media_type, "cache-control": "no-cache"}
         if content.sha256 is None:  # without an entity tag parts cannot be combined
-            return Answer(200, headers, content.parts(0, content.size), content.size)
+            return Response(200, headers, content.parts(0, content.size), content.size)
         etag = f'"{content.sha256}"'
-        return content_answer(request, content.parts, content.size, etag=etag, headers=headers)
+        return content_response(request, content.parts, content.size, etag=etag, headers=headers)

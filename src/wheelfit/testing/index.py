@@ -13,7 +13,7 @@ from msgspec import structs
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Disconnect
+from wheelfit.server.messages import Disconnect, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,12 +71,12 @@ class Faults:
     login: tuple[str, str] | None = None
     """User and password without which all requests are refused (401)."""
     restless_etag: bool = False
-    """Send an ETag of its own with every answer, as if the file had changed."""
+    """Send an ETag of its own with every response, as if the file had changed."""
 
 
 @dataclass
 class Recorded:
-    """A request as received, and the size of its answer."""
+    """A request as received, and the size of its response."""
 
     method: str
     path: str
@@ -114,7 +114,7 @@ class RecordingIndex(LoopbackServer):
         self._inner = source if callable(source) else FolderIndex(source, revise=self._revise)
         self._numbers = itertools.count()
         self._closing = threading.Event()
-        super().__init__(self._answer)
+        super().__init__(self._respond)
 
     @property
     def url(self) -> str:
@@ -148,7 +148,7 @@ class RecordingIndex(LoopbackServer):
 
     # --- answering ------------------------------------------------------------------
 
-    def _answer(self, request: Request) -> Answer:
+    def _respond(self, request: Request) -> Response:
         faults = self.faults
         recorded = Recorded(request.method, unquote(request.path), request.headers)
         self.requests.append(recorded)
@@ -158,32 +158,32 @@ class RecordingIndex(LoopbackServer):
         if (key := _key(faults.resets, path)) is not None and faults.resets[key] > 0:
             faults.resets[key] -= 1
             raise Disconnect
-        answer = self._refusal(request, path) or self._inner(self._without_wishes(request))
+        response = self._refusal(request, path) or self._inner(self._without_wishes(request))
         if (content := _find(faults.content, path)) is not None:
-            answer = Answer.of(200, content, {"content-type": answer.headers["content-type"]})
+            response = Response.of(200, content, {"content-type": response.headers["content-type"]})
         if not faults.ranges:
-            answer = replace(answer, headers=_without(answer.headers, "accept-ranges"))
-        if faults.restless_etag and "etag" in answer.headers:
+            response = replace(response, headers=_without(response.headers, "accept-ranges"))
+        if faults.restless_etag and "etag" in response.headers:
             etag = f'"{next(self._numbers)}"'
-            answer = replace(answer, headers={**answer.headers, "etag": etag})
-        recorded.status = answer.status
-        return replace(answer, body=self._sending(answer, path, recorded))
+            response = replace(response, headers={**response.headers, "etag": etag})
+        recorded.status = response.status
+        return replace(response, body=self._sending(response, path, recorded))
 
-    def _refusal(self, request: Request, path: str) -> Answer | None:
-        """Return the answer if it is independent of the requested page or file."""
+    def _refusal(self, request: Request, path: str) -> Response | None:
+        """Return the response if it is independent of the requested page or file."""
         faults = self.faults
         if faults.login is not None:
             expected = base64.b64encode(":".join(faults.login).encode()).decode("ascii")
             if request.headers.get("authorization") != f"Basic {expected}":
                 challenge = {"www-authenticate": 'Basic realm="index"'}
-                return Answer.text(401, "who are you?", challenge)
+                return Response.text(401, "a login is needed", challenge)
         if (key := _key(faults.redirect, path)) is not None:
             rest = request.path.removeprefix(key) if key.endswith("/") and key != path else ""
-            return Answer.text(302, "see there", {"location": faults.redirect[key] + rest})
+            return Response.text(302, "moved", {"location": faults.redirect[key] + rest})
         if (status := _find(faults.status, path)) is not None:
-            return Answer.text(status, "as the test wants it")
+            return Response.text(status, "status set by the test")
         if not faults.metadata and path.endswith(".metadata"):
-            return Answer.text(404, "no such file")
+            return Response.text(404, "there is no such file")
         return None
 
     def _without_wishes(self, request: Request) -> Request:
@@ -195,13 +195,13 @@ class RecordingIndex(LoopbackServer):
             headers["accept"] = "text/html"
         return replace(request, headers=headers)
 
-    def _sending(self, answer: Answer, path: str, recorded: Recorded) -> Iterator[bytes]:
+    def _sending(self, response: Response, path: str, recorded: Recorded) -> Iterator[bytes]:
         """Yield the body, counting; maybe slowly, maybe not to the end."""
         left = _find(self.faults.truncate, path)
         silence = _find(self.faults.silence, path)
         left = left if silence is None else silence
         pause = _find(self.faults.trickle, path)
-        for whole in answer.body:
+        for whole in response.body:
             size = _PIECE if pause is not None else max(1, len(whole))
             for start in range(0, len(whole), size):
                 piece = whole[start : start + size]

@@ -9,7 +9,7 @@ from typing import Any
 
 from server.legacy import LegacyIndex
 
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 
 __all__ = ["SessionServer"]
 
@@ -58,7 +58,7 @@ class SessionServer(LegacyIndex):
         """The root endpoint."""
         return f"{self.url}sessions/"
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Answer a request."""
         if not hasattr(self, "sessions"):
             self.sessions = {}
@@ -68,7 +68,7 @@ class SessionServer(LegacyIndex):
         parts = [part for part in request.path.split("/")[2:] if part]
         match [request.method, *parts]:
             case ["POST"] if self.is_page:
-                return Answer(200, {"content-type": "text/html"}, [b"<html></html>"], 13)
+                return Response(200, {"content-type": "text/html"}, [b"<html></html>"], 13)
             case ["POST"]:
                 return self._open(json.loads(body))
             case [method, key]:
@@ -81,7 +81,7 @@ class SessionServer(LegacyIndex):
                 return self._file(method, key, name, act, body)
         return _problem(404, "no such endpoint")
 
-    def _open(self, said: dict[str, Any]) -> Answer:
+    def _open(self, said: dict[str, Any]) -> Response:
         assert said["meta"] == {"api-version": "2.0"}
         for key, one in self.sessions.items():
             if (one.name, one.version) == (said["name"], said["version"]) and one.status in (
@@ -92,7 +92,7 @@ class SessionServer(LegacyIndex):
         self.sessions[key] = Session(said["name"], said["version"])
         return self._status(key, 201)
 
-    def _status(self, key: str, status: int = 200) -> Answer:
+    def _status(self, key: str, status: int = 200) -> Response:
         session = self.sessions[key]
         here = f"{self.elsewhere or self.url}sessions/{key}"
         links = {"session": here, "publish": f"{here}/publish", "upload": f"{here}/upload"}
@@ -101,16 +101,16 @@ class SessionServer(LegacyIndex):
         return _said(status, links=links, mechanisms=["http-post-bytes"], status=session.status,
                      files=files, notices=session.notices)  # fmt: skip
 
-    def _session(self, method: str, key: str) -> Answer:
+    def _session(self, method: str, key: str) -> Response:
         session = self.sessions[key]
         if method == "DELETE":
             session.status = "canceled"
-            return Answer.of(204, b"", {})
+            return Response.of(204, b"", {})
         if session.status == "processing":
             self._show(session)
         return self._status(key)
 
-    def _begin(self, key: str, said: dict[str, Any]) -> Answer:
+    def _begin(self, key: str, said: dict[str, Any]) -> Response:
         name = said["filename"]
         if name in self.names:
             return _problem(409, "the file is published")
@@ -124,7 +124,7 @@ class SessionServer(LegacyIndex):
         links = {"file-upload-session": here, "complete": f"{here}/complete"}
         return _said(202, status="pending", mechanism=mechanism, links=links)
 
-    def _file(self, method: str, key: str, name: str, act: list[str], body: bytes) -> Answer:
+    def _file(self, method: str, key: str, name: str, act: list[str], body: bytes) -> Response:
         files = self.sessions[key].files
         upload = files[name]
         match [method, *act]:
@@ -132,10 +132,10 @@ class SessionServer(LegacyIndex):
                 if name == self.fails_at:
                     return _problem(503, "not now")
                 upload.content = body
-                return Answer.of(201, b"", {})
+                return Response.of(201, b"", {})
             case ["POST", "attestations"]:
                 upload.attestations = json.loads(body)
-                return Answer.of(201, b"", {})
+                return Response.of(201, b"", {})
             case ["POST", "complete"]:
                 upload.status = "processing" if self.is_slow else self._looked(name, upload)
                 if upload.status == "error":
@@ -147,7 +147,7 @@ class SessionServer(LegacyIndex):
                 return _said(200, status=upload.status, notices=["it did not pass"])
             case ["DELETE"]:
                 del files[name]
-                return Answer.of(204, b"", {})
+                return Response.of(204, b"", {})
         return _problem(404, "no such endpoint")
 
     def _looked(self, name: str, upload: Upload) -> str:
@@ -155,7 +155,7 @@ class SessionServer(LegacyIndex):
         is_whole = is_whole and len(upload.content) == upload.said["size"]
         return "completed" if is_whole and name != self.refuses else "error"
 
-    def _publish(self, key: str) -> Answer:
+    def _publish(self, key: str) -> Response:
         session = self.sessions[key]
         if any(file.status != "completed" for file in session.files.values()):
             return _problem(409, "a file is not there yet")
@@ -170,12 +170,12 @@ class SessionServer(LegacyIndex):
         session.status = "published"
 
 
-def _said(code: int, **said: object) -> Answer:
-    return Answer.of(code, json.dumps({"meta": {"api-version": "2.0"}, **said}).encode(),
+def _said(code: int, **said: object) -> Response:
+    return Response.of(code, json.dumps({"meta": {"api-version": "2.0"}, **said}).encode(),
                      {**_TYPE, "retry-after": "0"})  # fmt: skip
 
 
-def _problem(status: int, title: str, **headers: str) -> Answer:
+def _problem(status: int, title: str, **headers: str) -> Response:
     said = {"title": title, "status": status, "errors": [{"source": "x", "message": "see there"}]}
     kind = {"content-type": "application/problem+json", **headers}
-    return Answer.of(status, json.dumps(said).encode(), kind)
+    return Response.of(status, json.dumps(said).encode(), kind)

@@ -17,7 +17,7 @@ from wheelfit.building.publishing.release_files import OutgoingFile, collect
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.testing.wheels import build_wheel
@@ -289,7 +289,7 @@ class Hurrying(NoProgress):
         """Be quicker."""
         del total
         (self._legacy.folder / self._file.name).write_bytes(self._file.read_bytes())
-        self._legacy.answers[self._file.name] = [Answer.text(400, "File already exists.")]
+        self._legacy.answers[self._file.name] = [Response.text(400, "File already exists.")]
 
 
 def hurried(legacy: LegacyIndex, files: tuple[OutgoingFile, ...], quicker: Path) -> Any:
@@ -332,7 +332,7 @@ def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[OutgoingFile
 
 def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> None:
     """The error says how far it got; the second time only the rest is sent."""
-    legacy.answers[files[1].filename] = [Answer.text(500, "no")] * 4
+    legacy.answers[files[1].filename] = [Response.text(500, "no")] * 4
     with pytest.raises(UnexpectedStatus) as excinfo:
         in_order(legacy, files)
     assert "1 of 3 files are published" in str(excinfo.value.note)
@@ -356,7 +356,7 @@ def test_an_index_may_not_take_index_files(
     legacy: LegacyIndex, files: tuple[OutgoingFile, ...]
 ) -> None:
     """The wheels are published all the same, and the refusal is told."""
-    legacy.answers["fast-1.0-variants.json"] = [Answer.text(400, "what is that?")]
+    legacy.answers["fast-1.0-variants.json"] = [Response.text(400, "what is that?")]
     act = in_order(legacy, files)
     assert len(act.sent) == 3
     assert "what is that?" in act.refused_index_files[0]

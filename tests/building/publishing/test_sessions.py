@@ -198,7 +198,7 @@ def _without(index: SessionServer) -> Any:
     """Return the page of the index without the file that it refuses."""
     import json
 
-    from wheelfit.server.messages import Answer
+    from wheelfit.server.messages import Response
 
     page = FolderIndex(index.folder).project(canonicalize_name("fast"))
     assert page is not None
@@ -210,4 +210,4 @@ def _without(index: SessionServer) -> Any:
     ]  # fmt: skip
     said = {"meta": {"api-version": "1.0"}, "name": "fast", "files": listed}
     kind = {"content-type": "application/vnd.pypi.simple.v1+json"}
-    return Answer.of(200, json.dumps(said).encode(), kind)
+    return Response.of(200, json.dumps(said).encode(), kind)

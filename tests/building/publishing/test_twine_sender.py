@@ -14,7 +14,7 @@ from server.uploading import DOCUMENT
 from wheelfit.building.publishing.release_files import collect
 from wheelfit.building.publishing.twine_sender import TwineSender, read_attestations, read_pypirc
 from wheelfit.errors import AttestationProblem, UploadRefused
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.credentials import Login
 from wheelfit.testing.wheels import build_wheel
@@ -84,7 +84,7 @@ def test_a_variant_goes_with_everything_its_metadata_says(
 def test_failures_are_tried_again(index: LegacyIndex, tmp_path: Path, pauses: list[float]) -> None:
     """A server that fails, or cuts the connection, is asked again, each time from the beginning."""
     wheel = build_wheel(tmp_path, "fast", "1.0")
-    index.answers[wheel.name] = [Answer.text(503, "later"), Answer.text(502, "later")]
+    index.answers[wheel.name] = [Response.text(503, "later"), Response.text(502, "later")]
     index.dropped[wheel.name] = 1
     size = send(index, wheel, pauses)
     assert pauses == [1.0, 2.0, 4.0]
@@ -95,24 +95,24 @@ def test_failures_are_tried_again(index: LegacyIndex, tmp_path: Path, pauses: li
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
-        (Answer.text(400, "<b>no</b> such name"), UploadRefused, "no such name"),
-        (Answer.of(400, b"x", {}), UploadRefused, "is refused"),
-        (Answer.text(401, "who are you"), PolicyRefusal, "from you"),
-        (Answer.text(403, "go away"), PolicyRefusal, "go away"),
-        (Answer.text(409, "Conflict"), UploadRefused, "is refused: Conflict"),
-        (Answer.text(403, "Not enough permissions to overwrite artifact"), UploadRefused,
+        (Response.text(400, "<b>no</b> such name"), UploadRefused, "no such name"),
+        (Response.of(400, b"x", {}), UploadRefused, "is refused"),
+        (Response.text(401, "who are you"), PolicyRefusal, "from you"),
+        (Response.text(403, "go away"), PolicyRefusal, "go away"),
+        (Response.text(409, "Conflict"), UploadRefused, "is refused: Conflict"),
+        (Response.text(403, "Not enough permissions to overwrite artifact"), UploadRefused,
          "overwrite"),
-        (Answer.text(404, "nobody here"), UnexpectedStatus, "does not accept uploads"),
-        (Answer.text(405, "not so"), UnexpectedStatus, "does not accept uploads"),
-        (Answer.of(301, b"", {"location": "https://x:y@other.example/"}), UnexpectedStatus,
+        (Response.text(404, "nobody here"), UnexpectedStatus, "does not accept uploads"),
+        (Response.text(405, "not so"), UnexpectedStatus, "does not accept uploads"),
+        (Response.of(301, b"", {"location": "https://x:y@other.example/"}), UnexpectedStatus,
          "redirects with"),
-        (Answer.of(500, b"", {}), UnexpectedStatus, "fast-1.0-py3-none-any.whl with 500: "),
-        (Answer.of(400, b'{"errors": [{"reference": "bad", "message": "a", "where": "b"}]}', {}),
+        (Response.of(500, b"", {}), UnexpectedStatus, "fast-1.0-py3-none-any.whl with 500: "),
+        (Response.of(400, b'{"errors": [{"reference": "bad", "message": "a", "where": "b"}]}', {}),
          UploadRefused, "fast-1.0-py3-none-any.whl is refused: a"),
     ],
 )  # fmt: skip
 def test_answers_become_errors(
-    index: LegacyIndex, tmp_path: Path, answer: Answer, error: type[Exception], words: str
+    index: LegacyIndex, tmp_path: Path, answer: Response, error: type[Exception], words: str
 ) -> None:
     """Each refusal is said in the words of the index, and no secret is in it."""
     wheel = build_wheel(tmp_path, "fast", "1.0")
@@ -132,7 +132,7 @@ def test_a_page_in_html_is_one_line(index: LegacyIndex, tmp_path: Path) -> None:
         b"<style>body { color: red }</style><script>alert('<b>')</script></head>\n"
         b"<body><nav>Home Help</nav><h1>413</h1>\n<p>at most <b>1&nbsp;MB</b> &amp; no more</p>"
     )
-    index.answers[wheel.name] = [Answer.of(413, page, {"content-type": "text/html"})]
+    index.answers[wheel.name] = [Response.of(413, page, {"content-type": "text/html"})]
     with pytest.raises(UploadRefused) as excinfo:
         send(index, wheel)
     said = "413 Request Entity Too Large: 413 at most 1 MB & no more"
@@ -143,7 +143,7 @@ def test_of_an_answer_without_end_the_beginning_is_read(index: LegacyIndex, tmp_
     """A server that answers for ever fills no memory."""
     wheel = build_wheel(tmp_path, "fast", "1.0")
     pieces = itertools.repeat(b"no " * 10_000)
-    index.answers[wheel.name] = [Answer(400, {}, pieces, length=1 << 40)]
+    index.answers[wheel.name] = [Response(400, {}, pieces, length=1 << 40)]
     with pytest.raises(UploadRefused, match="is refused: no no") as excinfo:
         send(index, wheel)
     assert len(excinfo.value.message) < 1000

@@ -14,7 +14,7 @@ from cli.running import CommandResult, Runner
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.wheels import build_wheel, release_document
 
 NVIDIA: dict[str, dict[str, object]] = {
@@ -160,12 +160,12 @@ class Untidy:
     def __init__(self, folder: Path) -> None:
         self._index = FolderIndex(folder)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer 403 for what is not there, and promise metadata that is not there either."""
         if request.path.endswith(".metadata"):
-            return Answer.text(404, "no")
+            return Response.text(404, "no")
         answer = self._index(request)
-        return Answer.text(403, "no") if answer.status == 404 else answer
+        return Response.text(403, "no") if answer.status == 404 else answer
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from server.static_site import StaticSite
 from wheelfit.checking.findings import Report
 from wheelfit.checking.targets.projects import check_project, check_url
 from wheelfit.checking.tool_profiles import CheckOptions, Profile
-from wheelfit.server.messages import Answer, Application, Request
+from wheelfit.server.messages import Application, Request, Response
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
@@ -205,11 +205,11 @@ def test_metadata_beside_a_wheel(tmp_path: Path) -> None:
 def serving(page: dict[str, Any]) -> Application:
     """Serve one page, and no files."""
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         if request.path.startswith("/simple/fast"):
             kind = {"content-type": "application/vnd.pypi.simple.v1+json"}
-            return Answer.of(200, json.dumps(page).encode(), kind)
-        return Answer.text(404, "no such file")
+            return Response.of(200, json.dumps(page).encode(), kind)
+        return Response.text(404, "no such file")
 
     return answer
 

@@ -19,7 +19,7 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.sources.cache import Store
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -323,7 +323,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Response, Request
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cache_locks import Holder
 holder = Holder()
@@ -494,7 +494,7 @@ class TestGone:
         inside = FolderIndex(folder)
         lost: list[Path] = []
 
-        def answer(request: Request) -> Answer:
+        def answer(request: Request) -> Response:
             if request.path.endswith(".whl") and "late" in request.path and not lost:
                 time.sleep(0.3)  # `early` was found meanwhile
                 lost.extend(entries(tmp_path / "cache", "unpacked"))

@@ -19,7 +19,7 @@ from cli.terminal import in_terminal, screen
 
 from wheelfit.locking.document import Lock, read_lock
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -84,7 +84,7 @@ class Stating:
         self._inner = FolderIndex(folder)
         self._headers = {} if control is None else {"cache-control": control}
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         answer = self._inner(request)
         others = {name: text for name, text in answer.headers.items() if name != "cache-control"}

@@ -15,7 +15,7 @@ from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
 from wheelfit.operations.publish_destinations import find_login
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -215,7 +215,7 @@ def test_an_old_release_is_closed(run: Runner, dist: Path, tmp_path: Path) -> No
     folder = tmp_path / "pages"
     with LegacyIndex(folder) as index:
         kind = {"content-type": "application/vnd.pypi.simple.v1+json"}
-        index.pages["/simple/fast/"] = Answer.of(200, json.dumps(page).encode(), kind)
+        index.pages["/simple/fast/"] = Response.of(200, json.dumps(page).encode(), kind)
         words = ("publish", dist, "--to", index.url, "--dry-run", "--json")
         assert "pypi-closed-release" in codes(run(*words, "--profile", "pypi", code=9).object)
         run(*words)
@@ -226,7 +226,7 @@ def test_an_index_that_takes_no_index_files_is_named(
 ) -> None:
     """The wheels are published, the warning says what is missing, and --strict minds it."""
     name = "fast-1.0-variants.json"
-    legacy.answers[name] = [Answer.text(400, "no such type")] * 2
+    legacy.answers[name] = [Response.text(400, "no such type")] * 2
     result = run("publish", dist, "--to", legacy.url)
     assert "no such type; without it installers may not find the variants" in result.err
     result = run("publish", dist, "--to", legacy.url, "--strict", "--json", code=9)
@@ -256,7 +256,7 @@ def test_an_index_that_cannot_be_asked_afterwards(
     run: Runner, dist: Path, legacy: LegacyIndex
 ) -> None:
     """B-52: if the index cannot be read after sending, nothing is claimed."""
-    legacy.after_uploads["/simple/fast/"] = Answer.text(200, "no")
+    legacy.after_uploads["/simple/fast/"] = Response.text(200, "no")
     words = ("publish", dist, "--to", legacy.url, "--publish-timeout", "0")
     report = run(*words, "--json", code=10).object
     assert report["published"] is False
@@ -282,7 +282,7 @@ def test_a_redirect_to_another_index_says_nothing_of_this_one(
     """What another index has under these names, to which this one leads, is not there."""
     with LegacyIndex(tmp_path / "elsewhere") as other:
         release_of_another_mind(other.folder)
-        away = Answer.of(302, b"", {"location": f"{other.simple}fast/"})
+        away = Response.of(302, b"", {"location": f"{other.simple}fast/"})
         legacy.pages["/simple/fast/"] = away
         words = ("publish", dist, "--to", legacy.url, "--dry-run")
         result = run(*words)
@@ -296,14 +296,14 @@ def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
     """A refusal ends with 9 as one that is found before; the states say what is there."""
     first, *_ = sorted(path.name for path in dist.glob("*.whl"))
     refused = "fast-1.0-py3-none-any-open.whl"
-    legacy.answers[refused] = [Answer.text(400, "no such name for you")]
+    legacy.answers[refused] = [Response.text(400, "no such name for you")]
     report = run("publish", dist, "--to", legacy.url, "--json", code=9).object
     assert codes(report) == ["refused-by-index"]
     assert report["published"] is False
     states = {file["filename"]: file["state"] for file in report["files"]}
     assert states[refused] == "new"
     assert states[first] == "existing"
-    legacy.answers[refused] = [Answer.text(409, "Conflict")]
+    legacy.answers[refused] = [Response.text(409, "Conflict")]
     assert codes(run("publish", dist, "--to", legacy.url, "--json", code=9).object) == [
         "name-taken"
     ]
@@ -371,8 +371,8 @@ def test_a_job_that_the_index_trusts_needs_no_login(
     monkeypatch.setenv("WHEELFIT_OIDC_TOKEN", f"e30.{claims}.signature")
     kind = {"content-type": "application/json"}
     legacy.login = ("__token__", "minted-secret")
-    legacy.pages["/_/oidc/audience"] = Answer.of(200, b'{"audience": "wheels"}', kind)
-    legacy.pages["POST /_/oidc/mint-token"] = Answer.of(200, b'{"token": "minted-secret"}', kind)
+    legacy.pages["/_/oidc/audience"] = Response.of(200, b'{"audience": "wheels"}', kind)
+    legacy.pages["POST /_/oidc/mint-token"] = Response.of(200, b'{"token": "minted-secret"}', kind)
     run("publish", dist, "--to", legacy.url, "--dry-run")
     assert not [path for path in legacy.asked if "oidc" in path]
     run("publish", dist, "--to", legacy.url, "--trusted-publishing", "never", code=7)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
 from wheelfit_runtime.errors import (
     InvalidPage,
@@ -57,7 +57,7 @@ def serve() -> Iterator[Callable[..., str]]:
     """Yield a function that serves an answer, or what makes one, and returns the index's URL."""
     servers = []
 
-    def start(answer: Answer | Callable[[Request], Answer]) -> str:
+    def start(answer: Response | Callable[[Request], Response]) -> str:
         made = answer if callable(answer) else (lambda _: answer)
         server = LoopbackServer(made)
         server.start()
@@ -145,11 +145,11 @@ def test_a_table_that_is_a_bomb(
         content = content[:60] + b"rubbish" + content[67:]
     digest = hashlib.sha256(content).hexdigest()
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         if request.path.endswith(".whl"):
-            return Answer.of(200, content, {"content-type": "application/octet-stream"})
+            return Response.of(200, content, {"content-type": "application/octet-stream"})
         link = f'<a href="/{wheel.name}#sha256={digest}">x</a>'
-        return Answer.of(200, link.encode(), {"content-type": "text/html"})
+        return Response.of(200, link.encode(), {"content-type": "text/html"})
 
     transport = http(serve(answer))
     asked = [Requirement("cuda-toolkit", ("cudart",))]
@@ -168,13 +168,13 @@ def test_a_server_that_wants_patience(serve: Callable[..., str], status: int) ->
     """What is busy is asked again, after the time it names, unless that is too long."""
     asked = []
 
-    def answer(_: Request) -> Answer:
+    def answer(_: Request) -> Response:
         asked.append(1)
         if len(asked) == 1:
-            return Answer.text(status, "later", {"retry-after": "0"})
+            return Response.text(status, "later", {"retry-after": "0"})
         if len(asked) == 3:
-            return Answer.text(status, "tomorrow", {"retry-after": "86400"})
-        return Answer.of(200, b"", {"content-type": "text/html"})
+            return Response.text(status, "tomorrow", {"retry-after": "86400"})
+        return Response.of(200, b"", {"content-type": "text/html"})
 
     url = serve(answer)
     with pytest.raises(NoCompatibleWheel):
@@ -261,7 +261,7 @@ def test_a_proxy_with_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_than_was_promised(serve: Callable[..., str], tmp_path: Path) -> None:
     """A body that is longer or shorter than was promised is not taken."""
-    url = serve(Answer.of(200, b"x" * 100, {"content-type": "text/html"}))
+    url = serve(Response.of(200, b"x" * 100, {"content-type": "text/html"}))
     for size in (99, 101):
         wheel = ListedWheel(CUDART, "1", "some.whl", f"{url}some.whl", "0" * 64, size=size)
         with pytest.raises(Unreachable):
@@ -276,7 +276,7 @@ def test_a_server_that_drips(serve: Callable[..., str], tmp_path: Path) -> None:
             time.sleep(0.02)
             yield b"x"
 
-    url = serve(lambda _: Answer(200, {"content-type": "text/html"}, drops(), 1 << 20))
+    url = serve(lambda _: Response(200, {"content-type": "text/html"}, drops(), 1 << 20))
     transport = HttpTransport(url, {"NETRC": os.devnull}, attempts=1, silence=0.1)
     with pytest.raises(Unreachable, match="sends too slowly"):
         ask(transport)

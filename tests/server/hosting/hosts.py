@@ -16,7 +16,7 @@ from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.application import HostedIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.records import Scope
@@ -56,7 +56,7 @@ class Host:
         said: object = None,
         *,
         kind: str = "application/json",
-    ) -> Answer:
+    ) -> Response:
         """Ask for something; the API as it wants to be asked."""
         show = bearer if path.startswith("/-/") else basic
         headers = {"authorization": show(token)} if token else {}
@@ -66,7 +66,7 @@ class Host:
         path, _, query = path.partition("?")
         return self.index(Request(method, path, headers, query=query, body=body, client=CLIENT))
 
-    def upload(self, path: Path, token: str, *, at: str = "/legacy/", accept: str = "") -> Answer:
+    def upload(self, path: Path, token: str, *, at: str = "/legacy/", accept: str = "") -> Response:
         """Upload a file."""
         content = path.read_bytes()
         body = io.BytesIO(form(path.name, content, fields_of(path.name, content)))
@@ -74,6 +74,6 @@ class Host:
         return self.index(Request("POST", at, headers, body=body, client=CLIENT))
 
 
-def text(answer: Answer) -> str:
+def text(answer: Response) -> str:
     """Return the body of an answer."""
     return b"".join(answer.body).decode()

@@ -107,7 +107,7 @@ def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> Non
             answer = host.ask("GET", path, token)
             assert answer.status == (404 if token == writer and "some" in path else 200), path
             assert "private" in answer.headers["cache-control"]
-        assert host.index.answer_from_memory(Request("GET", path, {})) is None
+        assert host.index.cached_response(Request("GET", path, {})) is None
     assert "www-authenticate" in host.ask("GET", "/simple/").headers
     assert host.ask("GET", "/-/health/ready").status == 200
     assert host.upload(build_wheel(tmp_path, "some", "2.0"), reader).status == 403

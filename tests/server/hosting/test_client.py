@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from wheelfit.server.hosting.client import ServerAdministration, is_index_server
-from wheelfit.server.hosting.error_answers import error_answer
+from wheelfit.server.hosting.error_responses import error_response
 from wheelfit.server.messages import Request
 from wheelfit_runtime.errors import InvalidPage, Unreachable, UserError
 
@@ -67,11 +67,11 @@ def test_hints_of_a_server_reach_its_client(hint: str | None) -> None:
     """The hint of an error is part of the response, and of the error that the client raises."""
     error = UserError("the stage is open", where="stage 1", hint=hint)
     request = Request("GET", "/-/api/stages", {"accept": "application/json"})
-    body = b"".join(error_answer(request, 400, error).body)
+    body = b"".join(error_response(request, 400, error).body)
     assert json.loads(body)["errors"][0].get("hint") == hint
     head = f"HTTP/1.1 400 Bad Request\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with answering(head + body) as url, pytest.raises(UserError, match="the stage is open") as told:
         ServerAdministration(url, "token").stages()
     assert (told.value.where, told.value.hint) == ("stage 1", hint)
-    plain = b"".join(error_answer(Request("GET", "/"), 400, error).body).decode()
+    plain = b"".join(error_response(Request("GET", "/"), 400, error).body).decode()
     assert plain == "stage 1: the stage is open\n" + (f"{hint}\n" if hint else "")

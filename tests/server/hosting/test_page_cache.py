@@ -41,31 +41,31 @@ def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> N
         one, other = Request("GET", "/simple/one/"), Request("GET", "/simple/other/")
         add(store, "one", "1")
         add(store, "other", "1")
-        assert pages.answer_from_memory(one) is None
+        assert pages.cached_response(one) is None
         assert pages(one).status == pages(other).status == 200
-        first = pages.answer_from_memory(one)
+        first = pages.cached_response(one)
         assert first is not None
-        assert pages.answer_from_memory(Request("POST", "/simple/one/")) is None
-        assert pages.answer_from_memory(Request("GET", "/files/one")) is None
+        assert pages.cached_response(Request("POST", "/simple/one/")) is None
+        assert pages.cached_response(Request("GET", "/files/one")) is None
 
         now[0] += 2  # too long ago
-        assert pages.answer_from_memory(one) is None
+        assert pages.cached_response(one) is None
         assert pages(one).headers["etag"] == first.headers["etag"]
-        assert pages.answer_from_memory(one) is not None
+        assert pages.cached_response(one) is not None
 
         add(store, "one", "2")  # by somebody else: seen when it is looked for again
         now[0] += 2
         assert pages(one).headers["etag"] != first.headers["etag"]
-        assert pages.answer_from_memory(other) is None
+        assert pages.cached_response(other) is None
         assert pages(other).status == 200
-        assert pages.answer_from_memory(other) is not None
+        assert pages.cached_response(other) is not None
         pages.changed()  # also if a coarse clock shows the same moment
-        assert pages.answer_from_memory(other) is None
+        assert pages.cached_response(other) is None
 
         add(store, "other", "2")  # by this process: seen at once
         now[0] += 0.1
         pages.changed()
-        assert pages.answer_from_memory(one) is None
+        assert pages.cached_response(one) is None
         now[0] += 0.1
         assert b"other-2-py3" in b"".join(pages(other).body)
 
@@ -83,19 +83,19 @@ def test_one_request_looks_before_the_others_have_to(tmp_path: Path) -> None:
         first = pages(request)
         add(store, "one", "2")  # by somebody else
         now[0] += 0.6
-        assert pages.answer_from_memory(request) is None
+        assert pages.cached_response(request) is None
         for _ in range(3):
-            answer = pages.answer_from_memory(request)
+            answer = pages.cached_response(request)
             assert answer is not None
             assert answer.headers["etag"] == first.headers["etag"]
         assert pages(request).headers["etag"] != first.headers["etag"]
         now[0] += 0.5
-        assert pages.answer_from_memory(request) is not None
+        assert pages.cached_response(request) is not None
 
         now[0] += 0.1
-        assert pages.answer_from_memory(request) is None  # which is lost: nobody looks
+        assert pages.cached_response(request) is None  # which is lost: nobody looks
         now[0] += 0.5
-        assert [pages.answer_from_memory(request) for _ in range(2)] == [None, None]
+        assert [pages.cached_response(request) for _ in range(2)] == [None, None]
 
 
 def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
@@ -108,9 +108,7 @@ def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
         requests = [Request("GET", f"/simple/p{number}/") for number in range(5)]
         for request in requests:
             pages(request)
-        kept = [
-            request.path for request in requests if pages.answer_from_memory(request) is not None
-        ]
+        kept = [request.path for request in requests if pages.cached_response(request) is not None]
         assert 0 < len(kept) < 5
         assert kept[-1] == "/simple/p4/"
 
@@ -137,15 +135,15 @@ def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
             assert pages(request).status == 200
         is_down[0] = True
         now[0] += 2
-        assert pages.answer_from_memory(one) is None  # nobody has asked yet
+        assert pages.cached_response(one) is None  # nobody has asked yet
         assert pages(one).status == 200
-        assert pages.answer_from_memory(one) is not None  # nor does anybody ask again at once
+        assert pages.cached_response(one) is not None  # nor does anybody ask again at once
         with pytest.raises(StorageUnavailable):
             pages(Request("GET", "/simple/unknown/"))
 
         pages.changed("other")
         for request in (other, every):
-            assert pages.answer_from_memory(request) is None
+            assert pages.cached_response(request) is None
             with pytest.raises(StorageUnavailable):
                 pages(request)
         assert pages(one).status == 200
@@ -188,7 +186,7 @@ def test_one_looks_for_all(tmp_path: Path) -> None:
             first = pool.submit(pages, request)
             assert asking.wait(20)
             assert pages(request).status == 200
-            while pages.answer_from_memory(request) is None:
+            while pages.cached_response(request) is None:
                 time.sleep(0.01)
             assert not first.done()
             answer.set()

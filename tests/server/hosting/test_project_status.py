@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from server.hosting.hosts import Host, text
 
 from wheelfit.server.hosting.api import Rules
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.server.store.moving import check_export, export_index, import_index
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
@@ -34,7 +34,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
         host.log.close()
 
 
-def put(host: Host, token: str, status: str, reason: str = "", project: str = "Some") -> Answer:
+def put(host: Host, token: str, status: str, reason: str = "", project: str = "Some") -> Response:
     """Set a status."""
     said = {"project": project, "status": status, "reason": reason}
     return host.ask("POST", "/-/api/status", token, said)

@@ -14,7 +14,7 @@ from server.uploading import DOCUMENT
 
 from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.readers import ReadableIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.testing.wheels import build_wheel, single_label_document
@@ -62,10 +62,10 @@ def _paths(name: str) -> list[str]:
     ]
 
 
-def _get(host: Host, path: str, token: str, **headers: str) -> Answer:
+def _get(host: Host, path: str, token: str, **headers: str) -> Response:
     shown = {"authorization": basic(token)} if token else {}
     request = Request("GET", path, {**shown, **headers})
-    return host.index.answer_from_memory(request) or host.index(request)
+    return host.index.cached_response(request) or host.index(request)
 
 
 def test_other_projects_do_not_exist(host: Host) -> None:
@@ -133,11 +133,11 @@ def test_no_cache_gives_a_page_to_others(host: Host) -> None:
     request = Request("GET", "/simple/free/")
     assert _get(host, "/simple/free/", "").status == 200
     # What is for everybody is as fast as ever.
-    assert host.index.answer_from_memory(request) is not None
+    assert host.index.cached_response(request) is not None
     shown = Request("GET", "/simple/evil-plan/", {"authorization": basic(ours)})
     assert (
-        host.index.answer_from_memory(shown)
-        is host.index.answer_from_memory(Request("GET", "/simple/"))
+        host.index.cached_response(shown)
+        is host.index.cached_response(Request("GET", "/simple/"))
         is None
     )
 

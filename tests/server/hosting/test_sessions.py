@@ -19,7 +19,7 @@ from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.application import HostedIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.opening import Store, clean
 from wheelfit.server.store.records import Scope
 from wheelfit.server.store.tokens import issue
@@ -63,7 +63,7 @@ class Host:
         *,
         token: str | None = None,
         kind: str = TYPE,
-    ) -> Answer:
+    ) -> Response:
         """Send a request; what is no bytes is sent as JSON."""
         shown = self.token if token is None else token
         headers = {"content-type": kind} | ({"authorization": basic(shown)} if shown else {})
@@ -71,11 +71,11 @@ class Host:
         path = url.removeprefix(ORIGIN)
         return self.index(Request(method, path, headers, origin=ORIGIN, body=io.BytesIO(data)))
 
-    def create(self, name: str = "fast", version: str = "1.0", **options: Any) -> Answer:
+    def create(self, name: str = "fast", version: str = "1.0", **options: Any) -> Response:
         """Create a session."""
         return self.ask("POST", "/upload/", {**META, "name": name, "version": version}, **options)
 
-    def begin(self, session: Mapping[str, Any], path: Path, **changes: Any) -> Answer:
+    def begin(self, session: Mapping[str, Any], path: Path, **changes: Any) -> Response:
         """Begin an upload of a file."""
         content = path.read_bytes()
         said = {
@@ -87,7 +87,7 @@ class Host:
         }
         return self.ask("POST", session["links"]["upload"], said | changes)
 
-    def put(self, upload: Mapping[str, Any], content: bytes) -> Answer:
+    def put(self, upload: Mapping[str, Any], content: bytes) -> Response:
         """Send the content of a file."""
         url = upload["mechanism"]["file_url"]
         return self.ask("POST", url, content, kind="application/octet-stream")
@@ -107,7 +107,7 @@ class Host:
         )
 
 
-def read(answer: Answer, status: int = 200) -> dict[str, Any]:
+def read(answer: Response, status: int = 200) -> dict[str, Any]:
     """Return the JSON of an answer."""
     text = b"".join(answer.body)
     assert answer.status == status, text
@@ -116,7 +116,7 @@ def read(answer: Answer, status: int = 200) -> dict[str, Any]:
     return found
 
 
-def refused(answer: Answer) -> tuple[int, set[str]]:
+def refused(answer: Response) -> tuple[int, set[str]]:
     """Return status and references of problem details (RFC 9457)."""
     assert answer.headers["content-type"] == "application/problem+json"
     value = read(answer, answer.status)

@@ -21,7 +21,7 @@ from server.running import RunningIndex, bearer, clean_environ, post
 from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.hosting.trusted_publishing import TrustedPublisher
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.wheels import build_wheel
 
 jwt = pytest.importorskip("jwt", reason="needs the extra `server`")
@@ -217,13 +217,13 @@ def test_publish(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
     assert wheel.name.encode() in index.get("/simple/fast/")[2]
 
 
-def _jobs(issuer: Issuer) -> Callable[[Request], Answer]:
+def _jobs(issuer: Issuer) -> Callable[[Request], Response]:
     """Return a server that issues identities to jobs."""
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         fields = dict(pair.split("=", 1) for pair in request.query.split("&"))
         value = issuer.identity(unquote(fields["audience"]))
         content = json.dumps({"value": value}).encode()
-        return Answer.of(200, content, {"content-type": "application/json"})
+        return Response.of(200, content, {"content-type": "application/json"})
 
     return answer

@@ -18,7 +18,7 @@ from wheelfit.core.compatible_tags import (
 )
 from wheelfit.core.target import Target
 from wheelfit.server.allowed_addresses import AddressRules
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.proxy.application import Proxy
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import BridgedUpstream, Upstream
@@ -115,7 +115,7 @@ class Behind:
 
     def ask(
         self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
-    ) -> Answer:
+    ) -> Response:
         """Ask for a path."""
         return self.proxy(Request(method, path, headers or {"accept": JSON}))
 
@@ -141,7 +141,7 @@ class Behind:
             web.close()
 
 
-def body(answer: Answer) -> bytes:
+def body(answer: Response) -> bytes:
     """Return the body, which is as long as it says."""
     data = b"".join(answer.body)
     assert len(data) == answer.length

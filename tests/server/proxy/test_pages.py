@@ -15,7 +15,7 @@ from server.proxy.behind import JSON, PIP, UV, Behind, body, target_of, user_age
 from wheelfit.core.compatible_tags import macos_platforms
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -76,7 +76,7 @@ class TestVariants:
         newer = {f"some-1.0-{LINUX_TAG}-cu129.whlx", f"some-1.0-{LINUX_TAG}.whlx"}
         index = FolderIndex(folder)
 
-        def answer(request: Request) -> Answer:
+        def answer(request: Request) -> Response:
             page = index(request)
             if request.path != "/simple/some/":
                 return page
@@ -84,7 +84,7 @@ class TestVariants:
             listed["files"] += [
                 {"filename": one, "url": f"../../{one}", "hashes": {}} for one in newer
             ]
-            return Answer.of(200, json.dumps(listed).encode(), {"content-type": JSON})
+            return Response.of(200, json.dumps(listed).encode(), {"content-type": JSON})
 
         with LoopbackServer(answer) as server:
             behind = Behind(f"{server.origin}/simple/", supported={"nvidia": CUDA}, mode="full")
@@ -305,22 +305,22 @@ class TestHandedOn:
         pages: dict[str, Any] = {}
         requests: list[Request] = []
 
-        def answer(request: Request) -> Answer:
+        def answer(request: Request) -> Response:
             requests.append(request)
             if request.path not in pages:
-                return Answer.text(404, "no")
-            found: Answer = pages[request.path]
+                return Response.text(404, "no")
+            found: Response = pages[request.path]
             if request.headers.get("if-none-match") == found.headers.get("etag", "-"):
-                return Answer(304, found.headers)
+                return Response(304, found.headers)
             return found
 
         with RecordingIndex(answer) as index:
             yield pages, requests, index
 
-    def page_of(self, content: bytes, kind: str = JSON, **headers: str) -> Answer:
+    def page_of(self, content: bytes, kind: str = JSON, **headers: str) -> Response:
         """Return the answer of an index."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return Answer.of(200, content, {"content-type": kind, **named})
+        return Response.of(200, content, {"content-type": kind, **named})
 
     def test_bytes_are_those_of_the_index(self, static: Any) -> None:
         """Packed or not, what the index sent is sent on, and never unpacked for nothing."""
@@ -490,15 +490,17 @@ def test_what_a_page_says_of_others_stays(project: str, form: str) -> None:
         + "".join(f'<a href="../../f/{name}">{name}</a>' for name in names)
     )
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         if request.path.endswith("variants.json"):
-            return Answer.of(200, json.dumps(document).encode(), {"content-type": JSON})
+            return Response.of(200, json.dumps(document).encode(), {"content-type": JSON})
         if request.path.startswith("/f/"):
             text = f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n".encode()
-            return Answer.of(200, text, {}) if request.path.endswith(".metadata") else Answer(404)
+            return (
+                Response.of(200, text, {}) if request.path.endswith(".metadata") else Response(404)
+            )
         if form == "html":
-            return Answer.of(200, html.encode(), {"content-type": "text/html"})
-        return Answer.of(200, json.dumps(page).encode(), {"content-type": JSON})
+            return Response.of(200, html.encode(), {"content-type": "text/html"})
+        return Response.of(200, json.dumps(page).encode(), {"content-type": JSON})
 
     with RecordingIndex(answer) as index:
         behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")

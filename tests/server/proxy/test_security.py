@@ -17,7 +17,7 @@ from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 
 from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.proxy.application import SecretPathGuard
 from wheelfit.server.rebinding_guard import RebindingGuard
 from wheelfit.testing.index import RecordingIndex
@@ -110,9 +110,9 @@ def internal() -> Iterator[tuple[str, list[Request]]]:
     """Run a server that nobody may be sent to, and note who came."""
     requests: list[Request] = []
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         requests.append(request)
-        return Answer.of(200, b"{}", {"content-type": "application/json"})
+        return Response.of(200, b"{}", {"content-type": "application/json"})
 
     with LoopbackServer(answer) as server:
         yield server.origin, requests
@@ -206,7 +206,7 @@ class TestSentElsewhere:
             seen.append(address)
             return address == "127.0.0.2"
 
-        page = Answer.of(200, b"", {"content-type": "text/html", "connection": "close"})
+        page = Response.of(200, b"", {"content-type": "text/html", "connection": "close"})
         with LoopbackServer(lambda _request: page, host="127.0.0.2", port=port):
             url = f"http://files.evil.example:{port}/simple/"
             behind = Behind(url, admission=admits, mode="full")
@@ -237,9 +237,9 @@ class TestSentElsewhere:
         """Other schemes, old spellings, logins in front of hosts, line ends: none is followed."""
         paths: list[str] = []
 
-        def answer(request: Request) -> Answer:
+        def answer(request: Request) -> Response:
             paths.append(request.path)
-            return Answer(302, {"location": location.replace("\r\n", "%0d%0a")})
+            return Response(302, {"location": location.replace("\r\n", "%0d%0a")})
 
         with RecordingIndex(answer) as index:
             url = index.url.replace("127.0.0.1", "localhost")
@@ -280,7 +280,7 @@ class TestSentElsewhere:
             links = (f'<a href="{name if base else url}">{name}</a>' for name in names)
             page = f"<!doctype html><head></head>{base}" + "".join(links)
         form = {"content-type": JSON if kind == "json" else "text/html"}
-        with RecordingIndex(lambda _request: Answer.of(200, page.encode(), form)) as index:
+        with RecordingIndex(lambda _request: Response.of(200, page.encode(), form)) as index:
             behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
             try:
                 answer = behind.ask("/simple/some/", PIP)
@@ -299,7 +299,7 @@ class TestPages:
         """Serve one page for everything."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return RecordingIndex(
-            lambda _request: Answer.of(200, content, {"content-type": JSON, **named})
+            lambda _request: Response.of(200, content, {"content-type": JSON, **named})
         )
 
     def test_a_page_that_unfolds_into_gigabytes(self) -> None:
@@ -356,10 +356,10 @@ class TestPages:
             ],
         }
 
-        def answer(request: Request) -> Answer:
+        def answer(request: Request) -> Response:
             if request.path.startswith("/simple/"):
-                return Answer.of(200, json.dumps(page).encode(), {"content-type": JSON})
-            return Answer.of(200, json.dumps(document).encode(), {"content-type": JSON})
+                return Response.of(200, json.dumps(page).encode(), {"content-type": JSON})
+            return Response.of(200, json.dumps(document).encode(), {"content-type": JSON})
 
         with RecordingIndex(answer) as index:
             behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
@@ -461,7 +461,9 @@ class TestSecret:
     @pytest.fixture
     def application(self) -> SecretPathGuard:
         """Give an application that answers with the path it sees."""
-        return SecretPathGuard(lambda request: Answer.text(200, request.path), "s3cret-of-this-run")
+        return SecretPathGuard(
+            lambda request: Response.text(200, request.path), "s3cret-of-this-run"
+        )
 
     @pytest.mark.parametrize(
         "path",
@@ -509,7 +511,7 @@ class TestSecret:
 )
 def test_who_asks_for_another_name(host: str | None, status: int) -> None:
     """DNS rebinding: a page of the web may let its name lead here, and does not read anything."""
-    application = RebindingGuard(lambda _: Answer.text(200, "private"), ["wheels.EXAMPLE"])
+    application = RebindingGuard(lambda _: Response.text(200, "private"), ["wheels.EXAMPLE"])
     headers = {} if host is None else {"host": host}
     answer = application(Request("GET", "/simple/", headers))
     assert answer.status == status
@@ -520,8 +522,8 @@ def test_a_page_with_scripts() -> None:
     """What an index wrote is handed on byte by byte, and no browser carries it out."""
     page = b"<html><script>alert(1)</script><a href='x-1.tar.gz'>x-1.tar.gz</a></html>"
 
-    def answer(_: Request) -> Answer:
-        return Answer.of(200, page, {"content-type": "text/html"})
+    def answer(_: Request) -> Response:
+        return Response.of(200, page, {"content-type": "text/html"})
 
     with RecordingIndex(answer) as index:
         behind = Behind(index.url, mode="full")

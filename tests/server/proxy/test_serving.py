@@ -19,7 +19,7 @@ import pytest
 from server.running import clean_environ, raw
 
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
 
@@ -202,11 +202,11 @@ def test_probes(base: str, index: RecordingIndex, probe: str, server: str) -> No
     assert not any("169.254" in request.path for request in index.requests[before:])
 
 
-def _pages(request: object) -> Answer:
+def _pages(request: object) -> Response:
     """Answer as the proxy does for the paths of the probes."""
     path = getattr(request, "path", "")
     is_there = path.endswith("/simple/large/") and "%" not in path and path.startswith("/")
-    return Answer.text(200, "a page") if is_there else Answer.text(404, "nothing")
+    return Response.text(200, "a page") if is_there else Response.text(404, "nothing")
 
 
 def test_a_body_is_not_taken(base: str) -> None:

@@ -17,7 +17,7 @@ from server.debian import Unavailable
 from server.site.browser import Browser, Tab, find_chromium
 from server.site.indexes import LONG_NAME, LONG_VERSION, MemoryIndex, add_long, fast_fft
 
-from wheelfit.server.messages import Answer, Application, Request
+from wheelfit.server.messages import Application, Request, Response
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.records import RecentUpload
 
@@ -115,7 +115,7 @@ def server(shown: MemoryIndex) -> Iterator[str]:
     )
     simple = SimpleIndex(shown)
 
-    def both(request: Request) -> Answer:
+    def both(request: Request) -> Response:
         application: Application = simple if request.path.startswith("/simple") else site
         return application(request)
 

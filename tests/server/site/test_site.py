@@ -20,7 +20,7 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.operations.hosts import host_text
 from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.server.folder import FolderIndex
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.site.facts import is_web_address
 from wheelfit.server.site.rendering import visible
 from wheelfit.server.site.site import Site
@@ -46,13 +46,13 @@ def site(index: MemoryIndex) -> Site:
     return Site(index, public_url="https://wheels.example.org/")
 
 
-def ask(site: Site, target: str, method: str = "GET", **more: object) -> Answer:
+def ask(site: Site, target: str, method: str = "GET", **more: object) -> Response:
     """Return the answer to a request."""
     path, _, query = target.partition("?")
     return site(Request(method, path, query=query, **more))  # type: ignore[arg-type]
 
 
-def body(answer: Answer) -> bytes:
+def body(answer: Response) -> bytes:
     """Return the bytes of an answer."""
     return b"".join(answer.body)
 
@@ -81,7 +81,7 @@ HOSTILE = [
 ]
 
 
-def feed_of(answer: Answer) -> tuple[str, list[tuple[str, str]]]:
+def feed_of(answer: Response) -> tuple[str, list[tuple[str, str]]]:
     """Return when a feed was updated, and the titles and links of its entries."""
     feed = ET.fromstring(body(answer))
     space = {"atom": "http://www.w3.org/2005/Atom"}

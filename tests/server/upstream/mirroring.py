@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import MirroredIndex
@@ -70,12 +70,12 @@ class Mirroring:
 
     def ask(
         self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
-    ) -> Answer:
+    ) -> Response:
         """Ask for a path; of an upstream that fails a server tells with 502."""
         try:
             return self.application(Request(method, path, headers or {"accept": JSON}))
         except NetworkError as error:
-            return Answer.text(502, error.message)
+            return Response.text(502, error.message)
 
     def page(self, name: str) -> dict[str, dict[str, Any]]:
         """Return the files of a page by name."""
@@ -103,7 +103,7 @@ class Mirroring:
         self.index.close()
 
 
-def read(answer: Answer) -> bytes:
+def read(answer: Response) -> bytes:
     """Return what a client gets, which may end too early."""
     pieces: list[bytes] = []
     try:

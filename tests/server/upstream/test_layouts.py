@@ -12,7 +12,7 @@ from server.static_site import StaticSite
 from server.upstream.mirroring import Mirroring, read
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.server.messages import Answer, Request, content_answer
+from wheelfit.server.messages import Request, Response, content_response
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
@@ -32,7 +32,7 @@ class PyTorchLike:
         self._folder = folder
         self.hashed = True
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         match request.path.split("/")[1:]:
             case ["whl", "cu128", project, ""]:
@@ -41,15 +41,15 @@ class PyTorchLike:
                 path = self._folder / name.replace("%2B", "+").replace("%2b", "+")
                 if path.is_file():
                     data = path.read_bytes()
-                    return content_answer(
+                    return content_response(
                         request, data, len(data), etag=f'"{len(data)}"', headers={}
                     )
-        return Answer.text(403, "<Error><Code>AccessDenied</Code></Error>")
+        return Response.text(403, "<Error><Code>AccessDenied</Code></Error>")
 
-    def _page(self, project: str) -> Answer:
+    def _page(self, project: str) -> Response:
         paths = sorted(self._folder.glob(f"{project}-*"))
         if not paths:
-            return Answer.text(403, "<Error><Code>AccessDenied</Code></Error>")
+            return Response.text(403, "<Error><Code>AccessDenied</Code></Error>")
         links = []
         for path in paths:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -60,7 +60,7 @@ class PyTorchLike:
             ["<!DOCTYPE html><html><body>", f"    <h1>Links for {project}</h1>", *links, extra,
              "</body></html>", "<!--TIMESTAMP 1755000000-->"]
         )  # fmt: skip
-        return Answer.of(200, html.encode(), {"content-type": "text/html"})
+        return Response.of(200, html.encode(), {"content-type": "text/html"})
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from server.upstream.mirroring import JSON, Mirroring, read
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.blobs import Blobs, Draft
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.opening import open_mirror
@@ -98,12 +98,12 @@ class TestPages:
             ],
         }
 
-        def answer(request: Request) -> Answer:
+        def answer(request: Request) -> Response:
             if request.path == "/simple/some/":
-                return Answer.of(200, json.dumps(page).encode(), {"content-type": JSON})
+                return Response.of(200, json.dumps(page).encode(), {"content-type": JSON})
             if request.path == "/integrity/some.json":
-                return Answer.of(200, b'{"version":1}', {"content-type": "application/json"})
-            return Answer.text(404, "none")
+                return Response.of(200, b'{"version":1}', {"content-type": "application/json"})
+            return Response.text(404, "none")
 
         with RecordingIndex(answer) as upstream:
             one = mirror(upstream.url)

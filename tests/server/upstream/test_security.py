@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from server.upstream.mirroring import JSON, Mirroring, read
 
 from wheelfit.server.allowed_addresses import AddressRules, UrlRules
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import MirroredIndex
 from wheelfit.server.upstream.pulled_files import PulledFiles
@@ -33,10 +33,10 @@ SMALL = "small-1.0-py3-none-any.whl"
 LARGE = "large-1.0-py3-none-any.whl"
 
 
-def page_of(*files: dict[str, Any]) -> Answer:
+def page_of(*files: dict[str, Any]) -> Response:
     """Return a page that lists some files."""
     content = {"meta": {"api-version": "1.0"}, "name": "some", "files": list(files)}
-    return Answer.of(200, json.dumps(content).encode(), {"content-type": JSON})
+    return Response.of(200, json.dumps(content).encode(), {"content-type": JSON})
 
 
 def entry(url: str, name: str = "some-1.0-py3-none-any.whl", **more: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def entry(url: str, name: str = "some-1.0-py3-none-any.whl", **more: Any) -> dic
 @pytest.fixture
 def secret() -> Iterator[RecordingIndex]:
     """Give a server on another port of this machine, with something nobody shall get."""
-    with RecordingIndex(lambda _: Answer.text(200, "the secret")) as server:
+    with RecordingIndex(lambda _: Response.text(200, "the secret")) as server:
         yield server
 
 
@@ -268,8 +268,8 @@ class TestLimits:
         """It is given up at the longest page there is."""
         bomb = gzip.compress(b"\0" * (80 << 20), 1)
 
-        def answer(_: Request) -> Answer:
-            return Answer.of(200, bomb, {"content-type": JSON, "content-encoding": "gzip"})
+        def answer(_: Request) -> Response:
+            return Response.of(200, bomb, {"content-type": JSON, "content-encoding": "gzip"})
 
         with RecordingIndex(answer) as other:
             one = mirror(other.url)
@@ -285,8 +285,8 @@ class TestLimits:
                 yield b"<!-- -->"
                 time.sleep(0.02)
 
-        def answer(_: Request) -> Answer:
-            return Answer(200, {"content-type": "text/html"}, pieces(), 1 << 20)
+        def answer(_: Request) -> Response:
+            return Response(200, {"content-type": "text/html"}, pieces(), 1 << 20)
 
         with RecordingIndex(answer) as other:
             began = time.monotonic()

@@ -17,7 +17,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.running import RunningIndex, bearer, clean_environ
 
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 from wheelfit.sources.urls import origin
@@ -204,10 +204,10 @@ def test_it_ends_although_an_upstream_says_nothing(tmp_path: Path) -> None:
     """Whoever asks a server to end waits for no time-out of an upstream."""
     asked, over = threading.Event(), threading.Event()
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         asked.set()
         over.wait(200)
-        return Answer.text(404, request.path)
+        return Response.text(404, request.path)
 
     settings = tmp_path / "settings.toml"
     with RecordingIndex(answer) as silent:

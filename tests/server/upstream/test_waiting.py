@@ -11,7 +11,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.upstream.mirroring import Mirroring
 
-from wheelfit.server.messages import Answer, Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import MAX_THREADS
 from wheelfit.server.upstream.opening import open_mirrors
@@ -30,11 +30,11 @@ class Silent:
         self.speak = threading.Event()
         self.asked = threading.Semaphore(0)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer in the end that there is nothing."""
         self.asked.release()
         self.speak.wait(20)
-        return Answer.text(404, request.path)
+        return Response.text(404, request.path)
 
 
 @pytest.fixture
@@ -78,11 +78,11 @@ def test_a_silent_upstream_takes_no_other_ones_threads(
 
 def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) -> None:
     """The list of all projects waits for it no longer than pages do, and an old one serves."""
-    listed = Answer.of(200, b'<a href="some/">some</a>', {"content-type": "text/html"})
+    listed = Response.of(200, b'<a href="some/">some</a>', {"content-type": "text/html"})
     is_well = threading.Event()
     is_well.set()
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         return listed if is_well.is_set() and request.path == "/simple/" else silent(request)
 
     with RecordingIndex(answer) as index:
@@ -100,9 +100,9 @@ def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) 
 
 def test_a_silent_upstream_has_its_pages_from_the_disk(mirror: Opener, silent: Silent) -> None:
     """What was kept before the server began is given to those who are not let in."""
-    page = Answer.of(200, b'<a href="kept-1.tar.gz">kept-1.tar.gz</a>', {"content-type": HTML})
+    page = Response.of(200, b'<a href="kept-1.tar.gz">kept-1.tar.gz</a>', {"content-type": HTML})
 
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         return page if request.path == "/simple/kept/" else silent(request)
 
     with RecordingIndex(answer) as index:

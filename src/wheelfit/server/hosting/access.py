@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import UploadRefused
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.server.rebinding_guard import is_from_browser
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
@@ -189,8 +189,8 @@ def is_operator(token: Token) -> bool:
     return "admin" in token.scopes and token.projects is None and token.owner == OPERATOR
 
 
-def denial(error: Denied, *, takes_basic: bool) -> Answer:
-    """Return the answer to a client that is denied access."""
+def denial_response(error: Denied, *, takes_basic: bool) -> Response:
+    """Return the response to a client that is denied access."""
     challenge = _BASIC if takes_basic else BEARER
     headers = {"www-authenticate": challenge} if error.status == 401 else {}
-    return replace(Answer.text(error.status, error.message, headers), reason=error.message)
+    return replace(Response.text(error.status, error.message, headers), reason=error.message)

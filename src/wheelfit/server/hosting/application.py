@@ -13,14 +13,14 @@ from urllib.parse import parse_qsl, unquote
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
-from wheelfit.server.hosting.access import Attempt, Denied, authenticate, denial, secret_of
+from wheelfit.server.hosting.access import Attempt, Denied, authenticate, denial_response, secret_of
 from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
-from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
+from wheelfit.server.hosting.error_responses import error_response, json_response, refusal_response
 from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import public_error
 from wheelfit.server.hosting.readers import ReadableIndex, Reader, as_reader, is_shared
 from wheelfit.server.hosting.sessions import ROOT, SessionApi
-from wheelfit.server.messages import SECURITY_HEADERS, Answer
+from wheelfit.server.messages import SECURITY_HEADERS, Response
 from wheelfit.server.rebinding_guard import is_cross_origin
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.audit import Actor
@@ -55,7 +55,7 @@ _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
 _WRITE_ROUTES = frozenset({"legacy", ROOT, "stage", "api"})
 """Routes with requests that change the index."""
 HEADERS = tuple(SECURITY_HEADERS.items())
-"""Default headers of every answer."""
+"""Default headers of every response."""
 
 
 def route_of(path: str) -> str:
@@ -114,43 +114,43 @@ class HostedIndex:
             simple, readable, generation, is_shared=is_shared if rules.private else None
         )
 
-    def answer_from_memory(self, request: Request) -> Answer | None:
-        """Return an answer without waiting for anything; None if the request needs a thread."""
+    def cached_response(self, request: Request) -> Response | None:
+        """Return a response without waiting for anything; None if the request needs a thread."""
         if self._names is not None and (refusal := self._names.refusal(request)) is not None:
             return refusal
         if request.path == "/-/health/live":
-            return Answer.text(200, "alive")
+            return Response.text(200, "alive")
         if request.path in _READY:
             return self._health()
         if not self._rules.private:
-            return self._pages.answer_from_memory(request)
+            return self._pages.cached_response(request)
         if self._is_private or "authorization" in request.headers:
             return None  # the database has the holder of the token
         with as_reader(self._anonymous):
-            return self._pages.answer_from_memory(request)
+            return self._pages.cached_response(request)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         if self._names is not None and (refusal := self._names.refusal(request)) is not None:
             return refusal
         try:
-            return self._answer(request)
+            return self._respond(request)
         except Denied as error:
-            return denial(error, takes_basic=_is_read(request.path))
+            return denial_response(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
             # The form is invalid, or contradicts the documents of its stage.
-            return refusal_answer(request, violations_of(error))
+            return refusal_response(request, violations_of(error))
         except (FileProblem, InvalidConfiguration) as error:
             status = 404 if isinstance(error, FileProblem) else 400
-            return error_answer(request, status, error)
+            return error_response(request, status, error)
         except (StorageUnavailable, NetworkError) as error:
             status = 503 if isinstance(error, StorageUnavailable) else 502
-            answer = error_answer(request, status, public_error(error, self._log))
-            return replace(answer, headers={**answer.headers, **_RETRY_SOON})
+            response = error_response(request, status, public_error(error, self._log))
+            return replace(response, headers={**response.headers, **_RETRY_SOON})
 
-    def _answer(self, request: Request) -> Answer:
+    def _respond(self, request: Request) -> Response:
         if "%00" in request.path:
-            return Answer.text(404, "there is no such page")  # some databases refuse such text
+            return Response.text(404, "there is no such page")  # some databases refuse such text
         if (
             request.method not in ("GET", "HEAD")
             and route_of(request.path) in _WRITE_ROUTES
@@ -163,7 +163,7 @@ class HostedIndex:
             )
         match request.path.split("/")[1:]:
             case ["simple", *_] if request.method == "POST":
-                return Answer.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
+                return Response.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
             case ["simple", *_] | ["files", *_]:
                 return self._read(request, self._pages)
             case ["bridges", name, *rest] if name in self._bridges:
@@ -171,34 +171,36 @@ class HostedIndex:
             case ["legacy"] | ["legacy", ""]:
                 return self._upload(request, PUBLISHED)
             case [root, *rest] if root == ROOT:
-                return self._answer_session(request, rest)
+                return self._serve_session(request, rest)
             case ["stage", stage, *rest] if _STAGE.fullmatch(stage):
-                return self._answer_stage(request, stage, rest)
+                return self._serve_stage(request, stage, rest)
             case ["stage", secret, *rest] if secret.startswith(STAGE_PREFIX):
-                return self._answer_preview(request, secret, rest)
+                return self._serve_preview(request, secret, rest)
             case ["_", *rest] if self._publishing is not None:
-                return self._answer_token_exchange(request, self._publishing, rest)
+                return self._exchange_token(request, self._publishing, rest)
             case ["-", "metrics"]:
-                return self._answer_metrics(request)
+                return self._serve_metrics(request)
             case ["-", "api", *rest]:
-                return self._answer_api(request, [unquote(part) for part in rest])
+                return self._serve_api(request, [unquote(part) for part in rest])
             case ["-", "health", *_] if request.path in _READY:
                 return self._health()
             case ["-", *_]:
-                return Answer.text(404, "there is no such page")
+                return Response.text(404, "there is no such page")
         return self._read(request, self._site)
 
-    def _read(self, request: Request, application: Application) -> Answer:
+    def _read(self, request: Request, application: Application) -> Response:
         """Answer a reading request by an application, with the projects that the reader may see."""
         reader = self._anonymous
         if self._rules.private and ("authorization" in request.headers or self._is_private):
             reader = Reader(self._rules.private, self._visitor(request).token.projects)
         with as_reader(reader):
-            answer = application(request)
-        if answer.status == 503:  # of the pages for people
-            answer = replace(answer, headers={**_RETRY_SOON, **answer.headers})
+            response = application(request)
+        if response.status == 503:  # of the pages for people
+            response = replace(response, headers={**_RETRY_SOON, **response.headers})
         return (
-            self._with_cache_control(answer, "private, no-cache") if self._rules.private else answer
+            self._with_cache_control(response, "private, no-cache")
+            if self._rules.private
+            else response
         )
 
     def _visitor(self, request: Request, *, takes_basic: bool = True) -> Visitor:
@@ -207,9 +209,9 @@ class HostedIndex:
 
     # --- uploads -------------------------------------------------------------------------
 
-    def _upload(self, request: Request, stage: str) -> Answer:
+    def _upload(self, request: Request, stage: str) -> Response:
         if request.method != "POST":
-            return Answer.text(405, "uploads are posted here", {"allow": "POST"})
+            return Response.text(405, "uploads are posted here", {"allow": "POST"})
         # Before the body is read, so that requests without permission cost nothing.
         user, attempt = self._visitor(request), Attempt("upload")
         with user.recording_refusals(attempt):
@@ -217,7 +219,7 @@ class HostedIndex:
 
     def _accept_upload(
         self, request: Request, user: Visitor, attempt: Attempt, stage: str
-    ) -> Answer:
+    ) -> Response:
         user.require_scope("upload")
         start = time.monotonic()
         drafts, limits = self._store.blobs.draft(), FormLimits(file=self._rules.file_size)
@@ -257,41 +259,41 @@ class HostedIndex:
         self._metrics.count_upload("accepted" if outcome.is_new else "repeated")
         lines = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
         lines += [f"warning: {warning}" for warning in outcome.warnings]
-        return Answer.text(200, "\n".join(lines))
+        return Response.text(200, "\n".join(lines))
 
     # --- stages ----------------------------------------------------------------------------
 
-    def _answer_stage(self, request: Request, stage: str, rest: Sequence[str]) -> Answer:
+    def _serve_stage(self, request: Request, stage: str, rest: Sequence[str]) -> Response:
         """Answer a request to a stage, of a client with a token or the secret of the stage."""
         if rest in (["legacy"], ["legacy", ""]):
             self._visitor(request).require_stage(stage, now=self._now())
             if self._store.sessions.session(stage) is not None:
-                return Answer.text(
+                return Response.text(
                     409, f"files of this stage come through its session, at /{ROOT}/"
                 )
             return self._upload(request, stage)
         if rest[:1] not in (["simple"], ["files"]):
-            return Answer.text(404, "there is no such page")
+            return Response.text(404, "there is no such page")
         secret = secret_of(request)
         with_secret = stage_of(self._store.records, secret, now=self._now()) if secret else None
         if with_secret is not None and with_secret.id == stage:
-            return self._answer_with_stage(request, stage, rest, ())
+            return self._serve_staged_files(request, stage, rest, ())
         # Otherwise the secret is the token of a user, who may own the stage.
         user = self._visitor(request)
         reader = Reader(self._rules.private, user.token.projects)
         user.require_whole_stage(stage, reader.may_read, now=self._now())
-        return self._answer_with_stage(request, stage, rest, user.token.projects)
+        return self._serve_staged_files(request, stage, rest, user.token.projects)
 
-    def _answer_preview(self, request: Request, secret: str, rest: Sequence[str]) -> Answer:
+    def _serve_preview(self, request: Request, secret: str, rest: Sequence[str]) -> Response:
         """Answer a request to the secret preview URL of a stage (PEP 694)."""
         stage = stage_of(self._store.records, secret, now=self._now())
         if stage is None or rest[:1] not in (["simple"], ["files"]):
-            return Answer.text(404, "there is no such page")
-        return self._answer_with_stage(request, stage.id, rest, ())
+            return Response.text(404, "there is no such page")
+        return self._serve_staged_files(request, stage.id, rest, ())
 
-    def _answer_with_stage(
+    def _serve_staged_files(
         self, request: Request, stage: str, rest: Sequence[str], allowed: Collection[str] | None
-    ) -> Answer:
+    ) -> Response:
         """Answer with the files of a stage, and all projects that the reader may see.
 
         :param allowed: private projects that the reader may see, besides those of the stage; None:
@@ -302,30 +304,32 @@ class HostedIndex:
         path = "/" + "/".join(rest)
         index = ReadableIndex(StoredIndex(self._store, stage=stage))
         with as_reader(Reader(self._rules.private, allowed)):
-            answer = SimpleIndex(index)(replace(request, path=path))
-        return self._with_cache_control(answer, "private, no-store")
+            response = SimpleIndex(index)(replace(request, path=path))
+        return self._with_cache_control(response, "private, no-store")
 
-    def _with_cache_control(self, answer: Answer, control: str) -> Answer:
-        """Return an answer with a ``Cache-Control`` header, which depends on the authorization."""
-        vary = ", ".join(filter(None, (answer.headers.get("vary"), "Authorization")))
-        return replace(answer, headers={**answer.headers, "cache-control": control, "vary": vary})
+    def _with_cache_control(self, response: Response, control: str) -> Response:
+        """Return a response with a ``Cache-Control`` header, which depends on the authorization."""
+        vary = ", ".join(filter(None, (response.headers.get("vary"), "Authorization")))
+        return replace(
+            response, headers={**response.headers, "cache-control": control, "vary": vary}
+        )
 
-    def _answer_session(self, request: Request, segments: Sequence[str]) -> Answer:
+    def _serve_session(self, request: Request, segments: Sequence[str]) -> Response:
         """Answer a request to a publishing session (PEP 694)."""
         identify = partial(self._visitor, request)
         api = SessionApi(request, self._store, self._rules, self._now, identify, self._log)
-        answer = api.answer(segments)
-        if "publish" in segments and answer.status < 300:
+        response = api.respond(segments)
+        if "publish" in segments and response.status < 300:
             self._pages.changed()
-        return answer
+        return response
 
-    def _answer_token_exchange(
+    def _exchange_token(
         self, request: Request, publishing: TrustedPublishing, segments: Sequence[str]
-    ) -> Answer:
+    ) -> Response:
         """Exchange the identity of a CI job for a token."""
         is_minting = segments[-1:] == ["mint-token"]
         if request.method != ("POST" if is_minting else "GET"):
-            return Answer.text(
+            return Response.text(
                 405,
                 "a token is requested by POST, the audience by GET",
                 {"allow": "POST" if is_minting else "GET"},
@@ -334,33 +338,33 @@ class HostedIndex:
         now = self._now()
         job = Actor(address=request.client, time=timestamp(now))
         records = self._store.records.with_actor(job)
-        answer = publishing.answer(segments, body, records, now, self._log)
-        return answer or Answer.text(404, "there is no such page")
+        response = publishing.respond(segments, body, records, now, self._log)
+        return response or Response.text(404, "there is no such page")
 
     # --- health and administration --------------------------------------------------
 
-    def _health(self) -> Answer:
+    def _health(self) -> Response:
         """Answer with the last known state of the dependencies, without a request to them."""
         states = {
             dependency.name: dependency.trouble or "ready" for dependency in self._store.probes
         }
         is_ready = set(states.values()) <= {"ready"}
         status = "ready" if is_ready else "not ready"
-        return json_answer(200 if is_ready else 503, {"status": status, "dependencies": states})
+        return json_response(200 if is_ready else 503, {"status": status, "dependencies": states})
 
-    def _answer_metrics(self, request: Request) -> Answer:
+    def _serve_metrics(self, request: Request) -> Response:
         if self._rules.metrics == "operator":
             self._visitor(request, takes_basic=False).require_operator()
         headers = {"content-type": self._metrics.content_type, "cache-control": "no-store"}
-        return Answer.of(200, self._metrics.exposition(), headers)
+        return Response.of(200, self._metrics.exposition(), headers)
 
-    def _answer_api(self, request: Request, segments: Sequence[str]) -> Answer:
+    def _serve_api(self, request: Request, segments: Sequence[str]) -> Response:
         is_post = request.method == "POST"
         content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if is_post and content_type != "application/json":
             # Forms of other sites cannot send this type, and scripts of theirs only after the
             # browser has asked the server.
-            return Answer.text(415, "a request to the API needs Content-Type: application/json")
+            return Response.text(415, "a request to the API needs Content-Type: application/json")
         user = self._visitor(request, takes_basic=False)
         body = read_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
         api = HostingApi(self._store.with_actor(user.actor), self._rules, self._now, user, body)
@@ -368,7 +372,7 @@ class HostedIndex:
         with nullcontext() if attempt is None else user.recording_refusals(attempt):
             result = api.do(request.method, segments)
         if result is None:
-            return Answer.text(404, "there is no such endpoint, or not with this method")
+            return Response.text(404, "there is no such endpoint, or not with this method")
         if request.method != "GET":
             self._pages.changed()
             changed = body.values.get("what")
@@ -379,7 +383,7 @@ class HostedIndex:
                 token=user.token.id,
                 what=", ".join(map(str, changed)) if isinstance(changed, list) else None,
             )
-        return json_answer(200, result)
+        return json_response(200, result)
 
 
 def _is_read(path: str) -> bool:

@@ -51,8 +51,8 @@ def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
     """
     request = Request(f"{url.rstrip('/')}/-/health/live")  # noqa: S310 - callers pass http(s) only
     try:
-        with _opener(context).open(request, timeout=_HEALTH_TIMEOUT) as answer:
-            return bool(answer.read(_MAX_HEALTH_SIZE).strip() == b"alive")
+        with _opener(context).open(request, timeout=_HEALTH_TIMEOUT) as response:
+            return bool(response.read(_MAX_HEALTH_SIZE).strip() == b"alive")
     except HTTPError as error:
         error.close()
         return False
@@ -127,8 +127,8 @@ class ServerAdministration:
 
     def drop(self, stage: str) -> int:
         """Delete a stage and its files."""
-        answer = self._request("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})
-        return int(answer["count"])
+        response = self._request("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})
+        return int(response["count"])
 
     def create_token(
         self,
@@ -156,8 +156,8 @@ class ServerAdministration:
 
     def revoke(self, token: str) -> bool:
         """Revoke a token."""
-        answer = self._request("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})
-        return bool(answer["revoked"])
+        response = self._request("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})
+        return bool(response["revoked"])
 
     def audit(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return entries of the audit log."""
@@ -174,8 +174,8 @@ class ServerAdministration:
         url = f"{self._url}/-/api/{path}"
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
         try:
-            with self._opener.open(request, timeout=_TIMEOUT) as answer:
-                content = json.loads(answer.read(_MAX_SIZE))
+            with self._opener.open(request, timeout=_TIMEOUT) as response:
+                content = json.loads(response.read(_MAX_SIZE))
         except HTTPError as error:
             with error:
                 raise _error(error.code, _read_body(error), self._url) from None
@@ -203,7 +203,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def _fits(value: object, shape: object) -> bool:
-    """Return whether an answer has the expected fields and types; it may have more."""
+    """Return whether a response has the expected fields and types; it may have more."""
     if isinstance(shape, dict):
         return isinstance(value, dict) and all(
             _fits(value.get(name), expected) for name, expected in shape.items()
@@ -226,8 +226,8 @@ def _read_body(error: HTTPError) -> bytes:
         return b""
 
 
-def _files(answer: dict[str, Any]) -> list[str]:
-    return [str(name) for name in answer["files"]]
+def _files(response: dict[str, Any]) -> list[str]:
+    return [str(name) for name in response["files"]]
 
 
 def _error(status: int, content: bytes, where: str) -> Exception:

@@ -37,11 +37,11 @@ class Metrics:
             "wheelfit_requests", "Requests, by route", ["route", "status"], registry=registry
         )
         seconds = prometheus.Histogram(
-            "wheelfit_request_seconds", "Seconds until an answer was sent", ["route"],
+            "wheelfit_request_seconds", "Seconds until a response was sent", ["route"],
             buckets=_DURATION_BUCKETS, registry=registry,
         )  # fmt: skip
         self._sent = prometheus.Counter(
-            "wheelfit_sent_bytes", "Bytes of the bodies of answers", registry=registry
+            "wheelfit_sent_bytes", "Bytes of the bodies of responses", registry=registry
         )
         self._uploads = prometheus.Counter(
             "wheelfit_uploads", "Uploads, by outcome", ["outcome"], registry=registry

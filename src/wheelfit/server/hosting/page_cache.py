@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Answer, Request, accepts_gzip, content_answer
+from wheelfit.server.messages import Request, Response, accepts_gzip, content_response
 from wheelfit.server.pages import choose_type
 from wheelfit_runtime.patterns import pattern
 
@@ -117,7 +117,7 @@ class PageCache:
         self._changed = float("-inf")
         self._changes: dict[str, float] = {}
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         place = _place(request)
         if place is None or not (self._is_shared is None or self._is_shared(place[0])):
@@ -128,7 +128,7 @@ class PageCache:
             page = self._old(place)
             if page is None:
                 raise
-        return self._application(request) if page is None else _answer(request, page)
+        return self._application(request) if page is None else _page_response(request, page)
 
     def _up_to_date(self, request: Request, place: tuple[str, str]) -> _WrittenPage | None:
         """Return a page that is up to date; None if there is none that can be kept."""
@@ -164,8 +164,8 @@ class PageCache:
         is_older = seen <= changed or self._clock() - seen > self._oldest
         return None if is_older else page
 
-    def answer_from_memory(self, request: Request) -> Answer | None:
-        """Return the answer if it is cached and up to date; None: call the application."""
+    def cached_response(self, request: Request) -> Response | None:
+        """Return the response if it is cached and up to date; None: call the application."""
         place = _place(request)
         page = None if place is None else self._pages.get(place)
         if place is None or page is None:
@@ -181,7 +181,7 @@ class PageCache:
             # One request refreshes it early, so that many do not wait for it later.
             self._sent_to_look = now
             return None
-        return None if page is None else _answer(request, page)
+        return None if page is None else _page_response(request, page)
 
     def changed(self, project: str = _EVERY_PROJECT) -> None:
         """Record that this process has changed the page of a project, by default of any."""
@@ -230,12 +230,12 @@ class PageCache:
         generation: Hashable,
         now: float,
     ) -> _WrittenPage | None:
-        answer = self._application(Request("GET", request.path, {"accept": place[1]}))
-        if answer.status != 200:
+        response = self._application(Request("GET", request.path, {"accept": place[1]}))
+        if response.status != 200:
             return None
-        body = b"".join(answer.body)
-        etag = answer.headers["etag"]
-        headers = {**answer.headers, "vary": "Accept, Accept-Encoding"}
+        body = b"".join(response.body)
+        etag = response.headers["etag"]
+        headers = {**response.headers, "vary": "Accept, Accept-Encoding"}
         compressed = None
         if len(body) >= _WORTH_IT:
             compressed = _Form(
@@ -275,8 +275,10 @@ def _type(accept: str) -> str | None:
     return choose_type(accept or None)
 
 
-def _answer(request: Request, page: _WrittenPage) -> Answer:
+def _page_response(request: Request, page: _WrittenPage) -> Response:
     form = page.plain
     if page.compressed is not None and accepts_gzip(request):
         form = page.compressed
-    return content_answer(request, form.body, len(form.body), etag=form.etag, headers=form.headers)
+    return content_response(
+        request, form.body, len(form.body), etag=form.etag, headers=form.headers
+    )

@@ -162,10 +162,10 @@ def run_server(
 
         limits = settings.limits
         if settings.mirrors:  # whose deadlines are longer
-            limits = replace(limits, answer_timeout=_MIRROR_ANSWER_TIMEOUT)
+            limits = replace(limits, response_timeout=_MIRROR_ANSWER_TIMEOUT)
         application = AsgiApplication(
             hosted,
-            answer_from_memory=hosted.answer_from_memory,
+            cached_response=hosted.cached_response,
             limits=limits,
             origin=url,
             on_served=_recorder(log, metrics, access_log=settings.access_log),

@@ -23,9 +23,9 @@ from wheelfit.core.versions import parse_version
 from wheelfit.errors import UploadRefused
 from wheelfit.server.hosting.access import BEARER, Attempt, Denied
 from wheelfit.server.hosting.api import JsonBody, read_body
-from wheelfit.server.hosting.error_answers import META, problem, status_of
+from wheelfit.server.hosting.error_responses import META, problem_response, status_of
 from wheelfit.server.hosting.readers import Reader
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
 from wheelfit.server.store.project_rules import rules_of
@@ -63,8 +63,8 @@ _MAX_UPLOADS = 10_000
 class SessionApi:
     """The publishing sessions of an index, for one request.
 
-    Each method that answers raises ``Denied``, ``UploadRefused``, ``InvalidConfiguration`` or
-    ``FileProblem``; `answer` makes problem details of them.
+    Each method that responses raises ``Denied``, ``UploadRefused``, ``InvalidConfiguration`` or
+    ``FileProblem``; `respond` makes problem details of them.
     """
 
     request: Request
@@ -75,31 +75,31 @@ class SessionApi:
     """Returns the holder of the token, or raises ``Denied``."""
     log: Callable[..., None]
 
-    def answer(self, segments: Sequence[str]) -> Answer:
+    def respond(self, segments: Sequence[str]) -> Response:
         """Answer the request.
 
         :param segments: the parts of the path after the root endpoint.
         """
         try:
-            return self._answer([segment for segment in segments if segment])
+            return self._dispatch([segment for segment in segments if segment])
         except Denied as error:
             headers = {"www-authenticate": BEARER} if error.status == 401 else {}
-            return problem(error.status, error.message, headers=headers)
+            return problem_response(error.status, error.message, headers=headers)
         except UploadRefused as error:
             violations = violations_of(error)
-            return problem(status_of(violations), str(violations[0]), violations)
+            return problem_response(status_of(violations), str(violations[0]), violations)
         except FileProblem as error:
-            return problem(404, error.message)
+            return problem_response(404, error.message)
         except InvalidConfiguration as error:
-            return problem(400, error.message)
+            return problem_response(400, error.message)
 
-    def _answer(self, segments: Sequence[str]) -> Answer:
+    def _dispatch(self, segments: Sequence[str]) -> Response:
         user = self.identify()
         api = replace(self, store=self.store.with_actor(user.actor))
         attempt = self._attempt(segments)
         is_change = self.request.method not in ("GET", "HEAD")
         with user.recording_refusals(attempt) if is_change else nullcontext():
-            return api._answer_to(user, segments, attempt)  # noqa: SLF001 - of this class
+            return api._dispatch_allowed(user, segments, attempt)  # noqa: SLF001 - of this class
 
     def _attempt(self, segments: Sequence[str]) -> Attempt:
         """Return the change that the request attempts, for the audit log."""
@@ -112,7 +112,9 @@ class SessionApi:
                 return Attempt("drop-stage", "", session)
         return Attempt("upload")
 
-    def _answer_to(self, user: Visitor, segments: Sequence[str], attempt: Attempt) -> Answer:
+    def _dispatch_allowed(
+        self, user: Visitor, segments: Sequence[str], attempt: Attempt
+    ) -> Response:
         user.require_scope("upload")
         if self.request.method == "POST":
             self._check_type(segments)
@@ -125,10 +127,12 @@ class SessionApi:
                     raise FileProblem("the session does not exist")
                 attempt.project = opened.project
                 user.require("upload", opened.project)
-                return self._answer_session(user, opened, rest)
-        return problem(405, "a session is created by POST", headers={"allow": "POST"})
+                return self._dispatch_session(user, opened, rest)
+        return problem_response(405, "a session is created by POST", headers={"allow": "POST"})
 
-    def _answer_session(self, user: Visitor, session: Session, segments: Sequence[str]) -> Answer:
+    def _dispatch_session(
+        self, user: Visitor, session: Session, segments: Sequence[str]
+    ) -> Response:
         match self.request.method, *segments:
             case ["GET" | "HEAD"]:
                 return self._session_state(session)
@@ -143,19 +147,19 @@ class SessionApi:
             case [_, "files", token, upload, *rest] if hmac.compare_digest(
                 token.encode(), session.token.encode()
             ):
-                return self._answer_upload(user, session, self._upload(session, upload), rest)
-        return problem(404, "there is no such endpoint, or not with this method")
+                return self._dispatch_upload(user, session, self._upload(session, upload), rest)
+        return problem_response(404, "there is no such endpoint, or not with this method")
 
-    def _answer_upload(
+    def _dispatch_upload(
         self, user: Visitor, session: Session, upload: SessionUpload, segments: Sequence[str]
-    ) -> Answer:
+    ) -> Response:
         match self.request.method, *segments:
             case ["GET" | "HEAD"]:
                 return self._upload_state(session, upload)
             case ["DELETE"]:
                 _require_open(session)
                 self.store.sessions.cancel(upload)
-                return Answer(204)
+                return Response(204)
             case ["POST", "content"]:
                 _require_open(session)
                 return self._receive(user, session, upload)
@@ -166,7 +170,7 @@ class SessionApi:
                 _read(self.request)
                 _require_open(session)
                 return self._complete(session, upload)
-        return problem(404, "there is no such endpoint, or not with this method")
+        return problem_response(404, "there is no such endpoint, or not with this method")
 
     def _check_type(self, segments: Sequence[str]) -> None:
         """Check the type of a body.
@@ -195,7 +199,7 @@ class SessionApi:
     def _is_expired(self, session: Session) -> bool:
         return session.expires <= timestamp(self.now())
 
-    def _create(self, user: Visitor, attempt: Attempt) -> Answer:
+    def _create(self, user: Visitor, attempt: Attempt) -> Response:
         body = _read(self.request)
         project, version = body.text("name"), body.text("version")
         try:
@@ -216,12 +220,12 @@ class SessionApi:
             session = self.store.sessions.create(new, stage, digest(token), owner)
         if session.id != new.id:
             headers = {"location": f"{self._root}/{session.id}"}
-            return problem(409, f"a session for {name} {parsed} is open", headers=headers)
+            return problem_response(409, f"a session for {name} {parsed} is open", headers=headers)
         self._log("session-opened", user, session)
         return self._session_state(session, 201)
 
-    def _session_state(self, session: Session, status: int = 200) -> Answer:
-        """Return the state of a session as an answer."""
+    def _session_state(self, session: Session, status: int = 200) -> Response:
+        """Return the state of a session as a response."""
         url = f"{self._root}/{session.id}"
         uploads = self.store.sessions.uploads(session.id)
         expires = session.expires
@@ -252,24 +256,24 @@ class SessionApi:
             "status": session.status,
             "files": files,
         }
-        return _json_answer(status, value, {"location": url} if status != 200 else {})
+        return _json_response(status, value, {"location": url} if status != 200 else {})
 
-    def _publish(self, user: Visitor, session: Session) -> Answer:
+    def _publish(self, user: Visitor, session: Session) -> Response:
         _read(self.request)
         _require_open(session)
         self.store.records.publish(session.id, time=timestamp(self.now()))
         self._log("session-published", user, session)
         return self._session_state(self._session(session.id), 201)
 
-    def _cancel(self, user: Visitor, session: Session) -> Answer:
+    def _cancel(self, user: Visitor, session: Session) -> Response:
         if session.status == "published":
-            return problem(409, "the session is published")
+            return problem_response(409, "the session is published")
         if session.status == "open":
             self.store.records.drop(session.id)
             self._log("session-cancelled", user, session)
-        return Answer(204)
+        return Response(204)
 
-    def _extend(self, session: Session) -> Answer:
+    def _extend(self, session: Session) -> Response:
         body = _read(self.request)
         _require_open(session)
         extension = timedelta(seconds=body.seconds("extend-for", 0.0) or 0.0)
@@ -286,7 +290,7 @@ class SessionApi:
             raise FileProblem("the upload does not exist")
         return upload
 
-    def _begin(self, session: Session) -> Answer:
+    def _begin(self, session: Session) -> Response:
         body = _read(self.request)
         _require_open(session)
         filename, size = body.text("filename"), body.values.get("size")
@@ -309,7 +313,7 @@ class SessionApi:
         if size > limit:
             raise single_refusal("too-large", f"it has more than {limit} bytes", filename)
         if body.text("mechanism") != _MECHANISM:
-            return problem(422, f"the only supported mechanism is {_MECHANISM}")
+            return problem_response(422, f"the only supported mechanism is {_MECHANISM}")
         if len(self.store.sessions.uploads(session.id)) >= _MAX_UPLOADS:
             raise single_refusal("too-large", f"the session has {_MAX_UPLOADS} uploads", filename)
         hashes = _hashes(body.values.get("hashes"))
@@ -317,8 +321,8 @@ class SessionApi:
         self.store.sessions.begin(upload)
         return self._upload_state(session, upload, 202)
 
-    def _upload_state(self, session: Session, upload: SessionUpload, status: int = 200) -> Answer:
-        """Return the state of an upload as an answer."""
+    def _upload_state(self, session: Session, upload: SessionUpload, status: int = 200) -> Response:
+        """Return the state of an upload as a response."""
         url = self._link(session, upload)
         value = {
             **META,
@@ -331,12 +335,14 @@ class SessionApi:
                 "attestations_url": f"{url}/attestations",
             },
         }
-        return _json_answer(status, value, {"retry-after": "1", "location": url})
+        return _json_response(status, value, {"retry-after": "1", "location": url})
 
-    def _receive(self, user: Visitor, session: Session, upload: SessionUpload) -> Answer:
+    def _receive(self, user: Visitor, session: Session, upload: SessionUpload) -> Response:
         """Receive the content of a file, and check it."""
         if upload.status != "pending":
-            return problem(409, f"the content was received already; the upload is {upload.status}")
+            return problem_response(
+                409, f"the content was received already; the upload is {upload.status}"
+            )
         sessions = self.store.sessions
         with self.store.blobs.draft() as draft:
             while draft.size <= upload.size and (piece := self.request.body.read(_PIECE)):
@@ -358,14 +364,16 @@ class SessionApi:
             raise refusal(violations)
         if not sessions.move(upload, "received"):
             sessions.cancel(upload)
-            return problem(409, "the upload was cancelled meanwhile")
+            return problem_response(409, "the upload was cancelled meanwhile")
         self._log("upload", user, session, file=upload.filename, size=upload.size)
-        return Answer(201)
+        return Response(201)
 
-    def _attest(self, upload: SessionUpload) -> Answer:
+    def _attest(self, upload: SessionUpload) -> Response:
         """Receive the attestations of a file whose content was received."""
         if upload.status != "received":
-            return problem(409, f"attestations follow the content; the upload is {upload.status}")
+            return problem_response(
+                409, f"attestations follow the content; the upload is {upload.status}"
+            )
         text = _read_text(self.request, _MAX_ATTESTATIONS)
         file = self.store.records.file(upload.filename, upload.session)
         sha256 = "" if file is None else file.sha256
@@ -374,17 +382,21 @@ class SessionApi:
             raise refusal(violations)
         if provenance is not None:
             self.store.sessions.attest(upload, provenance)
-        return Answer(201)
+        return Response(201)
 
-    def _complete(self, session: Session, upload: SessionUpload) -> Answer:
+    def _complete(self, session: Session, upload: SessionUpload) -> Response:
         if upload.status == "completed":
             return self._upload_state(session, upload, 201)
         if upload.status == "pending":
             self.store.sessions.move(upload, "error")
-            return problem(400, "no content was received; delete the upload, and begin another one")
+            return problem_response(
+                400, "no content was received; delete the upload, and begin another one"
+            )
         is_received = upload.status == "received"
         if not is_received or not self.store.sessions.move(upload, "completed"):
-            return problem(409, f"the upload is {upload.status}; delete it, and begin another one")
+            return problem_response(
+                409, f"the upload is {upload.status}; delete it, and begin another one"
+            )
         return self._upload_state(session, self._upload(session, upload.id), 201)
 
     @property
@@ -481,6 +493,6 @@ def _in_whole_seconds(time: str) -> str:
     return f"{time[:19]}Z"
 
 
-def _json_answer(status: int, value: dict[str, Any], headers: dict[str, str]) -> Answer:
+def _json_response(status: int, value: dict[str, Any], headers: dict[str, str]) -> Response:
     content_type = {"content-type": _TYPE, "cache-control": "no-store"}
-    return Answer.of(status, json.dumps(value).encode(), {**content_type, **headers})
+    return Response.of(status, json.dumps(value).encode(), {**content_type, **headers})

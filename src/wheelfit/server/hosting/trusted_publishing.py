@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.errors import NeedsExtra
-from wheelfit.server.hosting.error_answers import json_answer
+from wheelfit.server.hosting.error_responses import json_response
 from wheelfit.server.store.tokens import exchange_credential
 from wheelfit.sources.urls import is_loopback, origin
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from wheelfit.server.messages import Answer
+    from wheelfit.server.messages import Response
     from wheelfit.server.store.sql_records import Records
     from wheelfit.sources.client import Client
 
@@ -104,21 +104,21 @@ class TrustedPublishing:
         self._keys: dict[str, tuple[float, Any]] = {}
         self._lock = threading.Lock()
 
-    def answer(
+    def respond(
         self,
         words: Sequence[str],
         body: Mapping[str, object],
         records: Records,
         now: datetime,
         log: Callable[..., None],
-    ) -> Answer | None:
+    ) -> Response | None:
         """Answer below ``/_/``; return None if there is no such address.
 
         :param body: the JSON of the request; empty if it was not posted.
         :param log: called with events of issued and refused tokens.
         """
         if words == ["oidc", "audience"]:
-            return json_answer(200, {"audience": self._audience})
+            return json_response(200, {"audience": self._audience})
         if words != ["oidc", "mint-token"]:
             return None
         identity = body.get("token")
@@ -148,7 +148,7 @@ class TrustedPublishing:
             return _refusal("invalid-reuse-token", "this identity was used before")
         token, secret = issued
         log("act", act="mint-token", owner=token.owner, token=token.id, what=_job_name(claims))
-        return json_answer(200, {"success": True, "token": secret, "expires": token.expires})
+        return json_response(200, {"success": True, "token": secret, "expires": token.expires})
 
     def _verified(self, token: str) -> Mapping[str, Any]:
         """Return the claims of a token that an issuer of a publisher has signed for this index."""
@@ -193,10 +193,10 @@ class TrustedPublishing:
         return {key.key_id: key for key in key_set.keys if key.key_id is not None}
 
     def _json(self, url: str) -> dict[str, Any]:
-        answer = self._client.get(url, limit=_LONGEST)
-        if answer.status != 200:
-            raise ValueError(f"its issuer answered {answer.status}")
-        value = json.loads(answer.body)
+        response = self._client.get(url, limit=_LONGEST)
+        if response.status != 200:
+            raise ValueError(f"its issuer answered {response.status}")
+        value = json.loads(response.body)
         if not isinstance(value, dict):
             raise ValueError("its issuer answered no JSON object")  # noqa: TRY004 - untrusted data
         return value
@@ -212,6 +212,6 @@ def _job_name(claims: Mapping[str, Any]) -> str:
     return str(claims.get("sub") or claims.get("repository") or "nobody")[:200]
 
 
-def _refusal(code: str, description: str) -> Answer:
+def _refusal(code: str, description: str) -> Response:
     errors = [{"code": code, "description": description}]
-    return json_answer(422, {"message": "Token request failed", "errors": errors})
+    return json_response(422, {"message": "Token request failed", "errors": errors})

@@ -201,7 +201,7 @@ class WebhookDelivery:
 
 
 def _post(url: str, body: bytes, headers: dict[str, str], admits: AddressRules) -> int:
-    """Send a request, and return the status of the answer.
+    """Send a request, and return the status of the response.
 
     :raises OSError: the server cannot be reached, or may not be.
     :raises HTTPException: it does not answer in HTTP.

@@ -20,14 +20,14 @@ from packaging.utils import InvalidName, canonicalize_name
 from wheelfit.core.filename import release_of
 from wheelfit.server.messages import (
     SECURITY_HEADERS,
-    Answer,
+    Response,
     accepts_gzip,
-    content_answer,
+    content_response,
     etag_of,
-    missing,
-    moved,
     not_acceptable,
-    page_answer,
+    not_found,
+    page_response,
+    redirect_to,
 )
 from wheelfit.server.offering import why_withheld
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
@@ -123,39 +123,39 @@ class Proxy:
         """Remove temporary files."""
         self._rewriting.close()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         if request.method not in ("GET", "HEAD"):
-            return Answer.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
+            return Response.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         asked = self._asked(segments)
         try:
             match asked.rest:
                 case ("",):
-                    return moved("simple/")
+                    return redirect_to("simple/")
                 case ("simple", ""):
                     return self._root(request, asked)
                 case ("simple",):
-                    return moved("simple/")
+                    return redirect_to("simple/")
                 case ("simple", name):
-                    return moved(f"{quote(_normal(name), safe='')}/")
+                    return redirect_to(f"{quote(_normal(name), safe='')}/")
                 case ("simple", name, ""):
                     return self._project(request, asked, name)
                 case ("files", name, key, filename):
                     return self._file(request, asked, name, key, filename)
                 case (name, "") if name:
                     # A client with the URL without /simple/ would go on to other indexes.
-                    return moved(f"../simple/{quote(_normal(name), safe='')}/")
+                    return redirect_to(f"../simple/{quote(_normal(name), safe='')}/")
         except InvalidName:
-            return missing("no project can have this name")
+            return not_found("no project can have this name")
         except NetworkError as error:
             where = f" ({error.where})" if error.where else ""
             self._tell(f"{error.message}{where}")  # installers show only the status of an error
-            return Answer.text(502, error.message)  # without its address
+            return Response.text(502, error.message)  # without its address
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
-            return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
-        return missing("there is no such page or file; the index ends with /simple/")
+            return Response.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
+        return not_found("there is no such page or file; the index ends with /simple/")
 
     def _asked(self, segments: Sequence[str]) -> _PathOptions:
         mode, all_variants, profile, rest = self._mode, self._all_variants, "", tuple(segments)
@@ -170,7 +170,7 @@ class Proxy:
 
     # --- pages ------------------------------------------------------------------------
 
-    def _root(self, request: Request, asked: _PathOptions) -> Answer:
+    def _root(self, request: Request, asked: _PathOptions) -> Response:
         self._profiles(asked.profile)  # report a typo in the name here
         names: set[str] = set()
         for upstream in self._upstreams if asked.mode == "full" else ():
@@ -179,22 +179,22 @@ class Proxy:
         if media_type is None:
             return not_acceptable()
         content = write_projects(sorted(names), media_type)
-        return page_answer(request, media_type, content, _PAGE_HEADERS)
+        return page_response(request, media_type, content, _PAGE_HEADERS)
 
-    def _project(self, request: Request, asked: _PathOptions, name: str) -> Answer:
+    def _project(self, request: Request, asked: _PathOptions, name: str) -> Response:
         normal = _normal(name)
         if name != normal:
-            return moved(f"../{quote(normal, safe='')}/")
+            return redirect_to(f"../{quote(normal, safe='')}/")
         asker = read_user_agent(request.headers.get("user-agent", ""))
         if asked.mode == "additive" and asker.writes_locks_of_uv and not self._in_locks_of_uv:
-            return missing("variants are not written into uv.lock; uv pip install takes them")
+            return not_found("variants are not written into uv.lock; uv pip install takes them")
         profile = self._profiles(asked.profile)
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return not_acceptable()
         upstream_and_page = self._find(normal, html=media_type != JSON)
         if upstream_and_page is None:
-            return missing("no index behind the proxy has this project")
+            return not_found("no index behind the proxy has this project")
         upstream, page = upstream_and_page
         if page.has_variants:
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
@@ -204,16 +204,16 @@ class Proxy:
                     f"{normal}: pip takes a newer release from the index beside the proxy, without "
                     f"a build for this machine; with --full it takes {preferred}"
                 )
-            return page_answer(request, media_type, written.body, _PAGE_HEADERS)
+            return page_response(request, media_type, written.body, _PAGE_HEADERS)
         if asked.mode == "additive":
-            return missing("the project has no variants; other indexes have it")
+            return not_found("the project has no variants; other indexes have it")
         if (
             page.must_be_written
             or upstream.must_be_served(page.url)
             or not _fits(page.content_type, media_type)
         ):
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
-            return page_answer(request, media_type, written.body, _PAGE_HEADERS)
+            return page_response(request, media_type, written.body, _PAGE_HEADERS)
         return _raw(request, page)
 
     def _find(self, name: NormalizedName, *, html: bool) -> tuple[Upstream, RawPage] | None:
@@ -278,30 +278,30 @@ class Proxy:
 
     def _file(
         self, request: Request, asked: _PathOptions, name: str, key: str, filename: str
-    ) -> Answer:
+    ) -> Response:
         normal = _normal(name)
         match = _KEY.fullmatch(key)
         upstream_and_page = self._find(normal, html=False)
         if match is None or upstream_and_page is None:
-            return missing()
+            return not_found()
         upstream, page = upstream_and_page
         wheel = filename.removesuffix(".metadata")
         parsed = upstream.parsed(normal, page)
         file = find_original(parsed.files, wheel)
         if file is None and (reason := why_withheld(parsed, release_of(wheel))):
-            return Answer.text(403, reason)
+            return Response.text(403, reason)
         if file is None or not hmac.compare_digest(fingerprint(file), match[1]):
-            return missing("the index does not list this file any more; request the page again")
+            return not_found("the index does not list this file any more; request the page again")
         digest = match[2]
         text = None
         if digest is not None:
             text = self._text(request, asked, upstream, page, normal, digest)
             if text is None:
-                return missing("this metadata is not known any more; request the page again")
+                return not_found("this metadata is not known any more; request the page again")
         if wheel != filename:
             body = text if text is not None else upstream.metadata(file)
             headers = {**_LASTING, "content-type": "text/plain; charset=utf-8"}
-            return content_answer(request, body, len(body), etag=etag_of(body), headers=headers)
+            return content_response(request, body, len(body), etag=etag_of(body), headers=headers)
         return self._wheel(request, upstream, file, text, f'"{key}"')
 
     def _text(
@@ -328,7 +328,7 @@ class Proxy:
 
     def _wheel(
         self, request: Request, upstream: Upstream, file: File, text: bytes | None, etag: str
-    ) -> Answer:
+    ) -> Response:
         headers = {**_LASTING, "content-type": "application/octet-stream"}
         rewriting = self._rewriting
         if text is not None:
@@ -336,15 +336,15 @@ class Proxy:
             parts = lambda start, stop: rewriting.send(  # noqa: E731
                 upstream, file, text, start, stop
             )
-            return content_answer(request, parts, served.size, etag=etag, headers=headers)
+            return content_response(request, parts, served.size, etag=etag, headers=headers)
         sha256 = file.hashes.get("sha256")
         is_kept = sha256 is not None and upstream.web.store.wheel(sha256) is not None
         if is_kept or upstream.must_be_served(file.url) or not file.url.startswith("http"):
             served = rewriting.unchanged(upstream, file)
-            return content_answer(request, served.parts, served.size, etag=etag, headers=headers)
+            return content_response(request, served.parts, served.size, etag=etag, headers=headers)
         # A signed URL ends some day; others may be kept.
         kept = {"cache-control": "no-store"} if "?" in file.url else _LASTING
-        return Answer.text(302, "see there", {"location": file.url, **kept})
+        return Response.text(302, "moved", {"location": file.url, **kept})
 
 
 def _normal(name: str) -> NormalizedName:
@@ -356,7 +356,7 @@ def _fits(content_type: str, media_type: str) -> bool:
     return media_type == JSON or "html" in content_type
 
 
-def _raw(request: Request, page: RawPage) -> Answer:
+def _raw(request: Request, page: RawPage) -> Response:
     """Forward a page as received, compressed if the client accepts that."""
     # An upstream may write a header on several lines.
     headers = {**_PAGE_HEADERS, "content-type": " ".join(page.content_type.split())}
@@ -367,7 +367,7 @@ def _raw(request: Request, page: RawPage) -> Answer:
             etag = f'"{page.digest}-{page.encoding}"'
         else:
             body = page.plain
-    return content_answer(request, body, len(body), etag=etag, headers=headers)
+    return content_response(request, body, len(body), etag=etag, headers=headers)
 
 
 class SecretPathGuard:
@@ -382,29 +382,29 @@ class SecretPathGuard:
         self._application = application
         self._secret = secret.encode()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         _, _, path = request.path.partition("/")
         secret, slash, rest = path.partition("/")
         if not hmac.compare_digest(secret.encode(), self._secret) or not slash:
-            return missing()
+            return not_found()
         return self._application(replace(request, path=f"/{rest}"))
 
 
 class PathRouter:
     """An `Application` around others, chosen by the first segment of a path.
 
-    :param usual: answers where the first segment is no name.
+    :param default: the application for paths whose first segment is none of the names.
     """
 
-    def __init__(self, usual: Application, others: Mapping[str, Application]) -> None:
-        self._usual = usual
+    def __init__(self, default: Application, others: Mapping[str, Application]) -> None:
+        self._default = default
         self._others = dict(others)
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         name, slash, rest = request.path.removeprefix("/").partition("/")
         application = self._others.get(name) if slash else None
         if application is None:
-            return self._usual(request)
+            return self._default(request)
         return application(replace(request, path=f"/{rest}"))

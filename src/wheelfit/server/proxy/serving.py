@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Application
 
 
-_LIMITS = ClientLimits(body_size=0, threads=64, answer_timeout=300.0)
+_LIMITS = ClientLimits(body_size=0, threads=64, response_timeout=300.0)
 """Requests have no bodies. A request that waits for an index behind the proxy blocks a thread."""
 _SHUTDOWN_TIMEOUT = 5
 """Seconds; most often a user waits at a terminal."""
@@ -30,7 +30,7 @@ def serve_to_others(
     port: int,
     names: Collection[str] = (),
     ready: Callable[[str], None],
-    failed: Callable[[str], None],
+    note: Callable[[str], None],
     cancel: Callable[[], None],
     limits: ClientLimits = _LIMITS,
 ) -> None:
@@ -39,14 +39,14 @@ def serve_to_others(
     :param names: host names to answer to besides those of this machine; if there are none, any at
         an address that other machines reach.
     :param ready: called with the origin, once requests are answered.
-    :param failed: called for answers that failed, without the request, which may have secrets.
+    :param note: called with messages for the operator, without requests, which may have secrets.
     :param cancel: cancels transfers at the end.
     :raises InvalidConfiguration: it cannot listen there.
     """
 
     def log_request(served: ServedRequest) -> None:
         if served.error is not None:
-            failed(f"an answer failed: {type(served.error).__name__}: {served.error}")
+            note(f"a request failed: {type(served.error).__name__}: {served.error}")
 
     with listen_at(host, port) as listener:
         origin = origin_of(listener)
@@ -64,5 +64,5 @@ def serve_to_others(
             ready=lambda: ready(origin),
             shutdown_timeout=_SHUTDOWN_TIMEOUT,
             cancel=cancel,
-            note=failed,
+            note=note,
         )

@@ -52,7 +52,7 @@ class ClientDescription:
 
     @property
     def writes_locks_of_uv(self) -> bool:
-        """Whether the answer would end up in a ``uv.lock``."""
+        """Whether the response would end up in a ``uv.lock``."""
         return self.tool == "uv" and self.command in PROJECT_COMMANDS
 
     def target(self, base: Target) -> Target | None:

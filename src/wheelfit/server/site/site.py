@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Answer, content_answer, etag_of
+from wheelfit.server.messages import Response, content_response, etag_of
 from wheelfit.server.offering import why_withheld
 from wheelfit.server.site.facts import SiteFacts, is_web_address
 from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
@@ -70,7 +70,7 @@ _PAGE_HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""The headers of every answer: nothing is loaded but the style and the icon."""
+"""The headers of every response: nothing is loaded but the style and the icon."""
 _TITLE = "Package index"
 _PROJECTS_ON_A_PAGE = 30
 _RELEASES_ON_A_PAGE = 100
@@ -117,7 +117,7 @@ class Site:
     :param recent: returns the releases of recent uploads, newest first; those of projects that the
         index does not list are left out. None: unknown, unless all pages are read anyway.
     :param takes_uploads: whether ``legacy/`` beside the front page takes uploads.
-    :param is_static: whether the answers are written into files: without forms, and without further
+    :param is_static: whether the pages are written into files: without forms, and without further
         pages of long lists.
     :param advisories: the known vulnerabilities of releases; None: none are shown.
     :param patience: seconds in which the list of projects may read their pages, which a mirror may
@@ -155,7 +155,7 @@ class Site:
             "pythons": PYTHON_NAMES,
         }
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         if request.method not in ("GET", "HEAD", "POST"):
             return _plain(405, "pages can only be read", {"allow": "GET, HEAD, POST"})
@@ -166,16 +166,16 @@ class Site:
             page = _problem(503, "The index cannot be read now", error)
         except UserError as error:
             page = _problem(400, "That cannot be answered", error)
-        if isinstance(page, Answer):
+        if isinstance(page, Response):
             return page
         place = PageAddress(len(segments) - 1, self._is_static)
         url = self._url(request)
         address = {"knows_url": url is not None, "url": url or _NO_URL}
         values = {**self._common, **address, **page.values}
         content = self._templates.render(page.template, place=place, **values)
-        return self._answer(request, content, "text/html", page.status)
+        return self._respond(request, content, "text/html", page.status)
 
-    def _route(self, request: Request, segments: list[str]) -> Answer | _Page | None:
+    def _route(self, request: Request, segments: list[str]) -> Response | _Page | None:
         match segments:
             case ["project", name, version, "which", ""]:
                 return self._which(request, name, version)
@@ -184,9 +184,9 @@ class Site:
             case [""]:
                 return self._projects(read_query(request.query))
             case ["site.css"]:
-                return self._answer(request, self._style, "text/css")
+                return self._respond(request, self._style, "text/css")
             case ["favicon.svg"]:
-                return self._answer(request, self._icon, "image/svg+xml")
+                return self._respond(request, self._icon, "image/svg+xml")
             case ["pypi", name, "json"]:
                 return self._json(request, name, None)
             case ["pypi", name, version, "json"]:
@@ -214,7 +214,7 @@ class Site:
             return None
         return f"{request.origin.partition(':')[0] or 'http'}://{request.host}"
 
-    def _json(self, request: Request, name: str, version: str | None) -> Answer:
+    def _json(self, request: Request, name: str, version: str | None) -> Response:
         """Answer as the JSON API of the public registry does."""
         project = self._facts.project(canonicalize_name(name))
         requested = None if project is None else project.newest
@@ -225,7 +225,7 @@ class Site:
             reason = "" if project is None else why_withheld(project.page, release)
             message = reason or "there is no such release"
             missing = json.dumps({"message": message}).encode()
-            return self._answer(request, missing, "application/json", 404)
+            return self._respond(request, missing, "application/json", 404)
         url = self._url(request)
         up = "../" * (2 if version is None else 3)
         place = PageAddress(0)
@@ -248,7 +248,7 @@ class Site:
             vulnerabilities=self._vulnerabilities(project, requested),
         )
         content = json.dumps(document).encode("utf-8", "replace")
-        return self._answer(request, content, "application/json")
+        return self._respond(request, content, "application/json")
 
     def _vulnerabilities(
         self, project: ProjectFacts, version: Version
@@ -329,7 +329,7 @@ class Site:
             "problem": "",
         }
 
-    def _project(self, query: Mapping[str, str], name: str) -> Answer | _Page | None:
+    def _project(self, query: Mapping[str, str], name: str) -> Response | _Page | None:
         if (elsewhere := _redirect_to_name(name, "../")) is not None:
             return elsewhere
         project = self._facts.project(canonicalize_name(name))
@@ -368,7 +368,7 @@ class Site:
         }
         return _Page("project.html", values)
 
-    def _project_feed(self, request: Request, name: str) -> Answer | None:
+    def _project_feed(self, request: Request, name: str) -> Response | None:
         project = self._facts.project(canonicalize_name(name))
         if project is None:
             return None
@@ -383,7 +383,7 @@ class Site:
         title: str,
         path: str,
         uploads: Sequence[RecentUpload],
-    ) -> Answer:
+    ) -> Response:
         """Return releases as an Atom feed.
 
         :param path: of the page that has them.
@@ -398,9 +398,11 @@ class Site:
             updated=uploads[0].time if uploads else _NEVER,
             uploads=uploads[:_RELEASES_IN_A_FEED],
         )
-        return self._answer(request, content, "application/atom+xml")
+        return self._respond(request, content, "application/atom+xml")
 
-    def _release(self, query: Mapping[str, str], name: str, version: str) -> Answer | _Page | None:
+    def _release(
+        self, query: Mapping[str, str], name: str, version: str
+    ) -> Response | _Page | None:
         if (elsewhere := _redirect_to_name(name, "../../", f"{segment(version)}/")) is not None:
             return elsewhere
         project_and_facts = self._find(name, version)
@@ -498,15 +500,15 @@ class Site:
             return ListPart(items[:_ITEMS_OF_A_FILE], 1, 1, len(items), 1)
         return part_of(items, query, size, field)
 
-    # --- answers ------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------
 
-    def _answer(self, request: Request, content: bytes, kind: str, status: int = 200) -> Answer:
+    def _respond(self, request: Request, content: bytes, kind: str, status: int = 200) -> Response:
         kind = kind if kind == "application/json" else f"{kind}; charset=utf-8"
         headers = {**_PAGE_HEADERS, "content-type": kind}
         if status != 200 or request.method == "POST":
-            return Answer.of(status, content, headers)
+            return Response.of(status, content, headers)
         size, etag = len(content), etag_of(content)
-        return content_answer(request, content, size, etag=etag, headers=headers)
+        return content_response(request, content, size, etag=etag, headers=headers)
 
 
 def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _Page:
@@ -582,7 +584,7 @@ def _day(project: ProjectFacts, version: Version) -> str:
     return "" if time is None else time.date().isoformat()
 
 
-def _redirect_to_name(name: str, up: str, rest: str = "") -> Answer | None:
+def _redirect_to_name(name: str, up: str, rest: str = "") -> Response | None:
     """Redirect another spelling of a project to its name; None: it is that name."""
     normalised = canonicalize_name(name)
     if name == normalised:
@@ -590,9 +592,9 @@ def _redirect_to_name(name: str, up: str, rest: str = "") -> Answer | None:
     return _redirect(f"{up}{segment(normalised)}/{rest}")
 
 
-def _redirect(path: str) -> Answer:
-    return _plain(301, "see there", {"location": path})
+def _redirect(path: str) -> Response:
+    return _plain(301, "moved", {"location": path})
 
 
-def _plain(status: int, message: str, headers: Mapping[str, str]) -> Answer:
-    return Answer.text(status, message, {**_PAGE_HEADERS, **headers})
+def _plain(status: int, message: str, headers: Mapping[str, str]) -> Response:
+    return Response.text(status, message, {**_PAGE_HEADERS, **headers})

@@ -252,7 +252,7 @@ class GuardedBlobs:
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions.
 
-        The first piece is read at once, so that a silent storage raises before an answer starts.
+        The first piece is read at once, so that a silent storage raises before a response starts.
         """
         pieces = iter(self._blobs.parts(sha256, start, stop))
         return self._rest(self._next(pieces), pieces)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Stage
 
 SessionStatus = Literal["open", "published", "canceled"]
-"""There is neither ``processing`` nor ``error``: publishing completes before its answer."""
+"""There is neither ``processing`` nor ``error``: publishing completes before its response."""
 UploadStatus = Literal["pending", "received", "completed", "error", "canceled"]
 """``received``: the content was received and checked; clients see it as ``pending``."""
 _LIVE = "status <> 'canceled'"

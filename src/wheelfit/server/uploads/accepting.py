@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _MAX_VIOLATIONS = 100
-"""Violations in an answer; a hostile archive may have a million."""
+"""Violations in a response; a hostile archive may have a million."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from msgspec import structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import project_of
-from wheelfit.server.messages import missing, moved, not_acceptable, page_answer
+from wheelfit.server.messages import not_acceptable, not_found, page_response, redirect_to
 from wheelfit.server.pages import choose_type, write_project
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.file_readers import ContentFiles
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.server.messages import Answer, Request
+    from wheelfit.server.messages import Request, Response
     from wheelfit.server.upstream.opening import MirroredFamily
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Content, Index, Redirect
@@ -61,25 +61,25 @@ class FamilyIndexes:
         unlisted = next(iter(mirrored.files.values()), None)
         self._unlisted_files = None if unlisted is None else SimpleIndex(wrapped(unlisted))
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Response:
         """Answer a request."""
         path = request.path.removeprefix("/")
         decoded = unquote(path)
-        for page, answer in self._pages.items():
-            if decoded == page or decoded.startswith(f"{page}{_FILES_SUFFIX}"):
-                return answer(request, decoded.removeprefix(page))
+        for path_of_page, page in self._pages.items():
+            if decoded == path_of_page or decoded.startswith(f"{path_of_page}{_FILES_SUFFIX}"):
+                return page(request, decoded.removeprefix(path_of_page))
         if self._unlisted_files is not None and decoded.removesuffix(".metadata") in self._files:
             name = path.rpartition("/")[2]
             return self._unlisted_files(replace(request, path=f"/{_FILES}/{name}"))
         for folder, index in self._folders.items():
             if path == folder:
-                return moved(f"{folder.rpartition('/')[2]}/")
+                return redirect_to(f"{folder.rpartition('/')[2]}/")
             rest = path.removeprefix(f"{folder}/")
             if rest != path:
                 is_file = rest.startswith(f"{_FILES}/") and rest != f"{_FILES}/"
                 inner_path = f"/{rest}" if is_file else f"/simple/{rest}"
                 return index(replace(request, path=inner_path))
-        return missing()
+        return not_found()
 
 
 class _LinksPage:
@@ -91,17 +91,17 @@ class _LinksPage:
 
     def __init__(self, index: Index, path: str) -> None:
         self._index = index
-        self._answers = SimpleIndex(index)
+        self._simple_index = SimpleIndex(index)
         self._files = f"{quote(path.rpartition('/')[2])}{_FILES_SUFFIX}"
 
-    def __call__(self, request: Request, rest: str) -> Answer:
+    def __call__(self, request: Request, rest: str) -> Response:
         """Answer a request for the page, or for a file beside it.
 
         :param rest: the part of the path after that of the page.
         """
         if rest:
             name = quote(rest.removeprefix(_FILES_SUFFIX), safe="")
-            return self._answers(replace(request, path=f"/{_FILES}/{name}"))
+            return self._simple_index(replace(request, path=f"/{_FILES}/{name}"))
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return not_acceptable()
@@ -118,7 +118,7 @@ class _LinksPage:
         )
         whole = ProjectPage(canonicalize_name(self._index.name), files, self._index.name)
         content = write_project(whole, media_type)
-        return page_answer(request, media_type, content, {"vary": "Accept"})
+        return page_response(request, media_type, content, {"vary": "Accept"})
 
 
 class _FamilyIndex(ContentFiles):

@@ -98,7 +98,7 @@ class Pull:
         """Size of the file, once known."""
         self.sha256: str | None = None
         """Digest of the file, once it is verified."""
-        self._has_answer = False
+        self._has_response = False
         self._started = 0.0
         self._validator: str | None = None
 
@@ -121,7 +121,7 @@ class Pull:
         """
         with self._reading(), self._changed:
             if not self._wait(
-                lambda: self._is_verified or (self._has_answer and (self.size or 0) > _HELD_BACK),
+                lambda: self._is_verified or (self._has_response and (self.size or 0) > _HELD_BACK),
                 _LONGEST_WAIT,
             ):
                 raise self._timeout_error()
@@ -234,8 +234,8 @@ class Pull:
         while True:
             before = draft.size
             try:
-                with self._client.stream(file.url, headers=self._resuming(draft)) as answer:
-                    self._receive(*answer, draft, check)
+                with self._client.stream(file.url, headers=self._resuming(draft)) as response:
+                    self._receive(*response, draft, check)
                 break
             except Interrupted as interrupted:
                 attempt = attempt + 1 if draft.size == before else 1
@@ -255,7 +255,7 @@ class Pull:
         return headers
 
     def _receive(self, response: Response, where: str, draft: Draft, check: Check) -> None:
-        """Write the body of an answer."""
+        """Write the body of a response."""
         redacted = redact(where)
         skipped = 0
         if draft.size and self.size is not None and response.status == 206:
@@ -288,7 +288,7 @@ class Pull:
                 self._check_progress(redacted)
 
     def _compare(self, response: Response, where: str) -> None:
-        """Check that a later answer is of the same file, in the absence of a hash."""
+        """Check that a later response is of the same file, in the absence of a hash."""
         headers = response.headers
         validator = headers.get("etag") or headers.get("last-modified") or ""
         if self._validator is None:
@@ -300,7 +300,7 @@ class Pull:
             )
 
     def _announce(self, response: Response, where: str) -> None:
-        """Record the announced length of the answer."""
+        """Record the announced length of the response."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise UnexpectedStatus(
                 "the file has a content encoding that was not requested", status=200, where=where
@@ -319,7 +319,7 @@ class Pull:
             if self.size not in (None, announced) and announced is not None:
                 raise UnexpectedStatus("the file changed meanwhile", status=200, where=where)
             self.size = self.size if announced is None else announced
-            self._has_answer = True
+            self._has_response = True
             self._changed.notify_all()
 
     def _too_large(self, where: str) -> UnexpectedStatus:

@@ -1,4 +1,4 @@
-"""Error answers for clients: text, JSON, or problem details (RFC 9457)."""
+"""Error responses for clients: text, JSON, or problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.server.messages import Answer
+from wheelfit.server.messages import Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 META = {"meta": {"api-version": "2.0"}}
-"""The metadata in every answer of publishing sessions (PEP 694)."""
+"""The metadata in every response of publishing sessions (PEP 694)."""
 
 
-def refusal_answer(request: Request, violations: Sequence[Violation]) -> Answer:
-    """Return an answer with every reason to refuse a file, as publishing tools show it."""
+def refusal_response(request: Request, violations: Sequence[Violation]) -> Response:
+    """Return a response with every reason to refuse a file, as publishing tools show it."""
     first, *others = violations
     rest = f" (and {len(others)} more)" if others else ""
     status = status_of(violations)
     if wants_json(request):
-        answer = json_answer(status, {"errors": [asdict(violation) for violation in violations]})
+        response = json_response(
+            status, {"errors": [asdict(violation) for violation in violations]}
+        )
     else:
-        answer = Answer.text(status, "\n".join(map(str, violations)))
-    return replace(answer, reason=f"{first}{rest}")
+        response = Response.text(status, "\n".join(map(str, violations)))
+    return replace(response, reason=f"{first}{rest}")
 
 
 def status_of(violations: Sequence[Violation]) -> int:
-    """Return the status of an answer with violations."""
+    """Return the status of a response with violations."""
     references = {violation.reference for violation in violations}
     if "too-large" in references:
         return 413
@@ -41,17 +43,17 @@ def status_of(violations: Sequence[Violation]) -> int:
     return 403 if references <= {"not-an-owner", "over-quota", "closed-project"} else 400
 
 
-def error_answer(request: Request, status: int, error: WheelfitError) -> Answer:
-    """Return the answer to an error, with its hint; the reason phrase is the message alone."""
+def error_response(request: Request, status: int, error: WheelfitError) -> Response:
+    """Return the response to an error, with its hint; the reason phrase is the message alone."""
     message = f"{error.where}: {error.message}" if error.where else error.message
     if wants_json(request):
         details = {"reference": error.reference, "message": error.message, "where": error.where}
         if error.hint:
             details["hint"] = error.hint
-        answer = json_answer(status, {"errors": [details]})
+        response = json_response(status, {"errors": [details]})
     else:
-        answer = Answer.text(status, f"{message}\n{error.hint}" if error.hint else message)
-    return replace(answer, reason=message)
+        response = Response.text(status, f"{message}\n{error.hint}" if error.hint else message)
+    return replace(response, reason=message)
 
 
 def wants_json(request: Request) -> bool:
@@ -59,18 +61,18 @@ def wants_json(request: Request) -> bool:
     return "application/json" in request.headers.get("accept", "")
 
 
-def json_answer(status: int, value: object) -> Answer:
-    """Return an answer in JSON."""
+def json_response(status: int, value: object) -> Response:
+    """Return a response in JSON."""
     headers = {"content-type": "application/json", "cache-control": "no-store"}
-    return Answer.of(status, json.dumps(value).encode(), headers)
+    return Response.of(status, json.dumps(value).encode(), headers)
 
 
-def problem(
+def problem_response(
     status: int,
     title: str,
     errors: Sequence[Violation] = (),
     headers: Mapping[str, str] | None = None,
-) -> Answer:
+) -> Response:
     """Return problem details as publishing sessions have them (PEP 694, RFC 9457).
 
     :param title: the fault, one sentence.
@@ -82,4 +84,4 @@ def problem(
     ]
     value = {**META, "type": "about:blank", "status": status, "title": title, "errors": problems}
     own_headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
-    return Answer.of(status, json.dumps(value).encode(), {**own_headers, **(headers or {})})
+    return Response.of(status, json.dumps(value).encode(), {**own_headers, **(headers or {})})
