@@ -190,7 +190,7 @@ class TestHostile:
     def test_links_and_devices(self, member: tarfile.TarInfo, tmp_path: Path) -> None:
         """CVE-2025-8869: no link leads out, no second name is of a stranger, nothing is special."""
         path = write_archive(tmp_path / "demo-1.0.tar.gz", {**PROJECT, member.name: member})
-        refused(path, "link that leads out|not in the archive|neither a file nor a folder")
+        refused(path, "link that leads out|not a file in the archive|neither a file nor a folder")
 
     def test_a_link_through_a_link(self, tmp_path: Path) -> None:
         """Two links that are harmless each may lead out together."""
@@ -230,7 +230,7 @@ class TestHostile:
             member.pax_headers = {"size": "1024"}
             archive.addfile(member, io.BytesIO(b"a" * 512))
             archive.addfile(tarfile.TarInfo("demo-1.0/y"), io.BytesIO())
-        refused(path, "its size in two places|damaged")
+        refused(path, "declared twice|damaged")
 
     @pytest.mark.parametrize("inside", [True, False])
     def test_something_behind(self, inside: bool, tmp_path: Path) -> None:  # noqa: FBT001

@@ -10,9 +10,8 @@ from wheelfit.errors import InvalidSource
 from wheelfit.projects.static_metadata import (
     core_metadata_of,
     is_project,
-    metadata_in_file,
-    of_archive,
-    of_project_file,
+    read_pyproject_metadata,
+    read_sdist_metadata,
 )
 
 COMPLETE = b"""
@@ -26,9 +25,10 @@ Test_Extra = ["c; python_version < '3.12'", "d @ https://example.org/d.whl"]
 """
 
 
-def test_a_complete_project_file() -> None:
+def test_a_complete_project_file(tmp_path: Path) -> None:
     """PEP 621: what is not dynamic is core metadata, extras as markers."""
-    core = core_metadata_of(metadata_in_file(COMPLETE) or b"", "here")
+    (tmp_path / "pyproject.toml").write_bytes(COMPLETE)
+    core = core_metadata_of(read_pyproject_metadata(tmp_path) or b"", "here")
     assert (core.name, str(core.version)) == ("demo-project", "1.0.0rc1")
     assert str(core.requires_python) == ">=3.9"
     assert core.provides_extra == {"test-extra"}
@@ -57,9 +57,10 @@ def test_a_complete_project_file() -> None:
         "project = 3",
     ],
 )
-def test_an_incomplete_project_file(text: str) -> None:
+def test_an_incomplete_project_file(text: str, tmp_path: Path) -> None:
     """Where something is open or wrong, the backend is asked."""
-    assert metadata_in_file(text.encode()) is None
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert read_pyproject_metadata(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -80,13 +81,13 @@ def test_metadata_of_an_archive(headers: str, is_reliable: bool, tmp_path: Path)
     """PEP 643: fields that decide are fixed from version 2.2 on, unless said to be dynamic."""
     text = f"{headers}\nName: demo\nVersion: 1.0\n".lstrip()
     (tmp_path / "PKG-INFO").write_text(text)
-    assert of_archive(tmp_path) == (text.encode(), is_reliable)
+    assert read_sdist_metadata(tmp_path) == (text.encode(), is_reliable)
 
 
 def test_nothing(tmp_path: Path) -> None:
     """A folder without files says nothing, and is not a project."""
-    assert of_archive(tmp_path) == (None, False)
-    assert of_project_file(tmp_path) is None
+    assert read_sdist_metadata(tmp_path) == (None, False)
+    assert read_pyproject_metadata(tmp_path) is None
     assert not is_project(tmp_path)
     (tmp_path / "setup.py").touch()
     assert is_project(tmp_path)

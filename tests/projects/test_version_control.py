@@ -30,7 +30,7 @@ class TestUrls:
         assert found == RepositoryUrl("https://h.example/a/b.git", "v1.0/x", "python/pkg")
         assert found.login == ("me", "s3cret")
         assert "s3cret" not in str(found) + repr(found)
-        assert found.record("abc") == {
+        assert found.direct_url("abc") == {
             "url": "https://h.example/a/b.git",
             "vcs_info": {"vcs": "git", "commit_id": "abc", "requested_revision": "v1.0/x"},
             "subdirectory": "python/pkg",

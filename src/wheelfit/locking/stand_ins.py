@@ -96,15 +96,15 @@ def _repository(
     fragment = f"#subdirectory={source.subdirectory}" if source.subdirectory else ""
     url = f"{source.system}+{address}@{source.commit}{fragment}"
     repository = parse_repository_url(url, where="the lock")
-    return url, WheelOrigin(str(repository), repository.record(source.commit))
+    return url, WheelOrigin(str(repository), repository.direct_url(source.commit))
 
 
 def _version_in(source: LockedSource, url: str) -> Version | None:
     """Return the static version of a directory, without its backend."""
     from wheelfit.projects.static_metadata import (
         core_metadata_of,
-        of_project_file,
+        read_pyproject_metadata,
     )
 
-    data = of_project_file(Path(file_path(url))) if source.kind == "directory" else None
+    data = read_pyproject_metadata(Path(file_path(url))) if source.kind == "directory" else None
     return None if data is None else core_metadata_of(data, url).version

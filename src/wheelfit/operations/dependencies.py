@@ -22,7 +22,7 @@ from wheelfit.operations.sync import SyncRequest, sync_removing
 from wheelfit.projects.dependency_lists import (
     DependencyList,
     ProjectText,
-    check_not_of_poetry,
+    refuse_poetry_project,
     with_requirement,
     without_requirement,
     without_sources,
@@ -159,7 +159,7 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
         edited, removed = without_requirement(edited, editing.place, name)
         if not removed:
             if editing.place.kind != "group":
-                check_not_of_poetry(editing.before)
+                refuse_poetry_project(editing.before)
             raise _missing_dependency(editing, name)
         changes += removed
         edited = without_sources(edited, name)
@@ -420,7 +420,7 @@ def _named_reference(place: str, name: str | None = None) -> str:
     """
     from shlex import quote
 
-    from wheelfit.projects.static_metadata import name_of
+    from wheelfit.projects.static_metadata import read_pyproject_name
 
     url, consent = place, ""
     if place.startswith("file:///") or "://" not in place:
@@ -430,7 +430,7 @@ def _named_reference(place: str, name: str | None = None) -> str:
                 "the file or folder does not exist", where=place, hint="name one that exists"
             )
         url = path.resolve().as_uri()
-        name = name or (name_of(path) if path.is_dir() else None)
+        name = name or (read_pyproject_name(path) if path.is_dir() else None)
     if place.endswith(".whl"):
         name = name or canonicalize_name(place.rpartition("/")[2].partition("-")[0])
     elif name is not None:

@@ -159,11 +159,11 @@ def _at_commit(url: str, requested: RepositoryUrl, commit: str) -> str:
 
 
 def _as_requested(wheel: GivenWheel, requested: RepositoryUrl, commit: str) -> GivenWheel:
-    """Return a wheel of a repository with the requested revision in its record."""
+    """Return a wheel of a repository with the requested revision in its ``direct_url.json``."""
     origin = wheel.file.origin
     if origin is None:
         return wheel
-    origin = structs.replace(origin, name=str(requested), direct_url=requested.record(commit))
+    origin = structs.replace(origin, name=str(requested), direct_url=requested.direct_url(commit))
     return structs.replace(wheel, file=structs.replace(wheel.file, origin=origin))
 
 

@@ -42,10 +42,12 @@ class ArchiveLimits(NamedTuple):
     members: int = 200_000
 
 
-_PIECE = 1 << 20
-_OLDEST = 315_619_200
+_CHUNK_SIZE = 1 << 20
+"""Bytes read at once."""
+_MIN_TIME = 315_619_200
 """1980-01-02 in seconds since 1970: ZIP archives, and so wheels, cannot store earlier times."""
 _TAR_BLOCK = 512
+"""Bytes of a header, to a multiple of which members are padded."""
 
 
 def unpack_archive(
@@ -97,50 +99,56 @@ _HARD_LINK = -1
 """The kind of a hard link, which `stat` does not distinguish from a file."""
 
 
-def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveLimits) -> str:
-    """Return the name of the only top-level folder."""
+def _check_entries(
+    entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveLimits
+) -> str:
+    """Check all members, and return the name of the only top-level folder.
+
+    :raises InvalidSource: a member, or all of them together, may not be unpacked.
+    """
     sizes = {entry.name: entry.size for entry in entries}
     # A hard link takes a few bytes in the archive, but is unpacked as a copy.
-    if sum(sizes.get(e.target, 0) if e.kind == _HARD_LINK else e.size for e in entries) > (
-        limits.size
-    ):
+    unpacked_size = sum(
+        sizes.get(entry.target, 0) if entry.kind == _HARD_LINK else entry.size for entry in entries
+    )
+    if unpacked_size > limits.size:
         raise InvalidSource(f"the archive unpacks to more than {limits.size} bytes", where=where)
     faults = [fault for entry in entries if (fault := path_fault(entry.name)) is not None]
     if not faults:
         # Folders may be listed or not, and some tools list them twice.
-        named = dict.fromkeys(f"{entry.name}/" for entry in entries if entry.kind == stat.S_IFDIR)
-        members = [*named, *(e.name for e in entries if e.kind != stat.S_IFDIR)]
-        faults += collision_faults(members) or target_faults(
-            members,
+        folders = dict.fromkeys(f"{entry.name}/" for entry in entries if entry.kind == stat.S_IFDIR)
+        names = [*folders, *(entry.name for entry in entries if entry.kind != stat.S_IFDIR)]
+        faults += collision_faults(names) or target_faults(
+            names,
             is_windows=os.name == "nt",
             ignores_case=not NATIVE.is_case_sensitive(folder),
         )
     if faults:
-        shown = [fault.replace("out of the wheel", "out of the archive") for fault in faults]
-        raise InvalidSource(shown[0], where=where, note="\n".join(shown[1:20]) or None)
+        faults = [fault.replace("out of the wheel", "out of the archive") for fault in faults]
+        raise InvalidSource(faults[0], where=where, note="\n".join(faults[1:20]) or None)
     tops = {entry.name.partition("/")[0] for entry in entries}
     if len(tops) != 1:
-        tops_in_words = ", ".join(sorted(tops)[:5]) or "nothing"
         raise InvalidSource(
             "the archive must consist of one folder with the project",
             where=where,
-            note=tops_in_words,
+            note=f"it has {', '.join(sorted(tops)[:5])}" if tops else "it is empty",
         )
     (top,) = tops
     if all(entry.name == top and entry.kind != stat.S_IFDIR for entry in entries):
         raise InvalidSource("the archive is a single file, not a project", where=where)
-    names = {entry.name: entry for entry in entries}
+    by_name = {entry.name: entry for entry in entries}
     for entry in entries:
-        _check_link(entry, top, names, where)
+        _check_link(entry, top, by_name, where)
     return top
 
 
-def _check_link(entry: _Entry, top: str, names: dict[str, _Entry], where: str) -> None:
+def _check_link(entry: _Entry, top: str, by_name: dict[str, _Entry], where: str) -> None:
     if entry.kind == _HARD_LINK:
-        original = names.get(entry.target)
+        original = by_name.get(entry.target)
         if original is None or original.kind != stat.S_IFREG:
             raise InvalidSource(
-                f"{entry.name!r} is a second name of {entry.target!r}, which is not in the archive",
+                f"{entry.name!r} is a hard link to {entry.target!r}, which is not a file in the "
+                "archive",
                 where=where,
             )
     elif entry.kind == stat.S_IFLNK:
@@ -166,21 +174,24 @@ def _write(
         path = folder / entry.name
         path.parent.mkdir(parents=True, exist_ok=True)
         with open_member(number) as source, path.open("xb") as target:
-            shutil.copyfileobj(source, target, _PIECE)
+            shutil.copyfileobj(source, target, _CHUNK_SIZE)
             if target.tell() != entry.size:
-                raise InvalidSource(f"{entry.name!r} has another size than it says", where=where)
+                raise InvalidSource(f"the size of {entry.name!r} is not as declared", where=where)
         if entry.executable:
             path.chmod(path.stat().st_mode | 0o111)
-        if entry.time > _OLDEST:
+        if entry.time > _MIN_TIME:
             os.utime(path, (entry.time, entry.time))
     for entry in entries:
         if entry.kind == _HARD_LINK:
             (folder / entry.name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / entry.target, folder / entry.name)
-    links = [folder / entry.name for entry in entries if entry.kind == stat.S_IFLNK]
-    for path, entry in zip(links, (e for e in entries if e.kind == stat.S_IFLNK), strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(entry.target)
+    links = []
+    for entry in entries:
+        if entry.kind == stat.S_IFLNK:
+            path = folder / entry.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(entry.target)
+            links.append(path)
     real_top = os.path.realpath(folder / top)
     for path in links:  # one may lead through another
         real_target = os.path.realpath(path)
@@ -195,7 +206,10 @@ def _write(
 
 
 def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimits) -> None:
-    """Decompress into a tar archive, within the limits: a small file may expand to terabytes."""
+    """Decompress an archive into a plain tar file, within the limits.
+
+    A small file may expand to terabytes.
+    """
     opener: Callable[[Path], IO[bytes]] = gzip.open  # type: ignore[assignment]
     if name.endswith(".bz2"):
         opener = bz2.open
@@ -205,13 +219,13 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimi
     remaining = limits.size + 4 * _TAR_BLOCK * limits.members
     try:
         with opener(path) as source, plain.open("xb") as target:
-            while piece := source.read(_PIECE):
-                remaining -= len(piece)
+            while chunk := source.read(_CHUNK_SIZE):
+                remaining -= len(chunk)
                 if remaining < 0:
                     raise InvalidSource(
                         f"the archive unpacks to more than {limits.size} bytes", where=where
                     )
-                target.write(piece)
+                target.write(chunk)
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
         raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
     except OSError as error:
@@ -230,13 +244,15 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) ->
         members: list[tarfile.TarInfo] = []
         for member in archive:
             members.append(member)
-            file.left = _PIECE
+            file.left = _CHUNK_SIZE
             if len(members) > limits.members:
-                raise InvalidSource(f"it has more than {limits.members} members", where=where)
+                raise InvalidSource(
+                    f"the archive has more than {limits.members} members", where=where
+                )
         file.left = inf  # content is read in pieces
         _check_end(plain, archive.offset, where)
         entries = [_tar_entry(member, where) for member in members]
-        top = _check(entries, folder, where, limits)
+        top = _check_entries(entries, folder, where, limits)
 
         def open_member(number: int) -> BinaryIO:
             stream = archive.extractfile(members[number])
@@ -251,14 +267,14 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) ->
 class _Budgeted(io.BufferedReader):
     """A file with a limit on what is read: ``tarfile`` reads whole headers into memory."""
 
-    left: float = _PIECE
+    left: float = _CHUNK_SIZE
     """Bytes that may still be read."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read bytes within the limit."""
         self.left -= inf if size is None or size < 0 else size
         if self.left < 0:
-            raise InvalidSource(f"the archive has a header of more than {_PIECE} bytes")
+            raise InvalidSource(f"the archive has a header of more than {_CHUNK_SIZE} bytes")
         return super().read(size)
 
 
@@ -278,15 +294,15 @@ def _check_end(plain: Path, offset: int, where: str) -> None:
     """Check that no data follows the end, which other tools might read."""
     with plain.open("rb") as file:
         file.seek(offset)
-        while piece := file.read(_PIECE):
-            if piece.count(0) != len(piece):
+        while chunk := file.read(_CHUNK_SIZE):
+            if chunk.count(0) != len(chunk):
                 raise InvalidSource("data follows the end of the archive", where=where)
 
 
 def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
     if "size" in member.pax_headers or member.sparse is not None:
-        # Its size is declared twice, and tools disagree on which value applies.
-        raise InvalidSource(f"{member.name!r} says its size in two places", where=where)
+        # Tools disagree on which of the two values applies.
+        raise InvalidSource(f"the size of {member.name!r} is declared twice", where=where)
     name = _normalised(member.name)
     if member.isdir():
         return _Entry(name, stat.S_IFDIR)
@@ -317,7 +333,9 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: ArchiveLimits) -> 
             file.seek(start)
             end = find_end(file.read(TAIL_SIZE), size, where=where)
             if end.count > limits.members:
-                raise InvalidSource(f"it has more than {limits.members} members", where=where)
+                raise InvalidSource(
+                    f"the archive has more than {limits.members} members", where=where
+                )
             file.seek(end.offset)
             members = parse_directory(file.read(end.size), end, where=where)
             check_extents(members, end, where=where)
@@ -330,7 +348,7 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: ArchiveLimits) -> 
         else _Entry(_normalised(member.name), stat.S_IFREG, member.size, member.is_executable)
         for member in members
     ]
-    top = _check(entries, folder, where, limits)
+    top = _check_entries(entries, folder, where, limits)
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()

@@ -26,7 +26,7 @@ from wheelfit.errors import BuildFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-Kind: TypeAlias = Literal["wheel", "editable", "sdist"]
+DistributionKind: TypeAlias = Literal["wheel", "editable", "sdist"]
 """The distribution to build; the metadata of an sdist cannot be requested."""
 ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"
 
@@ -157,8 +157,10 @@ class Backend:
         self._log = log
         self._children = children
         self._echo = echo
-        self._echoed = 0  # bytes of the log
-        self._has_returned_list = True  # whether the last hook returned a list
+        self._echoed = 0
+        """Bytes of the log that were echoed."""
+        self._has_returned_list = True
+        """Whether the last hook returned a list."""
         with self._failures_explained("read"):
             self._builder = build.ProjectBuilder(project, str(environment.python), self._run)
 
@@ -167,7 +169,7 @@ class Backend:
         """The requirements before any hook is called (PEP 518)."""
         return tuple(sorted(self._builder.build_system_requires))
 
-    def further_requires(self, kind: Kind) -> tuple[str, ...]:
+    def requires_for_build(self, kind: DistributionKind) -> tuple[str, ...]:
         """Return the requirements that the backend adds for a kind of distribution."""
         with self._failures_explained(f"asked for the requirements of {_KIND_IN_WORDS[kind]}"):
             requirements = self._builder.get_requires_for_build(kind, self._settings)
@@ -177,7 +179,7 @@ class Backend:
                 raise build.BuildException("its backend did not return a list of requirements")
             return tuple(sorted(requirements))
 
-    def metadata(self, kind: Kind, folder: Path) -> bytes | None:
+    def metadata(self, kind: DistributionKind, folder: Path) -> bytes | None:
         """Return the METADATA of the wheel to build; None if the backend has no hook for it.
 
         :param folder: an empty folder for the dist-info folder.
@@ -188,19 +190,25 @@ class Backend:
                 return None
             dist_info = Path(result).resolve()
             if dist_info.parent != folder.resolve():
-                raise build.BuildException(f"its metadata is not where it should be: {result}")
+                raise build.BuildException(
+                    f"its backend put the metadata into another folder: {result}"
+                )
             return (dist_info / "METADATA").read_bytes()
 
-    def build(self, kind: Kind, folder: Path) -> Path:
+    def build(self, kind: DistributionKind, folder: Path) -> Path:
         """Build a distribution and return its path; its content is not checked."""
         with self._failures_explained(f"built as {_KIND_IN_WORDS[kind]}"):
             noun = "source distribution" if kind == "sdist" else "wheel"
             try:
                 path = Path(self._builder.build(kind, folder, self._settings))
             except TypeError:  # the backend returned something else than a file name
-                raise build.BuildException(f"its backend names no {noun}") from None
+                raise build.BuildException(
+                    f"its backend returned no file name of a {noun}"
+                ) from None
             if path.resolve().parent != folder.resolve() or not path.is_file():
-                raise build.BuildException(f"there is no {noun} where it should be: {path.name}")
+                raise build.BuildException(
+                    f"its backend did not put the {noun} {path.name} into the requested folder"
+                )
             return path
 
     def _run(

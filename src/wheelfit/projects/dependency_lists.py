@@ -145,7 +145,7 @@ def with_requirement(
     existing = project.find(target)
     if existing is None:
         edited = toml_edits.create(project.text, _path(target), text.strip(), after="project")
-        changed = _with_items(project, edited, target, [text.strip()])
+        changed = _checked_list_edit(project, edited, target, [text.strip()])
         return changed, ListChange(new.name, None, text.strip())
     path, items = _path(existing), [*project.lists()[existing]]
     index = _index_to_replace(items, new, existing, project.where)
@@ -153,14 +153,14 @@ def with_requirement(
         index = _index_for_new(items, new.name)
         items.insert(index, text.strip())
         edited = toml_edits.insert(project.text, path, index, text.strip())
-        changed = _with_items(project, edited, existing, items)
+        changed = _checked_list_edit(project, edited, existing, items)
         return changed, ListChange(new.name, None, text.strip())
     before = str(items[index])
     after = _merged(before, text)
     if after != before:
         items[index] = after
         edited = toml_edits.replace(project.text, path, index, after)
-        project = _with_items(project, edited, existing, items)
+        project = _checked_list_edit(project, edited, existing, items)
     return project, ListChange(new.name, before, after)
 
 
@@ -177,7 +177,7 @@ def without_requirement(
             break
         changes.append(ListChange(name, str(items.pop(index)), None))
         edited = toml_edits.remove(project.text, _path(existing), index)
-        project = _with_items(project, edited, existing, items)
+        project = _checked_list_edit(project, edited, existing, items)
     return project, changes
 
 
@@ -193,7 +193,7 @@ def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
         for key in _table_at(tomllib.loads(project.text), path):
             if _is_same_name(key, name):
                 edited = toml_edits.remove_key(project.text, (*path, key))
-                project = _without_key(project, edited, (*path, key))
+                project = _checked_key_removal(project, edited, (*path, key))
     return project
 
 
@@ -217,7 +217,7 @@ def _check_list(project: ProjectText, target: DependencyList) -> None:
     key = "optional-dependencies" if target.kind == "extra" else "dependencies"
     own = tomllib.loads(project.text).get("project")
     if not isinstance(own, dict):
-        check_not_of_poetry(project)
+        refuse_poetry_project(project)
         raise _fault(
             project,
             "project",
@@ -234,8 +234,11 @@ def _check_list(project: ProjectText, target: DependencyList) -> None:
         )
 
 
-def check_not_of_poetry(project: ProjectText) -> None:
-    """Raise if a project has no ``[project]``, but a table of Poetry with its dependencies."""
+def refuse_poetry_project(project: ProjectText) -> None:
+    """Refuse a project without ``[project]`` whose dependencies are in a table of Poetry.
+
+    :raises InvalidDocument: ``invalid-project``; it is such a project.
+    """
     data = tomllib.loads(project.text)
     if "project" not in data and "poetry" in _table(data, "tool"):
         raise _fault(
@@ -361,10 +364,10 @@ def _path(target: DependencyList) -> tuple[str, ...]:
     return *target.table, target.name or "dependencies"
 
 
-def _with_items(
+def _checked_list_edit(
     project: ProjectText, edited: str, target: DependencyList, items: Sequence[object]
 ) -> ProjectText:
-    """Return the edited project if its list has the items, and nothing else has changed."""
+    """Check that only the items of a list have changed, and return the edited project."""
     expected = tomllib.loads(project.text)
     *table_path, key = path = _path(target)
     table = expected
@@ -372,17 +375,17 @@ def _with_items(
         table = table.setdefault(step, {})
     table[key] = list(items)
     hint = f"change it by hand to {json.dumps(list(items))}; nothing was written"
-    return _if_equal(project, edited, expected, path, hint)
+    return _checked_edit(project, edited, expected, path, hint)
 
 
-def _without_key(project: ProjectText, edited: str, path: tuple[str, ...]) -> ProjectText:
-    """Return the edited project if only a key, and tables that became empty, were removed."""
+def _checked_key_removal(project: ProjectText, edited: str, path: tuple[str, ...]) -> ProjectText:
+    """Check that only a key and emptied tables were removed, and return the edited project."""
     expected = table = tomllib.loads(project.text)
     for step in path[:-1]:
         table = table[step]
     del table[path[-1]]
     hint = "remove it by hand; nothing was written"
-    return _if_equal(project, edited, expected, path, hint, normalize=_without_empty)
+    return _checked_edit(project, edited, expected, path, hint, normalize=_without_empty)
 
 
 def _without_empty(value: object) -> object:
@@ -393,7 +396,7 @@ def _without_empty(value: object) -> object:
     return {key: item for key, item in items.items() if item != {}}
 
 
-def _if_equal(
+def _checked_edit(
     project: ProjectText,
     edited: str,
     expected: object,
@@ -401,10 +404,10 @@ def _if_equal(
     hint: str,
     normalize: Callable[[object], object] = lambda content: content,
 ) -> ProjectText:
-    """Return the edited project if its content is as expected.
+    """Check the content of an edited project, and return the project.
 
     :param normalize: applied to both contents before they are compared.
-    :raises InvalidDocument: ``invalid-project``; it is not, or the text is not TOML.
+    :raises InvalidDocument: ``invalid-project``; it is not as expected, or not TOML.
     """
     try:
         is_valid = normalize(tomllib.loads(edited)) == normalize(expected)

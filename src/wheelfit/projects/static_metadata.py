@@ -1,7 +1,7 @@
 """The static metadata of a project, read without its backend (PEP 621, PEP 643).
 
-Core metadata counts only if the fields that decide an installation are promised not to change in a
-build: name, version, required Python, requirements and extras.
+Metadata counts only if none of the fields that an installer needs can change in a build: name,
+version, required Python, requirements and extras.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
 
 _MAX_SIZE = 16 << 20
-_DECISIVE = frozenset({"name", "version", "requires-python", "requires-dist", "provides-extra"})
-_DYNAMIC = frozenset({"version", "requires-python", "dependencies", "optional-dependencies"})
-_RELIABLE = (2, 2)
+_RELEVANT_FIELDS = frozenset(
+    {"name", "version", "requires-python", "requires-dist", "provides-extra"}
+)
+"""The fields of core metadata that an installer needs."""
+_RELEVANT_KEYS = frozenset({"version", "requires-python", "dependencies", "optional-dependencies"})
+"""The keys of ``[project]`` for these fields that may be dynamic."""
+_FIRST_RELIABLE_VERSION = (2, 2)
 """The first version of core metadata in which fields not marked as dynamic are fixed."""
 
 
 def is_project(folder: Path) -> bool:
-    """Return whether a folder holds a project that can be built."""
+    """Return whether a folder is a project that can be built."""
     return (folder / "pyproject.toml").is_file() or (folder / "setup.py").is_file()
 
 
@@ -46,39 +50,34 @@ def core_metadata_of(data: bytes, where: str) -> CoreMetadata:
         raise InvalidSource(error.message, where=where) from None
 
 
-def of_archive(folder: Path) -> tuple[bytes | None, bool]:
-    """Return ``PKG-INFO`` of an unpacked source distribution, and whether it can be relied on.
+def read_sdist_metadata(folder: Path) -> tuple[bytes | None, bool]:
+    """Read ``PKG-INFO`` of an unpacked source distribution.
 
-    :returns: None where there is none.
+    :return: its bytes, None if it is missing; and whether it `is_reliable`.
     """
     data = _read(folder / "PKG-INFO")
     return data, data is not None and is_reliable(data)
 
 
 def is_reliable(data: bytes) -> bool:
-    """Return whether the fields that decide an installation cannot change in a build (PEP 643)."""
+    """Return whether no field that an installer needs can change in a build (PEP 643)."""
     raw, _ = parse_email(data)
     try:
         version = tuple(int(part) for part in raw.get("metadata_version", "").split("."))
     except ValueError:
         return False
     dynamic = {field.lower() for field in raw.get("dynamic", ())}
-    return version >= _RELIABLE and not dynamic & _DECISIVE and {"name", "version"} <= raw.keys()
+    return (
+        version >= _FIRST_RELIABLE_VERSION
+        and not dynamic & _RELEVANT_FIELDS
+        and {"name", "version"} <= raw.keys()
+    )
 
 
-def of_project_file(folder: Path) -> bytes | None:
-    """Return the core metadata in the ``pyproject.toml`` of a project.
+def read_pyproject_name(folder: Path) -> NormalizedName | None:
+    """Read the name of a project in its ``pyproject.toml``, where it is never dynamic (PEP 621).
 
-    :returns: None where only its backend has it.
-    """
-    data = _read(folder / "pyproject.toml")
-    return None if data is None else metadata_in_file(data)
-
-
-def name_of(folder: Path) -> NormalizedName | None:
-    """Return the name that ``pyproject.toml`` of a project has, which is never dynamic (PEP 621).
-
-    :returns: None where only its backend has it.
+    :return: None if the file lacks a valid name.
     """
     try:
         project = strict_toml.load(_read(folder / "pyproject.toml") or b"")["project"]
@@ -87,11 +86,14 @@ def name_of(folder: Path) -> NormalizedName | None:
         return None
 
 
-def metadata_in_file(data: bytes) -> bytes | None:
-    """Return the metadata in a ``pyproject.toml``; None where only the backend has it."""
+def read_pyproject_metadata(folder: Path) -> bytes | None:
+    """Read the metadata of a project in its ``pyproject.toml``, as core metadata.
+
+    :return: None if the file lacks it, or leaves a part of it to the build backend.
+    """
     try:
-        project = strict_toml.load(data).get("project")
-        if not isinstance(project, dict) or _DYNAMIC & set(project.get("dynamic", ())):
+        project = strict_toml.load(_read(folder / "pyproject.toml") or b"").get("project")
+        if not isinstance(project, dict) or _RELEVANT_KEYS & set(project.get("dynamic", ())):
             return None
         return "".join(f"{name}: {value}\n" for name, value in _headers(project)).encode()
     except (ValueError, TypeError, KeyError, AttributeError, InvalidRequirement, InvalidVersion):
@@ -103,7 +105,7 @@ def _headers(project: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Name", canonicalize_name(project["name"], validate=True)
     yield "Version", str(Version(project["version"]))
     if "requires-python" in project:
-        yield "Requires-Python", _line(project["requires-python"])
+        yield "Requires-Python", _single_line(project["requires-python"])
     for text in project.get("dependencies", []):
         yield "Requires-Dist", str(Requirement(text))
     for extra, texts in project.get("optional-dependencies", {}).items():
@@ -119,7 +121,7 @@ def _headers(project: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "Requires-Dist", f"{requirement}{space}; {marker}"
 
 
-def _line(text: str) -> str:
+def _single_line(text: str) -> str:
     """Return a text; raise if it has several lines."""
     if "\n" in text or "\r" in text:
         raise ValueError(text)

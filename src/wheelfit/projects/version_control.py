@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TRANSPORTS = ("https", "http", "ssh", "git", "file")
+"""The supported URL schemes."""
 _REVISION = re.compile(r"(?!-)[^\s\x00-\x1f\x7f~^:?*\[\\]+")
 _COMMIT = re.compile(r"(?i:[0-9a-f]{40}|[0-9a-f]{64})")
 _SHOWN_LINES = 5
@@ -48,7 +49,7 @@ class RepositoryUrl:
         folder = f"#subdirectory={self.subdirectory}" if self.subdirectory else ""
         return f"{self.system}+{redact(self.url)}{revision}{folder}"
 
-    def record(self, commit: str) -> dict[str, object]:
+    def direct_url(self, commit: str) -> dict[str, object]:
         """Return the content of ``direct_url.json`` for an installation from here (PEP 610).
 
         :param commit: the revision that was checked out.
@@ -116,14 +117,14 @@ def check_out(
     """Check out a revision with its submodules, and return the id of its commit.
 
     :param environ: the environment of the process; git's own configuration applies.
-    :param offline: contact no server, not for submodules either.
+    :param offline: whether no server may be contacted, for submodules neither.
     :raises NetworkError: ``checkout-failed``; the revision is not available.
     :raises Unreachable: a server would have to be contacted while offline.
     """
     if offline and not repository.url.startswith("file:"):
         raise refused_offline(str(repository))
     git = _Git(repository, folder, environ, offline=offline)
-    # Without the contents of older commits, where a server can leave them out.
+    # A partial clone lacks the files of other commits; servers without the feature send all.
     filters = [] if repository.url.startswith("file:") else ["--filter=blob:none"]
     git("clone", "--quiet", "--no-checkout", "--template=", *filters, "--", repository.url, ".")
     commit = _find_revision(git, repository.revision)
@@ -154,7 +155,7 @@ def _find_revision(git: _Git, revision: str | None) -> str:
 
 
 def _find_commit(git: _Git, commit_id: str) -> str:
-    """Return the commit of a complete id, which may be that of a tag."""
+    """Return the commit of a full object id, which may be that of a tag."""
     commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{commit_id}^{{commit}}")
     if commit is None:  # it is on no branch
         git("fetch", "--quiet", "--no-tags", "--", "origin", commit_id)
@@ -239,7 +240,7 @@ def _environ_for(repository: RepositoryUrl, environ: Mapping[str, str]) -> dict[
         user, password = repository.login
         parts = urlsplit(repository.url)
         count = variables.get("GIT_CONFIG_COUNT", "")
-        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # the first free one
+        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # the next free number
         variables |= {
             "GIT_CONFIG_COUNT": str(number + 1),
             f"GIT_CONFIG_KEY_{number}": f"credential.{parts.scheme}://{parts.netloc}.helper",

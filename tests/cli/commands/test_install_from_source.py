@@ -671,9 +671,18 @@ class TestBrokenBackends:
             ("\ndef build_wheel(*a, **k):\n    print('so long'); sys.exit(3)\n", "so long"),
             ("\ndef build_wheel(*a, **k):\n    raise RuntimeError('no luck')\n", "no luck"),
             ("\ndef build_wheel(*a, **k):\n    os.kill(os.getpid(), 9)\n", "ended by signal 9"),
-            ("\ndef build_wheel(*a, **k):\n    return 'none.whl'\n", "no wheel where it should be"),
-            ("\ndef build_wheel(*a, **k):\n    return '../../x.whl'\n", "no wheel where it should"),
-            ("\ndef build_wheel(*a, **k):\n    pass\n", "its backend names no wheel"),
+            (
+                "\ndef build_wheel(*a, **k):\n    return 'none.whl'\n",
+                "did not put the wheel none.whl into",
+            ),
+            (
+                "\ndef build_wheel(*a, **k):\n    return '../../x.whl'\n",
+                "did not put the wheel x.whl into",
+            ),
+            (
+                "\ndef build_wheel(*a, **k):\n    pass\n",
+                "its backend returned no file name of a wheel",
+            ),
             (
                 "\ndef get_requires_for_build_wheel(*a):\n    return [1]\n",
                 "return a list of requirements",

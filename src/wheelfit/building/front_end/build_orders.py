@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.projects.backend import Kind
+    from wheelfit.projects.backend import DistributionKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BuildOrder:
     choices: tuple[WheelToBuild, ...]
     """The wheels; a single build is enough for all, unless the backend itself builds variants."""
     recipe: Recipe
-    kind: Kind = "wheel"
+    kind: DistributionKind = "wheel"
     dialect: str = "auto"
     """A name of `DIALECTS`; ``auto``: by the installed backend; ``none``: plain builds only."""
     providers: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -462,7 +462,7 @@ class _OpenOrder:
     def _prepare(self, environment: ExtensibleEnvironment, inputs: BuildInputs) -> None:
         """Install the further build requirements for some inputs (B-12)."""
         backend = self._backend(environment, inputs.settings, inputs.environ)
-        environment.add(backend.further_requires(self.order.kind), self.source.name)
+        environment.add(backend.requires_for_build(self.order.kind), self.source.name)
 
     def _run(self, environment: ExtensibleEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
         """Run the build backend, and return the paths of the artifact and of the log."""

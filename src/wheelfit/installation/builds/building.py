@@ -35,7 +35,7 @@ from wheelfit.installation.builds.products import Product, bare_metadata, checke
 from wheelfit.installation.builds.projects import open_given, open_listed
 from wheelfit.installation.builds.state import state_of
 from wheelfit.projects.backend import Backend, BackendProcesses
-from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, name_of
+from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, read_pyproject_name
 from wheelfit.resolution.listing import provisional_filename
 from wheelfit.resolution.request import GivenWheel
 from wheelfit.sources.cache import built_metadata_key, built_wheel_key
@@ -443,7 +443,7 @@ class BuildingRepository:
             if not self._is_allowed(product):
                 raise self._not_allowed(product)
             return
-        name = project.promise[0] if project.promise else name_of(project.folder)
+        name = project.promise[0] if project.promise else read_pyproject_name(project.folder)
         if not self._policy.allows_named(name):
             raise SourceOff(
                 "the metadata of this project is dynamic, and its build backend may not run",
@@ -496,7 +496,7 @@ class BuildingRepository:
                 echo=self._echo,
             )
             place.add(backend.requires, project.name)
-            place.add(backend.further_requires(project.kind), project.name)
+            place.add(backend.requires_for_build(project.kind), project.name)
         finally:
             self._busy.pop()
         product.backend = backend

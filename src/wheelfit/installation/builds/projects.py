@@ -16,8 +16,8 @@ from wheelfit.projects.names import is_archive, is_repository_url
 from wheelfit.projects.static_metadata import (
     core_metadata_of,
     is_project,
-    of_archive,
-    of_project_file,
+    read_pyproject_metadata,
+    read_sdist_metadata,
 )
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
-    from wheelfit.projects.backend import Kind
+    from wheelfit.projects.backend import DistributionKind
     from wheelfit.resolution.request import GivenSource
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
@@ -47,7 +47,7 @@ class OpenProject:
     """Its name for users: its archive, folder or URL, without credentials."""
     url: str
     """Its full URL."""
-    kind: Kind = "wheel"
+    kind: DistributionKind = "wheel"
     """The kind of wheel built from it."""
     identity: tuple[str, ...] | None = None
     """Its exact identity; None: it may change at any time."""
@@ -141,7 +141,7 @@ def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
             "url": url.rstrip("/"),
             "dir_info": {"editable": True} if source.editable else {},
         },
-        metadata=of_project_file(path),
+        metadata=read_pyproject_metadata(path),
     )
 
 
@@ -182,8 +182,8 @@ def _repository(
         + (f"@{repository.revision}" if repository.revision else "")
         + (f"#subdirectory={repository.subdirectory}" if repository.subdirectory else ""),
         identity=(repository.system, repository.url, commit, repository.subdirectory),
-        direct_url=repository.record(commit),
-        metadata=of_project_file(project),
+        direct_url=repository.direct_url(commit),
+        metadata=read_pyproject_metadata(project),
     )
 
 
@@ -293,7 +293,7 @@ def _open_archive(
     inside = Path(tempfile.mkdtemp(prefix="project-", dir=folder))
     top = unpack_archive(path, inside, filename, where=shown)
     project = _inside(top, subdirectory, shown)
-    data, is_reliable = of_archive(project)
+    data, is_reliable = read_sdist_metadata(project)
     promise = sdist_release(filename) if data is not None or source is None else None
     if not is_project(project):
         raise InvalidSource(
@@ -307,5 +307,5 @@ def _open_archive(
         direct_url=direct_url,
         hashes=hashes,
         promise=promise,
-        metadata=data if is_reliable else of_project_file(project),
+        metadata=data if is_reliable else read_pyproject_metadata(project),
     )
