@@ -189,7 +189,9 @@ def test_progress_and_news(tmp_path: Path) -> None:
 
     told, news = Told(), list[Outcome[BatchItem, Mapping[str, object]]]()
     errands = [BatchItem(n, tmp_path, "disk" if n == 1 else "") for n in range(4)]
-    outcomes = here(errands, progress=told, weigh=lambda one: one.number + 1, done=news.append)
+    outcomes = here(
+        errands, progress=told, size_of=lambda one: one.number + 1, on_outcome=news.append
+    )
     assert (told.total, told.count, told.is_done) == (10, 10, True)
     assert sorted(news, key=lambda one: one.item.number) == outcomes
     assert news[-1].item.number == 1  # it was tried again when the others were done

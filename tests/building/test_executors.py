@@ -119,7 +119,7 @@ def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
             if done == 20:
                 cluster.workers[0].kill()
 
-        outcomes = carried_out(cluster, errands, done=kill)
+        outcomes = carried_out(cluster, errands, on_outcome=kill)
     assert [one.value["number"] for one in outcomes] == list(range(60))
     last = {one.value["process"] for one in outcomes[-20:]}
     assert last == {cluster.workers[1].pid}
@@ -139,7 +139,7 @@ def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
                 killer.start()
 
         with pytest.raises(Unreachable, match="the scheduler stopped"):
-            carried_out(cluster, errands, done=kill)
+            carried_out(cluster, errands, on_outcome=kill)
 
 
 @pytest.mark.integration

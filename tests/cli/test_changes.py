@@ -17,12 +17,12 @@ from wheelfit.operations.changes import (
     ChangeDecision,
     ConcurrentChange,
     InstalledState,
-    decided,
+    make_decision,
     retry_on_concurrent_change,
 )
 from wheelfit.operations.context import Context
 from wheelfit.operations.install import InstallRequest
-from wheelfit.operations.selection_session import SelectionSession, open_for_choice
+from wheelfit.operations.selection_session import SelectionSession, open_session
 from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
 
@@ -70,13 +70,13 @@ class TestRefusals:
     def decide(self, opened: SelectionSession, present: InstalledState) -> None:
         """Decide that the package goes."""
         plan = Plan(remove=present.installed)
-        decided(plan, Resolution(()), present, opened, lambda _: False)
+        make_decision(plan, Resolution(()), present, opened, lambda _: False)
 
     @pytest.fixture
     def opened(self, target: Path) -> SelectionSession:
         """Return everything that a command opens."""
         request = InstallRequest(no_index=True, target=str(target), requirements=("demo",))
-        return open_for_choice(request, Context(), changes=True)
+        return open_session(request, Context(), changes=True)
 
     def test_so_it_is(self, opened: SelectionSession) -> None:
         """What is still so when nobody is at work is refused."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.installation.apply import Applied
-from wheelfit.installation.interruption import find_interruption, mend
+from wheelfit.installation.interruption import find_interruption, recover_environment
 from wheelfit.installation.recovery import RecoveryOutcome
 from wheelfit.testing.file_systems import Changing, Killed, Killing
 from wheelfit.testing.wheels import build_wheel
@@ -99,7 +99,7 @@ def test_pip_sees_old_or_new(
     for moment in moments:
         kill(environment, home, install, moment)
         assert find_interruption(environment) is not None
-        mend(environment)
+        recover_environment(environment)
         version = packages(pip, environment)["demo"]
         assert version == imported(environment)
         assert not list(environment.schemes.purelib.glob(".wheelfit*"))
@@ -121,7 +121,7 @@ def test_pip_in_between(
         words = ["--no-deps", "--no-index", newest] if action == "install" else ["-y", "demo"]
         done = pip("--python", python, action, *words)
         assert done.returncode == 0, done.stderr
-        mend(environment)
+        recover_environment(environment)
         site = environment.schemes.purelib
         left = {path.name for path in site.iterdir() if path.name != "__pycache__"}
         if action == "install":
@@ -153,7 +153,7 @@ def test_what_is_told(
         ("install demo 2.0",),
     )
     assert "wheelfit recover" in str(interruption)
-    done = mend(environment)
+    done = recover_environment(environment)
     assert done is not None
     assert str(done) == "an interrupted change was undone: install demo 2.0"
-    assert mend(environment) is None
+    assert recover_environment(environment) is None

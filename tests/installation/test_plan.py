@@ -131,7 +131,7 @@ class TestSync:
     def test_what_is_not_named_goes(self, plain: Pin) -> None:
         """All of it in one plan with what is replaced, except what is spared."""
         old, stranger, pip = installed("demo", "0.9"), installed("left"), installed("pip")
-        sync = plan_sync(Resolution((plain,)), [old, stranger, pip], preserved={pip.name})
+        sync = plan_sync(Resolution((plain,)), [old, stranger, pip], staying={pip.name})
         assert sync == Plan(install=(plain,), remove=(old, stranger))
 
     def test_inexactly(self, plain: Pin) -> None:
@@ -144,7 +144,7 @@ class TestSync:
     )
     def test_what_no_lock_can_name(self, plain: Pin, stranger: Installed) -> None:
         """What points to a source tree, or is only looked at, stays."""
-        assert not plan_sync(Resolution((plain,)), [installed("demo"), stranger], preserved=())
+        assert not plan_sync(Resolution((plain,)), [installed("demo"), stranger], staying=())
 
     def test_known_by_its_hash(self, plain: Pin) -> None:
         """F-124: what was named by a URL stays if it is known to be that file."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.operations.accelerator_remarks import report_accelerator_use
+from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
 from wheelfit.operations.context import Reporter
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.worlds import World
@@ -42,7 +42,7 @@ def told(machine: str, wanted: str) -> str:
     candidates, listener = world.candidates(), _Listener()
     resolution = world.resolve(wanted, candidates=candidates)
     names = [pin.name for pin in resolution.pins]
-    uses = report_accelerator_use(resolution, names, candidates, listener)
+    uses = report_accelerator_remarks(resolution, names, candidates, listener)
     assert [use.line for use in uses] == listener.said
     return "\n".join(listener.said)
 
@@ -119,7 +119,7 @@ def test_sources_that_fail() -> None:
     candidates, listener = world.candidates(), _Listener()
     resolution = world.resolve("faiss", "jax", candidates=candidates)
     names = [pin.name for pin in resolution.pins]
-    report_accelerator_use(resolution, names, candidates, listener)
+    report_accelerator_remarks(resolution, names, candidates, listener)
     (line,) = listener.said
     assert line == (
         "faiss leaves the NVIDIA GPU of this machine idle; "

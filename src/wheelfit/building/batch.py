@@ -119,9 +119,9 @@ class Batch(Generic[Item, Value]):
     record: WorkRecord[Item, Value] | None = None
     """The record of finished items, of this run and earlier ones."""
     progress: Progress = NO_PROGRESS
-    weigh: Callable[[Item], int] = lambda _: 1
+    size_of: Callable[[Item], int] = lambda _: 1
     """The weight of an item in the progress."""
-    done: Callable[[Outcome[Item, Value]], None] = lambda _: None
+    on_outcome: Callable[[Outcome[Item, Value]], None] = lambda _: None
     """Called with each outcome at once, in any order."""
     pause: Callable[[float], None] = time.sleep
     """Waits for some seconds before an item is tried again."""
@@ -141,7 +141,7 @@ class Batch(Generic[Item, Value]):
         :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; no further
             item is started.
         """
-        self.progress.start(sum(map(self.weigh, self.items)))
+        self.progress.start(sum(map(self.size_of, self.items)))
         for position, item in enumerate(self.items):
             value = None if self.record is None else self.record.value(item)
             if value is None:
@@ -238,8 +238,8 @@ class Batch(Generic[Item, Value]):
 
     def _finish(self, position: int, outcome: Outcome[Item, Value]) -> None:
         self.outcomes[position] = outcome
-        self.done(outcome)
-        self.progress.advance(self.weigh(outcome.item))
+        self.on_outcome(outcome)
+        self.progress.advance(self.size_of(outcome.item))
 
 
 def _work(version: str, request: bytes) -> list[bytes]:

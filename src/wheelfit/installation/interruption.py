@@ -82,7 +82,7 @@ def _is_locked(places: EnvironmentFolders) -> bool:
         return True
 
 
-def mend(
+def recover_environment(
     environment: Environment,
     *,
     alone: bool = False,

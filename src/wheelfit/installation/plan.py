@@ -107,28 +107,28 @@ def plan_sync(
     resolution: Resolution,
     installed: Iterable[Installed],
     *,
-    preserved: Container[NormalizedName] | None = None,
-    leaving: Container[NormalizedName] = frozenset(),
+    staying: Container[NormalizedName] | None = None,
+    editable_removals: Container[NormalizedName] = frozenset(),
 ) -> Plan:
     """Return the changes from the installed distributions to a lock.
 
-    :param preserved: names that stay though the lock does not list them; editable installs, and
+    :param staying: names that stay though the lock does not list them; editable installs, and
         distributions in folders the environment only reads, always stay. None: all stay that are
         not replaced.
-    :param leaving: editable installs to remove nevertheless, since an earlier lock had them.
+    :param editable_removals: editable installs to remove nevertheless, as an earlier lock had them.
     """
     entries = tuple(installed)
     planned = plan(resolution, entries, by_hash=True)
-    if preserved is None:
+    if staying is None:
         return planned
     resolved_names = {pin.name for pin in resolution.pins}
     extraneous = (
         entry
         for entry in entries
         if entry.name not in resolved_names
-        and entry.name not in preserved
+        and entry.name not in staying
         and not entry.outside
-        and (not entry.editable or entry.name in leaving)
+        and (not entry.editable or entry.name in editable_removals)
     )
     return replace(planned, remove=(*planned.remove, *extraneous))
 

@@ -28,11 +28,11 @@ _RECORD_REQUESTS = ("wheelfit", "pip", "uv")
 """Installers that write REQUESTED; distributions from other installers may have been requested."""
 
 
-class Companions(Struct, frozen=True):
+class RelatedDistributions(Struct, frozen=True):
     """Installed distributions that are replaced together.
 
     Needs are those of the installed builds. Environments do not record requested extras: so the
-    needs of all extras count when distributions are kept, and none when companions are found.
+    needs of all extras count when distributions are kept, and none when related ones are looked up.
     """
 
     installed: Mapping[NormalizedName, Installed]
@@ -41,7 +41,7 @@ class Companions(Struct, frozen=True):
     """The requirements of each distribution with all its extras."""
     builds: Names
     """The variants that need each other."""
-    followers: Names
+    dependencies: Names
     """Distributions, other variants too, that only these builds need, and no user requested."""
 
     @classmethod
@@ -50,8 +50,8 @@ class Companions(Struct, frozen=True):
         start: Iterable[NormalizedName],
         installed: Iterable[Installed],
         environment: Mapping[str, str],
-    ) -> Companions:
-        """Return the companions of some variants.
+    ) -> RelatedDistributions:
+        """Return the distributions related to some variants.
 
         :param start: the variants to replace.
         """
@@ -63,14 +63,14 @@ class Companions(Struct, frozen=True):
         needs = _by_needing(there, (need for need in all_needs if need.extra is None))
         needs_of_extras = _by_needing(there, all_needs)
         builds = _connected_variants(start, needs, {name for name in there if there[name].label})
-        followers = _only_needed_by(builds, there, needs, needs_of_extras)
-        return cls(there, needs, needs_of_extras, builds, followers)
+        dependencies = _only_needed_by(builds, there, needs, needs_of_extras)
+        return cls(there, needs, needs_of_extras, builds, dependencies)
 
     def unneeded(self, resolution: Resolution) -> dict[NormalizedName, str]:
-        """Return the followers that nothing needs in a resolution, with the reason as a clause."""
+        """Return the dependencies that a resolution does not need, with the reason as a clause."""
         coming = {pin.name for pin in resolution.pins}
         result = coming | {kept.name for kept in resolution.kept}
-        gone = set(self.followers - result)
+        gone = set(self.dependencies - result)
         staying = self.needs_of_extras.keys() - coming
         while needed := gone & _direct_needs(self.needs_of_extras, staying - gone):
             gone -= needed
@@ -111,18 +111,18 @@ def _only_needed_by(
     needs: Mapping[NormalizedName, Names],
     needs_of_extras: Mapping[NormalizedName, Names],
 ) -> Names:
-    followers = {
+    dependencies = {
         name for name in _all_needs(builds, needs) & there.keys() if _is_removable(there[name])
     }
     while True:
-        other_names = needs_of_extras.keys() - followers - builds
+        other_names = needs_of_extras.keys() - dependencies - builds
         # Removed distributions may need each other in a circle, so needs of builds decide as well.
-        needed_elsewhere = followers & _direct_needs(
+        needed_elsewhere = dependencies & _direct_needs(
             needs_of_extras, other_names
-        ) | followers - _all_needs(builds - followers, needs)
+        ) | dependencies - _all_needs(builds - dependencies, needs)
         if not needed_elsewhere:
-            return frozenset(followers)
-        followers -= needed_elsewhere
+            return frozenset(dependencies)
+        dependencies -= needed_elsewhere
 
 
 def _is_removable(entry: Installed) -> bool:

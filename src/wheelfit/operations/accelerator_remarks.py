@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolution.accelerator_use import AcceleratorContext, AcceleratorUse
+    from wheelfit.resolution.accelerator_use import AcceleratorContext, AcceleratorRemark
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Resolution
 
 
-def report_accelerator_use(
+def report_accelerator_remarks(
     resolution: Resolution,
-    arriving: Collection[NormalizedName],
+    changed: Collection[NormalizedName],
     candidates: Candidates,
     reporter: Reporter,
     *,
     installed: Collection[NormalizedName] = (),
     lock: str = "",
     reported: set[str] | None = None,
-) -> tuple[AcceleratorUse, ...]:
+) -> tuple[AcceleratorRemark, ...]:
     """Warn of unusable or idle accelerator builds in a resolution; return those remarks.
 
-    :param arriving: the packages that are added or replaced.
+    :param changed: the packages that are added or replaced.
     :param lock: the command to name in remedies, if the resolution is from a lock; then no index is
         queried. Empty: it is not.
     :param reported: warnings that are not repeated; new ones are added to it.
     """
-    if not _is_concerned(resolution, arriving, candidates):
+    if not _is_concerned(resolution, changed, candidates):
         return ()
     from wheelfit.resolution.accelerator_use import AcceleratorContext
 
@@ -49,21 +49,21 @@ def report_accelerator_use(
         None if lock else candidates,
         lock,
     )
-    uses = _remarks(resolution, arriving, context)
+    remarks = _remarks(resolution, changed, context)
     reported = set() if reported is None else reported
-    for use in uses:
-        if use.line not in reported:
-            reported.add(use.line)
-            reporter.warn(use.line)
-    return uses
+    for remark in remarks:
+        if remark.line not in reported:
+            reported.add(remark.line)
+            reporter.warn(remark.line)
+    return remarks
 
 
-def use_on_platform(
+def remarks_on_platform(
     resolution: Resolution,
     names: Collection[NormalizedName],
     candidates: Candidates,
     machine_of: Callable[[], ChosenMachine],
-) -> tuple[AcceleratorUse, ...]:
+) -> tuple[AcceleratorRemark, ...]:
     """Return the remarks on a resolution for all machines of a platform, for one such machine.
 
     :param resolution: it may have several builds of a package.
@@ -86,8 +86,8 @@ def use_on_platform(
 
 
 def _remarks(
-    resolution: Resolution, arriving: Collection[NormalizedName], context: AcceleratorContext
-) -> tuple[AcceleratorUse, ...]:
+    resolution: Resolution, changed: Collection[NormalizedName], context: AcceleratorContext
+) -> tuple[AcceleratorRemark, ...]:
     """Return remarks on a resolution, at most one of a kind for each accelerator.
 
     Nothing is detected and no source is queried unless a package concerns an accelerator by its
@@ -98,18 +98,18 @@ def _remarks(
     from wheelfit.resolution.unusable_libraries import unusable_libraries
 
     remedies = Remedies(resolution, context)
-    return (*unusable_libraries(arriving, remedies), *idle_accelerators(arriving, remedies))
+    return (*unusable_libraries(changed, remedies), *idle_accelerators(changed, remedies))
 
 
 def _is_concerned(
     resolution: Resolution,
-    arriving: Collection[NormalizedName],
+    changed: Collection[NormalizedName],
     candidates: Candidates,
 ) -> bool:
     """Return whether a package may use accelerators; most resolutions have no such package."""
-    return any(owner_of_libraries(name) for name in arriving) or any(
+    return any(owner_of_libraries(name) for name in changed) or any(
         candidates.policy.families(pin.name)
         or (pin.core is not None and accelerator_extras(pin.core))
         for pin in resolution.pins
-        if pin.name in arriving and not accelerators_of(pin.properties)
+        if pin.name in changed and not accelerators_of(pin.properties)
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import AttestationOptions
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.repository import Repository
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 LARGEST_PROVENANCE = 4 << 20
 """Bytes of the longest provenance document."""
@@ -29,23 +30,24 @@ def required_attestations(
 
     :raises UserError: an option names no package or no publisher.
     """
-    trusted = _trusted_publishers(request.trusted_publisher or ())
-    names = request.require_attestations or ()
-    required = (name if name == ":all:" else _project(name) for name in names)
+    trusted = _trusted_publishers(request.trusted_publisher)
+    required = (
+        name if name == ":all:" else _project(name) for name in request.require_attestations
+    )
     return frozenset((*required, *trusted)), trusted
 
 
 def verify_attestations(
     pins: Iterable[Pin],
-    digests: Mapping[str, str | None],
+    wheels: Mapping[str, UnpackedWheel],
     repository: Repository,
     request: AttestationOptions,
     reporter: Reporter,
 ) -> None:
     """Verify the attestations of each wheel that the options require.
 
-    :param digests: SHA-256 of the wheels by the URL in the plan; a wheel without one is not
-        verified.
+    :param wheels: unpacked wheels by the URL of their pins; for others the SHA-256 of the index
+        page is used, without which a wheel is not verified.
     :raises AttestationProblem: an attestation is invalid, or missing though required.
     :raises UserError: the library is not installed, or an option is invalid.
     """
@@ -69,7 +71,8 @@ def verify_attestations(
                 )
             reporter.detail(f"{name}: the index has no attestations of it")
             continue
-        digest = digests[pin.file.url]
+        wheel = wheels.get(pin.file.url)
+        digest = pin.file.hashes.get("sha256") if wheel is None else wheel.sha256
         if digest is None:
             continue
         provenance = repository.read(File(f"{name}.provenance", url), limit=LARGEST_PROVENANCE)
@@ -90,7 +93,9 @@ def _provenance_url(pin: Pin, repository: Repository) -> str | None:
     return None
 
 
-def _trusted_publishers(texts: Iterable[str]) -> dict[str, list[str]]:
+def _trusted_publishers(texts: Sequence[str]) -> dict[str, list[str]]:
+    if not texts:
+        return {}
     from wheelfit.sources.attestations import identity_parts
 
     trusted: dict[str, list[str]] = {}

@@ -23,7 +23,7 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.build_jobs import run_jobs, select_jobs
 from wheelfit.operations.build_request import (
     BuildRequest,
-    open_build_places,
+    open_build_environments,
 )
 from wheelfit.operations.files import source_date_epoch
 from wheelfit.operations.plain_data import plain_fields
@@ -109,7 +109,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         jobs = select_jobs(request, environ, source, choices)
         echo = reporter.say if request.debug or reporter.wants_details else None
         sdist = None
-        with open_build_places(request, context) as places:
+        with open_build_environments(request, context) as places:
             builder = ProjectBuilder(places, environ, reporter.note, echo)
             if request.sdist or (jobs is not None and order.project.is_dir()):
                 sdist = builder.sdist(

@@ -34,7 +34,7 @@ from wheelfit.building.staging import deliver
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import UnusableInterpreter, UsageError
 from wheelfit.installation.change_signatures import Signer
-from wheelfit.operations.build_request import open_build_places
+from wheelfit.operations.build_request import open_build_environments
 from wheelfit.operations.context import Context
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.executors import is_executor_named, open_workers_of
@@ -151,7 +151,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     if item.problem is not None:
         raise item.problem
     with scratch_folder() as scratch:
-        with open_build_places(item.request, Context(item.environ)) as places:
+        with open_build_environments(item.request, Context(item.environ)) as places:
             folder = Path(mkdtemp(dir=scratch))
             wheels = ProjectBuilder(places, item.environ).wheels(item.order, folder)
         paths = deliver([wheel.path for wheel in wheels], item.folder)
@@ -188,7 +188,7 @@ def run_jobs(
                 workers=workers.count,
                 record=record,
                 progress=progress,
-                done=lambda outcome: _report_finished(outcome, reporter),
+                on_outcome=lambda outcome: _report_finished(outcome, reporter),
             ).run()
         rejected, compared = _compare(outcomes, orders, share, reporter)
     by_job = {}

@@ -14,7 +14,7 @@ from wheelfit.operations.requests import (
     VariantOptions,
     WorkerOptions,
 )
-from wheelfit.operations.source_builds import open_building, open_places
+from wheelfit.operations.source_builds import build_environments, open_building
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ class BuildRequest(
 
 
 @contextmanager
-def open_build_places(
+def open_build_environments(
     request: BuildRequest, context: Context
 ) -> Iterator[IsolatedPlaces | OwnPlaces]:
     """Open the places in which the backends of a build run."""
@@ -85,7 +85,6 @@ def open_build_places(
     policy = choice_policy(request, machine.policy, requirements.hashes, requirements.labels)
     settings = read_settings(request, environ, requirements.files, prefix=prefix)
     needs_hashes = rules.require_hashes or requirements.requires_hashes
-    origin = rules.origin_of("require-hashes") if rules.require_hashes else ""
     with ExitStack() as stack:
         repository: Repository = stack.enter_context(
             open_indexes(request, settings, context, by_content=needs_hashes)
@@ -94,7 +93,7 @@ def open_build_places(
         without_settings = request.with_options(config_settings=())
         building = open_building(
             without_settings, context, repository, settings, environment, machine, policy,
-            requirements, requires_hashes=needs_hashes, hashes_required_by=origin,
+            requirements, requires_hashes=needs_hashes, hashes_required_by=rules.hashes_required_by,
         )  # fmt: skip
         stack.callback(building.close)
 
@@ -106,7 +105,8 @@ def open_build_places(
             context.reporter.note(f"building needs {source}")
             return building.given(source)
 
-        yield open_places(
+        yield build_environments(
             request, environ, lambda: building, environment, machine, policy, requirements,
-            requires_hashes=needs_hashes, hashes_required_by=origin, build_from_url=build_from_url,
+            requires_hashes=needs_hashes, hashes_required_by=rules.hashes_required_by,
+            build_from_url=build_from_url,
         )  # fmt: skip

@@ -183,18 +183,18 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     if request.all and request.hosts:
         raise UsageError("--all includes the wheels for every machine, so --for has no effect")
     place = BundlePlace.of(request.output, update=request.update)
-    opened = open_lock(request, context)
-    with opened.repository:
+    opened_lock = open_lock(request, context)
+    with opened_lock.repository:
         plan: HostsBundlePlan | FullBundlePlan = (
-            FullBundlePlan(opened)
+            FullBundlePlan(opened_lock)
             if request.all
-            else HostsBundlePlan(opened, request.hosts or [None])
+            else HostsBundlePlan(opened_lock, request.hosts or [None])
         )
         if request.require_accelerator:
             check_accelerators(plan)
         manifest, reused = None, 0
         sizes: dict[str, int | None] = {}
-        with context.reporter.transfers(opened.repository.cut) as transfers:
+        with context.reporter.transfers(opened_lock.repository.cut) as transfers:
             if request.dry_run or request.max_download is not None:
                 file_sizes = sizes_of(plan, place, transfers)
                 sizes = {name: size.file for name, size in file_sizes.items()}
@@ -205,13 +205,13 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
                         hint="allow more, or bundle for fewer machines; --dry-run shows every size",
                     )
             if not request.dry_run:
-                contents = make(plan, opened, place, transfers)
+                contents = make(plan, opened_lock, place, transfers)
                 manifest, reused = contents.manifest, len(contents.reused)
                 files = {**manifest.wheels, **manifest.sources}
                 sizes = {name: file.size for name, file in files.items()}
     return BundleReport(
         request.output,
-        opened.path,
+        opened_lock.path,
         tuple(_packages(host, sizes) for host in plan.hosts),
         sizes,
         manifest,

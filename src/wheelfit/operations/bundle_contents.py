@@ -192,17 +192,17 @@ class HostsBundlePlan:
     :raises NoFit: a machine cannot be served; the error names it.
     """
 
-    def __init__(self, opened: OpenedLock, names: Sequence[str | None]) -> None:
-        self._opened = opened
-        request = opened.request
+    def __init__(self, opened_lock: OpenedLock, names: Sequence[str | None]) -> None:
+        self._opened_lock = opened_lock
+        request = opened_lock.request
         self.hosts: list[HostChoice] = []
         for name in dict.fromkeys(names):
-            machine = opened.machine(name)
+            machine = opened_lock.machine(name)
             with naming_machine_in_errors(machine.name):
-                candidates = opened.candidates(machine, built=_stand_in(opened))
+                candidates = opened_lock.candidates(machine, built=_stand_in(opened_lock))
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
-        lock = opened.lock
+        lock = opened_lock.lock
         self.extras = _as_in_lock(request.extra, lock.extras)
         if request.group is None:
             self.groups = tuple(sorted(lock.default_groups))
@@ -224,7 +224,7 @@ class HostsBundlePlan:
         :raises InvalidLock: two different wheels have one name.
         """
         wheels = (wheel for host in self.hosts for wheel in host.wheels.values())
-        return _by_name(wheels, self._opened.lock.where)
+        return _by_name(wheels, self._opened_lock.lock.where)
 
     @property
     def archives(self) -> dict[str, ArchiveToBundle]:
@@ -233,7 +233,7 @@ class HostsBundlePlan:
         :raises InvalidLock: two different archives have one name.
         """
         archives = (archive for host in self.hosts for archive in host.archives.values())
-        return _by_name(archives, self._opened.lock.where)
+        return _by_name(archives, self._opened_lock.lock.where)
 
     def exclude(self, filename: str, reason: str) -> None:
         """Select again without a wheel that contradicts the data it was chosen by (F-93)."""
@@ -245,7 +245,9 @@ class HostsBundlePlan:
 
     def entries(self) -> dict[int, KeptEntry]:
         """Return the parts of the lock that the bundle has, by the position of their entry."""
-        positions = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
+        positions = {
+            id(package): index for index, package in enumerate(self._opened_lock.lock.packages)
+        }
         names: dict[int, set[str]] = {}
         built: set[int] = set()
         documents: dict[int, dict[str, VariantDocument]] = {}
@@ -262,7 +264,7 @@ class HostsBundlePlan:
                     documents.setdefault(index, {})[host.name] = choice.metadata.document
         entries = {}
         for index in sorted(names):
-            package = self._opened.lock.packages[index]
+            package = self._opened_lock.lock.packages[index]
             document = package.document
             if document is None and index in documents:  # F-122: wheels with documents of their own
                 document = combine(documents[index].items())
@@ -273,7 +275,7 @@ class HostsBundlePlan:
         """Return the lock of the bundle."""
         markers = [marker_of(host.machine.target) for host in self.hosts]
         return reduced(
-            self._opened.lock,
+            self._opened_lock.lock,
             self.entries(),
             files,
             extras=self.extras,
@@ -285,17 +287,17 @@ class HostsBundlePlan:
 class FullBundlePlan:
     """The plan of a bundle with every wheel of a lock."""
 
-    def __init__(self, opened: OpenedLock) -> None:
+    def __init__(self, opened_lock: OpenedLock) -> None:
         self.hosts: list[HostChoice] = []
         self.extras: tuple[str, ...] = ()
         self.groups: tuple[str, ...] = ()
-        self._opened = opened
+        self._opened_lock = opened_lock
         self._excluded: set[str] = set()
         left_out = (
             f"{package.name} is left out: only a {_KINDS.get(package.kind, package.kind)} is "
             "locked, which no bundle has"
-            for package in opened.lock.packages
-            if not (package.wheels or _stand_in(opened)(package))
+            for package in opened_lock.lock.packages
+            if not (package.wheels or _stand_in(opened_lock)(package))
         )
         self.notes = (*left_out, *map(_to_be_built, self.archives.values()))
 
@@ -310,15 +312,15 @@ class FullBundlePlan:
 
         :raises InvalidLock: two different wheels have one name.
         """
-        return _by_name(self._locked_wheels(), self._opened.lock.where)
+        return _by_name(self._locked_wheels(), self._opened_lock.lock.where)
 
     def _locked_wheels(self) -> Iterator[WheelToBundle]:
-        folder = self._opened.path.absolute().parent
-        for package in self._opened.lock.packages:
+        folder = self._opened_lock.path.absolute().parent
+        for package in self._opened_lock.lock.packages:
             files = LockedRepository(
                 [package],
-                name=self._opened.lock.where,
-                files=self._opened.repository,
+                name=self._opened_lock.lock.where,
+                files=self._opened_lock.repository,
                 folder=folder,
             )
             page = files.project(package.name)
@@ -335,13 +337,13 @@ class FullBundlePlan:
 
         :raises InvalidLock: two different archives have one name.
         """
-        stand_in, files = _stand_in(self._opened), self._opened.repository
+        stand_in, files = _stand_in(self._opened_lock), self._opened_lock.repository
         archives = (
             ArchiveToBundle.of(package, file, files)
-            for package in self._opened.lock.packages
+            for package in self._opened_lock.lock.packages
             if (file := stand_in(package)) is not None
         )
-        return _by_name(archives, self._opened.lock.where)
+        return _by_name(archives, self._opened_lock.lock.where)
 
     def exclude(self, filename: str, reason: str) -> None:
         """Exclude a wheel that the lock describes wrongly (F-93)."""
@@ -351,17 +353,17 @@ class FullBundlePlan:
     def entries(self) -> dict[int, KeptEntry]:
         """Return the parts of the lock that the bundle has, by the position of their entry."""
         entries = {}
-        for index, package in enumerate(self._opened.lock.packages):
+        for index, package in enumerate(self._opened_lock.lock.packages):
             names = frozenset(wheel.filename.text for wheel in package.wheels) - self._excluded
-            has_source = _stand_in(self._opened)(package) is not None
+            has_source = _stand_in(self._opened_lock)(package) is not None
             if names or has_source:
                 entries[index] = KeptEntry(package, names, package.document, has_source)
         return entries
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
-        extras = self._opened.lock.extras
-        return reduced(self._opened.lock, self.entries(), files, extras=extras)
+        extras = self._opened_lock.lock.extras
+        return reduced(self._opened_lock.lock, self.entries(), files, extras=extras)
 
 
 def check_accelerators(plan: HostsBundlePlan | FullBundlePlan) -> None:
@@ -429,9 +431,9 @@ def _by_name(files: Iterable[_ToBundle], where: str) -> dict[str, _ToBundle]:
     return by_name
 
 
-def _stand_in(opened: OpenedLock) -> Callable[[LockedPackage], File | None]:
+def _stand_in(opened_lock: OpenedLock) -> Callable[[LockedPackage], File | None]:
     """Return the function that makes wheels for archives; None for folders and repositories."""
-    stand_in = stand_in_of(opened.path.absolute().parent)
+    stand_in = stand_in_of(opened_lock.path.absolute().parent)
 
     def archive(package: LockedPackage) -> File | None:
         source = package.source

@@ -152,7 +152,7 @@ class BundleContents:
 
 def make(
     plan: HostsBundlePlan | FullBundlePlan,
-    opened: OpenedLock,
+    opened_lock: OpenedLock,
     place: BundlePlace,
     transfers: Transfers,
 ) -> BundleContents:
@@ -165,10 +165,10 @@ def make(
     ):
         stage = Path(tempfile.mkdtemp(prefix=f".{place.folder.name}.", dir=place.folder.parent))
         try:
-            contents = _BundleWriter(plan, opened, place, stage, transfers).run()
+            contents = _BundleWriter(plan, opened_lock, place, stage, transfers).run()
             _set_usual_permissions(stage)
-            opened.context.reporter.note("reading the bundle back")
-            verify(stage, contents.manifest, opened.environment.target, plan.policy)
+            opened_lock.context.reporter.note("reading the bundle back")
+            verify(stage, contents.manifest, opened_lock.environment.target, plan.policy)
             _move_into_place(stage, place)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
@@ -181,13 +181,13 @@ class _BundleWriter:
     def __init__(
         self,
         plan: HostsBundlePlan | FullBundlePlan,
-        opened: OpenedLock,
+        opened_lock: OpenedLock,
         place: BundlePlace,
         stage: Path,
         transfers: Transfers,
     ) -> None:
         self._plan = plan
-        self._opened = opened
+        self._opened_lock = opened_lock
         self._place = place
         self._stage = stage
         self._transfers = transfers
@@ -201,7 +201,7 @@ class _BundleWriter:
         self._fetch()
         wheels, archives = self._hashed("wheels"), self._fetch_archives()
         for host in self._plan.hosts:
-            text = host_text(host.to_host_file(self._opened.context.environ))
+            text = host_text(host.to_host_file(self._opened_lock.context.environ))
             self._write(f"hosts/{host.name}.toml", text.encode())
         for filename in wheels:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
@@ -215,10 +215,10 @@ class _BundleWriter:
         manifest = Manifest(
             dict(sorted(self._files.items())),
             hosts,
-            hashlib.sha256(self._opened.path.read_bytes()).hexdigest(),
+            hashlib.sha256(self._opened_lock.path.read_bytes()).hexdigest(),
             self._plan.extras,
             self._plan.groups,
-            words_in_effect(self._opened.request),
+            words_in_effect(self._opened_lock.request),
         )
         (self._stage / MANIFEST).write_bytes(write_manifest(manifest))
         return BundleContents(manifest, frozenset(self._reused & wheels.keys()))
@@ -236,7 +236,7 @@ class _BundleWriter:
                 if reason is not None
             ]
             for filename, reason in rejected:
-                self._opened.context.reporter.warn(f"{filename} is not taken: {reason}")
+                self._opened_lock.context.reporter.warn(f"{filename} is not taken: {reason}")
                 self._plan.exclude(filename, reason)
             if not rejected:
                 break
@@ -335,7 +335,7 @@ class _BundleWriter:
         self._files[path] = BundledFile(hashlib.sha256(data).hexdigest(), len(data))
 
     def _readme(self) -> str:
-        arguments = words_in_effect(self._opened.request)
+        arguments = words_in_effect(self._opened_lock.request)
         parts = [argument for extra in self._plan.extras for argument in ("--extra", extra)]
         built = sorted(archive.package for archive in self._plan.archives.values())
         parts += [argument for name in built for argument in ("--allow-source", name)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.changes import ChangeContext, ChangeDecision
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolution.accelerator_use import AcceleratorUse
+    from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.repository import FileSize
 
@@ -42,9 +42,9 @@ class ChangeReport(Struct, frozen=True):
     """Sizes of the wheels to install, of a dry run."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """The time that each step took: ``resolve``, ``download`` and ``install``."""
-    idle_labels: tuple[str, ...] = ()
+    unused_labels: tuple[str, ...] = ()
     """Warnings about requested labels of projects that are not in the result."""
-    accelerators: tuple[AcceleratorUse, ...] = ()
+    accelerators: tuple[AcceleratorRemark, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
 
     def to_json(self) -> dict[str, object]:
@@ -82,7 +82,7 @@ def report_change(
     *,
     no_change_reason: str,
     seconds: Mapping[str, float],
-    accelerators: tuple[AcceleratorUse, ...],
+    accelerators: tuple[AcceleratorRemark, ...],
 ) -> ChangeReport:
     """Return the report of changes, done or planned.
 
@@ -91,7 +91,7 @@ def report_change(
     """
     planned, resolution = decision.planned, decision.resolution
     environment = context.environment.interpreter.environment
-    unmet = breakages(planned, decision.present.installed, environment)
+    unmet = breakages(planned, decision.state.installed, environment)
     # Distributions of the result were resolved with it, or locked, so their conflicts are intended.
     broken = [
         breakage

@@ -11,6 +11,7 @@ from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantCh
 from wheelfit.installation.environment import DestinationKind
 from wheelfit.installation.variant_change import variant_changes
 from wheelfit.installation.variant_fit import judge
+from wheelfit.operations.attestations import required_attestations, verify_attestations
 from wheelfit.operations.environments import (
     note_default_environment,
     recover_first,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.source_builds import Builds
     from wheelfit.operations.step_durations import StepDurations
-    from wheelfit.resolution.accelerator_use import AcceleratorUse
+    from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.memoized import MemoizedRepository
@@ -120,10 +121,9 @@ class ChangeDecision(Struct, frozen=True):
 
     planned: Plan
     resolution: Resolution
-    present: InstalledState
+    state: InstalledState
     changes: tuple[VariantChange, ...] = ()
     """Installed variants that are replaced by another build."""
-
     misfits: tuple[FitVerdict, ...] = ()
     """Variants that stay, but no longer fit, or will not fit after the change."""
 
@@ -144,10 +144,7 @@ def prepare_environment(
     :raises UserError: an option about attestations has an invalid name.
     """
     check_place(rules, request)
-    if request.require_attestations or request.trusted_publisher:
-        from wheelfit.operations.attestations import required_attestations
-
-        required_attestations(request)
+    required_attestations(request)
     # Before anything is fetched, to save a needless download.
     check_changes(rules, environment)
     environment.check_allowed(break_system_packages=request.break_system_packages)
@@ -159,14 +156,14 @@ def prepare_environment(
     note_default_environment(request, environment, context)
 
 
-def decided(
+def make_decision(
     planned: Plan,
     resolution: Resolution,
-    present: InstalledState,
+    state: InstalledState,
     change_context: ChangeContext,
     is_requested: Callable[[VariantChange], bool],
 ) -> ChangeDecision:
-    """Return the decision, after verifying that it may be carried out.
+    """Return the decision on a plan, after verifying that it may be applied.
 
     :param is_requested: returns whether the user requested a change of variant.
     :raises NoCompatibleWheel: no package has a required property.
@@ -189,24 +186,28 @@ def decided(
 
             for entry in planned.remove:
                 check_removable(entry, change_context.environment)
-        changes = variant_changes(planned, present.installed, present.misfits, agreements)
+        changes = variant_changes(planned, state.installed, state.misfits, agreements)
         refused = [
             change for change in changes if change.needs_consent and not is_requested(change)
         ]
         if refused:
-            raise _refusal(refused, changes, present.misfits)
+            raise _refusal(refused, changes, state.misfits)
     except NotRemovable:
-        if _is_unchanged(present, change_context.environment):
+        if _is_unchanged(state, change_context.environment):
             # Its record may have been missing only while another process replaced it.
             for entry in planned.remove:
                 check_removable(entry, change_context.environment)
         raise ConcurrentChange from None
     except VariantChangeRefused:
-        if _is_unchanged(present, change_context.environment):
+        if _is_unchanged(state, change_context.environment):
             raise
         raise ConcurrentChange from None
     return ChangeDecision(
-        planned, resolution, present, changes, _misfits(planned, present, change_context)
+        planned,
+        resolution,
+        state,
+        changes,
+        _misfits(planned, state, change_context),
     )
 
 
@@ -233,14 +234,14 @@ def retry_on_concurrent_change(
     return decide_with_retries
 
 
-def _is_unchanged(present: InstalledState, environment: Environment) -> bool:
+def _is_unchanged(state: InstalledState, environment: Environment) -> bool:
     """Return whether the environment is as it was read, compared under its lock."""
     from wheelfit.installation.locking import locked
 
     library = environment.schemes.purelib
     with locked(library) if library.is_dir() else nullcontext():
         now = environment.installed()
-    return [_identity(entry) for entry in now] == [_identity(entry) for entry in present.installed]
+    return [_identity(entry) for entry in now] == [_identity(entry) for entry in state.installed]
 
 
 def _identity(entry: Installed) -> tuple[object, ...]:
@@ -248,11 +249,11 @@ def _identity(entry: Installed) -> tuple[object, ...]:
 
 
 def _misfits(
-    planned: Plan, present: InstalledState, change_context: ChangeContext
+    planned: Plan, state: InstalledState, change_context: ChangeContext
 ) -> tuple[FitVerdict, ...]:
-    judged = present.judged
+    judged = state.judged
     if planned and judged:
-        staying = [entry for entry in present.installed if entry not in planned.remove]
+        staying = [entry for entry in state.installed if entry not in planned.remove]
         new_versions = {pin.name: pin.version for pin in planned.install}
         judged = judge(staying, change_context.candidates.support_of, new_versions=new_versions)
     return tuple(verdict for verdict in judged if verdict.fits is False)
@@ -292,9 +293,9 @@ def _refusal(
 
 def _check_required_properties(resolution: Resolution, change_context: ChangeContext) -> None:
     """Raise if no package of the result has a required property."""
-    present = [pin.properties for pin in resolution.pins]
-    present += [kept.properties for kept in resolution.kept]
-    for required in change_context.candidates.policy.preferences.unmet_by_user(present):
+    state = [pin.properties for pin in resolution.pins]
+    state += [kept.properties for kept in resolution.kept]
+    for required in change_context.candidates.policy.preferences.unmet_by_user(state):
         raise NoCompatibleWheel(
             f"{required} is required, but no package of the result has a variant with it",
             hint="`wheelfit explain` shows what each package offers",
@@ -310,14 +311,13 @@ def _check_platform(planned: Plan, change_context: ChangeContext) -> None:
     for pin in planned.install:
         if tags.best(pin.filename.tags) is None:
             raise UsageError(
-                f"{pin.filename.text} is right for {change_context.machine.name}, "
-                "but cannot run in this environment",
+                f"{pin.filename.text} fits {change_context.machine.name}, but not this environment",
                 where=environment.name,
                 hint="--target DIR installs into a folder that you can copy there",
             )
 
 
-def carry_out(
+def apply_decision(
     decision: ChangeDecision,
     decide: Callable[[], ChangeDecision],
     request: ChangeRequest,
@@ -325,7 +325,7 @@ def carry_out(
     change_context: ChangeContext,
     durations: StepDurations,
 ) -> ChangeDecision:
-    """Download and install; return the decision that was carried out.
+    """Download and install; return the decision that was applied.
 
     A wheel that contradicts the data it was chosen by is replaced by the next, and a plan outdated
     by another process by a new one. Downloaded wheels are not fetched again, unless they were
@@ -351,11 +351,13 @@ def carry_out(
                 continue
             with durations.measure("download"):
                 pins = decision.planned.install
-                all_agree = fetch(pins, wheels, folder, change_context, reporter, transfers)
+                all_agree = fetch_wheels(pins, wheels, folder, change_context, reporter, transfers)
             if not all_agree:
                 decision = decide()
                 continue
-            attest(decision.planned, wheels, request, change_context, reporter)
+            verify_attestations(
+                decision.planned.install, wheels, change_context.repository, request, reporter
+            )
             attempts -= 1
             new_wheels = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
             unload = None
@@ -399,7 +401,7 @@ def carry_out(
     return decision
 
 
-def resolved_in_words(decision: ChangeDecision) -> str:
+def resolution_summary(decision: ChangeDecision) -> str:
     """Return the number of resolved packages, as ``Resolved 3 packages``."""
     resolution = decision.resolution
     names = {pin.name for pin in resolution.pins} | {entry.name for entry in resolution.kept}
@@ -416,13 +418,13 @@ def _summary(planned: Plan) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
-def report_accelerator_use(
+def report_remarks_on_change(
     decision: ChangeDecision,
     change_context: ChangeContext,
     reporter: Reporter,
     *,
     lock: str = "",
-) -> tuple[AcceleratorUse, ...]:
+) -> tuple[AcceleratorRemark, ...]:
     """Warn of accelerator builds that cannot be used, and of idle accelerators; return them.
 
     :param lock: the command that writes the lock to install from; empty: there is none.
@@ -430,45 +432,16 @@ def report_accelerator_use(
     new_names = [pin.name for pin in decision.planned.install]
     if not new_names:
         return ()
-    from wheelfit.operations.accelerator_remarks import report_accelerator_use
+    from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
 
-    return report_accelerator_use(
+    return report_accelerator_remarks(
         decision.resolution,
         new_names,
         change_context.candidates,
         reporter,
-        installed={entry.name for entry in decision.present.installed},
+        installed={entry.name for entry in decision.state.installed},
         lock=lock,
     )
-
-
-def attest(
-    planned: Plan,
-    wheels: Mapping[str, UnpackedWheel],
-    request: ChangeRequest,
-    change_context: ChangeContext,
-    reporter: Reporter,
-) -> None:
-    """Verify attestations of publishers, if the options require it.
-
-    :param wheels: the wheels by the URL in the plan; for others the hash on the index page is used.
-    :raises AttestationProblem: an attestation is invalid, or missing though required.
-    """
-    options = (
-        request.verify_attestations,
-        request.require_attestations,
-        request.trusted_publisher,
-    )
-    if any(options):
-        from wheelfit.operations.attestations import verify_attestations
-
-        digests = {
-            pin.file.url: wheels[pin.file.url].sha256
-            if pin.file.url in wheels
-            else pin.file.hashes.get("sha256")
-            for pin in planned.install
-        }
-        verify_attestations(planned.install, digests, change_context.repository, request, reporter)
 
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
@@ -480,7 +453,7 @@ def _circumstances(machine: ChosenMachine) -> Circumstances:
     )
 
 
-def fetch(
+def fetch_wheels(
     pins: Sequence[Pin],
     wheels: dict[str, UnpackedWheel],
     folder: Path,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.shared_requirements import binding_agreements
 from wheelfit.doctor.environment import about_contents, read_environment
 from wheelfit.installation.variant_fit import judge
-from wheelfit.operations.environment_findings import finding_json, remedies_for, summary_json
+from wheelfit.operations.environment_findings import finding_json, summary_json, with_remedies_for
 from wheelfit.operations.environments import open_environment_of, warn_of_interruption
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import plain_fields
@@ -52,7 +52,7 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     verdicts = judge((package.installed for package in contents.packages), machine.support)
     agreements = binding_agreements(request.agreement_table, request.allow_mixed)
     report = about_contents(contents, machine.target, None, machine.support, agreements)
-    findings = tuple(remedies_for(report.findings, request))
+    findings = tuple(with_remedies_for(report.findings, request))
     return FitnessReport(machine, environment.name, tuple(verdicts), findings)
 
 

@@ -59,9 +59,9 @@ class _ProjectChange(ResolutionBuildOptions, ChangeRequest):
     frozen: bool = False
     no_sync: bool = False
     pre: bool = False
-    constraints: tuple[RequirementLine, ...] = ()
-    overrides: tuple[RequirementLine, ...] = ()
-    excludes: tuple[str, ...] = ()
+    constraint_lines: tuple[RequirementLine, ...] = ()
+    override_lines: tuple[RequirementLine, ...] = ()
+    excluded_names: tuple[str, ...] = ()
     default_groups: tuple[str, ...] = ()
     python_version: tuple[str, ...] = ()
     platform: tuple[str, ...] = ()

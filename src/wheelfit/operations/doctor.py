@@ -14,7 +14,7 @@ from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUI
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
 from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
-from wheelfit.operations.environment_findings import ExaminationRequest, remedies_for
+from wheelfit.operations.environment_findings import ExaminationRequest, with_remedies_for
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.discovery import Machine
@@ -155,7 +155,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         )
     return Diagnosis(
         machine.name,
-        Report.of(remedies_for(findings, request), (), Count()).findings,
+        Report.of(with_remedies_for(findings, request), (), Count()).findings,
         _scrubber(real.view, context.environ),
         host=None if machine.host is None else machine.host.to_mapping(),
         replayed=request.replay is not None,

@@ -18,7 +18,7 @@ from wheelfit.operations.indexes import warning_of_later_indexes
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.result_limits import check_accelerators
-from wheelfit.operations.selection_session import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_session
 from wheelfit.sources.page import LABELS_SUFFIX
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.selection_session import SelectionSession
-    from wheelfit.resolution.accelerator_use import AcceleratorUse
+    from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.resolution import Pin, Resolution
 
 _ROUNDS = 10
@@ -53,7 +53,7 @@ class DownloadTarget:
     name: str
     """The machine in words, with its Python."""
     pins: tuple[Pin, ...]
-    accelerators: tuple[AcceleratorUse, ...] = ()
+    accelerators: tuple[AcceleratorRemark, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
 
 
@@ -126,14 +126,14 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
         for host, python in _machines(request):
             request = request.with_options(host=host)
             with (
-                open_for_choice(request, context, changes=False, python=python) as opened,
-                warning_of_later_indexes(opened.repository.pool, context.reporter),
+                open_session(request, context, changes=False, python=python) as session,
+                warning_of_later_indexes(session.repository.pool, context.reporter),
             ):
                 resolution, accelerators = _fetch(
-                    request, opened, staging, reported, context.reporter
+                    request, session, staging, reported, context.reporter
                 )
-                version = opened.candidates.target.python_full_version
-                name = f"{opened.machine.name}, Python {version.major}.{version.minor}"
+                version = session.candidates.target.python_full_version
+                name = f"{session.machine.name}, Python {version.major}.{version.minor}"
                 targets.append(DownloadTarget(name, tuple(resolution.pins), accelerators))
         files = () if staging is None else _move_into(folder, staging)
     return DownloadReport(folder, request.dry_run, tuple(targets), files)
@@ -178,34 +178,34 @@ def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
 
 def _fetch(
     request: DownloadRequest,
-    opened: SelectionSession,
+    session: SelectionSession,
     staging: Path | None,
     reported: set[str],
     reporter: Reporter,
-) -> tuple[Resolution, tuple[AcceleratorUse, ...]]:
+) -> tuple[Resolution, tuple[AcceleratorRemark, ...]]:
     """Resolve and fetch the files, replacing wheels that contradict their metadata."""
-    from wheelfit.operations.accelerator_remarks import report_accelerator_use
+    from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
     from wheelfit.operations.downloads import download as fetch
 
-    if opened.requirement_set.sources:
+    if session.requirement_set.sources:
         raise UserError(
             "only packages of indexes and wheels can be downloaded",
-            where=opened.requirement_set.sources[0].where or None,
-            note="\n".join(map(str, opened.requirement_set.sources)),
+            where=session.requirement_set.sources[0].where or None,
+            note="\n".join(map(str, session.requirement_set.sources)),
             hint="build a wheel of it: `wheelfit build`",
         )
-    resolution_request = opened.resolution_request(dependencies=not request.no_deps)
-    with reporter.transfers(opened.repository.cut) as transfers:
+    resolution_request = session.resolution_request(dependencies=not request.no_deps)
+    with reporter.transfers(session.repository.cut) as transfers:
         for _ in range(_ROUNDS):
-            resolution = opened.resolve(resolution_request, reporter)
+            resolution = session.resolve(resolution_request, reporter)
             pins = [pin for pin in resolution.pins if not pin.is_given]
             check_folder_pins((pin.name for pin in pins), request)
             if request.require_accelerator:
-                check_accelerators(resolution, opened.candidates, reporter)
-            accelerators = report_accelerator_use(
+                check_accelerators(resolution, session.candidates, reporter)
+            accelerators = report_accelerator_remarks(
                 resolution,
                 [pin.name for pin in resolution.pins],
-                opened.candidates,
+                session.candidates,
                 reporter,
                 reported=reported,
             )
@@ -213,10 +213,10 @@ def _fetch(
                 return resolution, accelerators
             pins = [pin for pin in resolution.pins if not pin.file.is_selector]
             wheels = [pin for pin in pins if pin.file.origin is None]
-            _, rejected = fetch(wheels, opened.candidates, staging, transfers)
+            _, rejected = fetch(wheels, session.candidates, staging, transfers)
             for pin, reason in rejected:
                 reporter.detail(f"{pin.filename.text} is not taken: {reason}")
-                opened.candidates.reject(pin.filename, reason)
+                session.candidates.reject(pin.filename, reason)
                 (staging / pin.filename.text).unlink(missing_ok=True)
             if rejected:
                 continue
@@ -224,8 +224,8 @@ def _fetch(
                 if pin.file.origin is not None:
                     source = structs.replace(pin.file, filename=pin.file.origin.name, origin=None)
                     progress = transfers.transfer(source.filename)
-                    opened.repository.download(source, staging, progress)
-            _write_documents(pins, opened, staging)
+                    session.repository.download(source, staging, progress)
+            _write_documents(pins, session, staging)
             for pin in wheels:
                 if pin.file.declared is not None:
                     _give_published_name(pin, staging, Path(request.dest))
@@ -237,13 +237,13 @@ def _fetch(
     )
 
 
-def _write_documents(pins: Iterable[Pin], opened: SelectionSession, staging: Path) -> None:
+def _write_documents(pins: Iterable[Pin], session: SelectionSession, staging: Path) -> None:
     """Write the variant documents of releases, by which variants are chosen from the folder."""
     for pin in pins:
         if pin.label is None:
             continue
         for file in pin.choice.release.index_files[:1]:
-            (staging / file.filename).write_bytes(opened.repository.read(file))
+            (staging / file.filename).write_bytes(session.repository.read(file))
 
 
 def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:

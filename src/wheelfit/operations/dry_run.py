@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.installation.environment import nearest_existing
+from wheelfit.operations.attestations import verify_attestations
 from wheelfit.operations.cache_folder import cache_folder_in_use
-from wheelfit.operations.changes import attest, carry_out, fetch
+from wheelfit.operations.changes import apply_decision, fetch_wheels
 from wheelfit.operations.context import Reporter
 from wheelfit.operations.text import sizes_of
 from wheelfit_runtime.errors import EnvironmentUnavailable
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     Sizes = Mapping[NormalizedName, FileSize]
 
 
-def carry_out_or_rehearse(
+def apply_or_dry_run(
     decision: ChangeDecision,
     decide: Callable[[], ChangeDecision],
     request: ChangeRequest,
@@ -48,7 +49,7 @@ def carry_out_or_rehearse(
     :raises EnvironmentUnavailable: there is not enough space, or a folder cannot be written.
     """
     if not request.dry_run:
-        decision = carry_out(decision, decide, request, context.reporter, change, durations)
+        decision = apply_decision(decision, decide, request, context.reporter, change, durations)
         return decision, None
     while True:
         planned = decision.planned
@@ -56,14 +57,14 @@ def carry_out_or_rehearse(
         _check_space(planned, sizes, request, context, change)
         pins = _wheels_to_read(planned, sizes, request, change)
         if not pins:
-            attest(planned, {}, request, change, context.reporter)
+            verify_attestations(planned.install, {}, change.repository, request, context.reporter)
             return decision, sizes
-        if _rehearse(pins, planned, request, context, change):
+        if _check_wheels(pins, planned, request, context, change):
             return decision, sizes
         decision = decide()
 
 
-def _rehearse(
+def _check_wheels(
     pins: Sequence[Pin],
     planned: Plan,
     request: ChangeRequest,
@@ -79,9 +80,9 @@ def _rehearse(
     # Reading local wheels is not a download to report.
     silent = Reporter().transfers(change.repository.cut)
     with scratch_folder() as folder, silent as transfers:
-        if not fetch(pins, wheels, folder, change, context.reporter, transfers):
+        if not fetch_wheels(pins, wheels, folder, change, context.reporter, transfers):
             return False
-        attest(planned, wheels, request, change, context.reporter)
+        verify_attestations(planned.install, wheels, change.repository, request, context.reporter)
         rehearse(
             planned,
             change.environment,

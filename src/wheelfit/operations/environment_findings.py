@@ -57,7 +57,9 @@ def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[st
     }
 
 
-def remedies_for(findings: Iterable[Finding], request: ExaminationRequest) -> Iterator[Finding]:
+def with_remedies_for(
+    findings: Iterable[Finding], request: ExaminationRequest
+) -> Iterator[Finding]:
     """Add the requested environment and machine to the commands in remedies."""
     options = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
     environment_options = "".join(

@@ -92,9 +92,9 @@ def recover_first(environment: Environment, reporter: Reporter) -> None:
     folders = EnvironmentFolders.of(environment.schemes, environment.signer)
     if not folders.is_changing and not folders.is_locked:
         return
-    from wheelfit.installation.interruption import mend
+    from wheelfit.installation.interruption import recover_environment
 
-    if (recovered := mend(environment)) is not None:
+    if (recovered := recover_environment(environment)) is not None:
         for note in (str(recovered), *recovered.notes):
             reporter.note(f"note: {note}")
 

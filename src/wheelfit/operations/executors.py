@@ -83,7 +83,7 @@ class _WorkerMapper:
             workers=workers.count,
             batch=batch_for([wheel.size for wheel in wheels], workers),
             progress=progress,
-            weigh=lambda wheel: wheel.size,
+            size_of=lambda wheel: wheel.size,
         ).run()
         for outcome in outcomes:
             if isinstance(outcome.error, NeedsExtra):
@@ -97,7 +97,7 @@ class _WorkerMapper:
 # --- writing -------------------------------------------------------------------------------------
 
 
-def write_by_workers(
+def write_with_workers(
     jobs: Sequence[WheelJob],
     sizes: Sequence[int],
     request: WorkerOptions,
@@ -124,7 +124,7 @@ def write_by_workers(
         results: dict[int, WheelJobResult | WheelfitError] = {}
         next_index = 0
 
-        def take_in_order(outcome: Outcome[WheelJob, WheelJobResult]) -> None:
+        def add_in_order(outcome: Outcome[WheelJob, WheelJobResult]) -> None:
             nonlocal next_index
             index = indexes[id(outcome.item)]
             results[index] = _with_requested_paths(outcome, jobs[index])
@@ -139,8 +139,8 @@ def write_by_workers(
             workers=workers.count,
             batch=batch_for(sizes, workers),
             progress=progress,
-            weigh=lambda job: sizes[indexes[id(job)]],
-            done=take_in_order,
+            size_of=lambda job: sizes[indexes[id(job)]],
+            on_outcome=add_in_order,
         ).run()
 
 

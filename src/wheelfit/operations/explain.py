@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from wheelfit.operations.accelerator_remarks import report_accelerator_use
+from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
 from wheelfit.operations.environments import warn_of_interruption
 from wheelfit.operations.indexes import warn_of_later_indexes, warning_of_later_indexes
-from wheelfit.operations.selection_session import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_session
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.selection_session import SelectionSession
-    from wheelfit.resolution.accelerator_use import AcceleratorUse
+    from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.joint_choice import AgreementOutcome
@@ -51,20 +51,22 @@ class ExplainReport:
     """Values on which the builds that are chosen together agree."""
     warnings: tuple[str, ...] = ()
     """Warnings about all of it."""
-    idle_wishes: tuple[Choice, ...] = ()
+    missing_properties: tuple[Choice, ...] = ()
     """Required properties that no variant has."""
     with_deps: bool = False
     """Whether all were resolved together."""
     lacks_accelerator: bool = False
     """Whether an accelerator is required, and a build would use none though others do."""
-    accelerators: tuple[AcceleratorUse, ...] = ()
+    accelerators: tuple[AcceleratorRemark, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
 
     @property
     def refused(self) -> bool:
         """Whether a package has no wheel that fits, or an installation would be refused."""
         fits = all(explanation.chosen is not None for explanation in self.explanations)
-        return not fits or self.lacks_accelerator or (self.with_deps and bool(self.idle_wishes))
+        return (
+            not fits or self.lacks_accelerator or (self.with_deps and bool(self.missing_properties))
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -104,43 +106,43 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
     """
     _check(request)
     with (
-        open_for_choice(request, context, changes=False) as opened,
-        warning_of_later_indexes(opened.repository.pool, context.reporter),
+        open_session(request, context, changes=False) as session,
+        warning_of_later_indexes(session.repository.pool, context.reporter),
     ):
-        warn_of_interruption(opened.environment, context.reporter)
+        warn_of_interruption(session.environment, context.reporter)
         agreements: tuple[AgreementOutcome, ...] = ()
         if request.with_deps:
-            explanations, candidates, resolution, warnings = _together(
-                request, opened, context.reporter
+            explanations, candidates, resolution, warnings = _explain_together(
+                request, session, context.reporter
             )
             agreements = resolution.agreements
         else:
-            explanations, candidates = _apart(opened)
-            resolution = _first_needs(explanations, candidates, opened)
-            warnings = list(_mixtures(explanations, opened))
+            explanations, candidates = _explain_separately(session)
+            resolution = _direct_dependencies(explanations, candidates, session)
+            warnings = list(_mixture_warnings(explanations, session))
         refused = None
         if request.require_accelerator:
             refused = _missing_accelerator(explanations, candidates, context.reporter)
-        given = {wheel.requirement().name for wheel in opened.requirement_set.wheels}
+        given = {wheel.requirement().name for wheel in session.requirement_set.wheels}
         warn_of_later_indexes(
             (
                 (explanation.name, explanation.chosen.version, explanation.chosen.is_variant)
                 for explanation in explanations
                 if explanation.chosen is not None and explanation.name not in given
             ),
-            opened.repository.pool,
+            session.repository.pool,
             context.reporter,
         )
         names = [pin.name for pin in resolution.pins]
         names += [edge.needed for edge in resolution.edges]
-        accelerators = report_accelerator_use(resolution, names, candidates, context.reporter)
+        accelerators = report_accelerator_remarks(resolution, names, candidates, context.reporter)
         present = [explanation.properties for explanation in explanations]
         return ExplainReport(
-            opened.machine,
+            session.machine,
             tuple(explanations),
             agreements,
             (*warnings, *([] if refused is None else [refused])),
-            tuple(opened.candidates.policy.preferences.unmet_by_user(present)),
+            tuple(session.candidates.policy.preferences.unmet_by_user(present)),
             request.with_deps,
             refused is not None,
             accelerators,
@@ -155,13 +157,13 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
 
     _check(request)
     overviews = []
-    with open_for_choice(request, context, changes=False) as opened:
-        warn_of_interruption(opened.environment, context.reporter)
-        for candidates, release in _releases(opened):
+    with open_session(request, context, changes=False) as session:
+        warn_of_interruption(session.environment, context.reporter)
+        for candidates, release in _releases(session):
             metadata = metadata_of(candidates, release)
             machines = overview_hosts(
                 metadata.document,
-                opened.environment.target,
+                session.environment.target,
                 context.environ,
                 context.reporter,
                 rocm_same_major=request.rocm_compat == "same-major",
@@ -189,21 +191,21 @@ def _check(request: ExplainRequest) -> None:
         )
 
 
-def _apart(opened: SelectionSession) -> tuple[list[Explanation], Candidates]:
+def _explain_separately(session: SelectionSession) -> tuple[list[Explanation], Candidates]:
     """Return an explanation of each project by itself, and the candidates to explain it."""
     from wheelfit.resolution.explain import explain_project, explain_release
 
-    constraints = _constraints(opened)
-    wheels, requirements = _wheels_and_others(opened)
-    candidates = opened.candidates
+    constraints = _constraints(session)
+    wheels, requirements = _wheels_and_others(session)
+    candidates = session.candidates
     explanations = []
-    for candidates, wheel in _given(opened, wheels):
+    for candidates, wheel in _with_own_candidates(session, wheels):
         explanations.append(explain_release(candidates, wheel.name, wheel.version))
     for requirement in requirements:
         explanation = explain_project(
-            candidates, requirement, constraints=constraints, prereleases=opened.prereleases
+            candidates, requirement, constraints=constraints, prereleases=session.prereleases
         )
-        explanations.append(_without_consent(explanation, candidates, opened.building))
+        explanations.append(_without_consent(explanation, candidates, session.building))
     return explanations, candidates
 
 
@@ -227,18 +229,18 @@ def _without_consent(
     )
 
 
-def _together(
-    request: ExplainRequest, opened: SelectionSession, reporter: Reporter
+def _explain_together(
+    request: ExplainRequest, session: SelectionSession, reporter: Reporter
 ) -> tuple[list[Explanation], Candidates, Resolution, list[str]]:
     """Return the explanations, candidates and warnings of a resolution, and itself."""
     from wheelfit.resolution.choice_warnings import warnings_about_mixture
     from wheelfit.resolution.explain import explain_choice
 
-    asked = structs.replace(
-        opened.resolution_request(dependencies=not request.no_deps), require_hashes=False
+    requested = structs.replace(
+        session.resolution_request(dependencies=not request.no_deps), require_hashes=False
     )
-    resolution = opened.resolve(asked, reporter)
-    candidates = opened.candidates.within(resolution.context)
+    resolution = session.resolve(requested, reporter)
+    candidates = session.candidates.within(resolution.context)
     # Of all together; a caution about one package is in its explanation.
     cautions = warnings_about_mixture(resolution.agreements)
     explanations = [
@@ -249,13 +251,15 @@ def _together(
     return explanations, candidates, resolution, list(map(str, cautions))
 
 
-def _first_needs(
-    explanations: Iterable[Explanation], candidates: Candidates, opened: SelectionSession
+def _direct_dependencies(
+    explanations: Iterable[Explanation], candidates: Candidates, session: SelectionSession
 ) -> Resolution:
     """Return the wheels that are explained with the names that they need, nothing resolved."""
     from wheelfit.resolution.resolution import Edge, Pin, Resolution
 
-    extras = {one.requirement.name: one.requirement.extras for one in _asked(opened)}
+    extras = {
+        one.requirement.name: one.requirement.extras for one in _effective_requirements(session)
+    }
     environment = candidates.target.environment
     pins, edges = [], []
     for explanation in explanations:
@@ -281,7 +285,9 @@ def _first_needs(
     return Resolution(tuple(pins), edges=tuple(edges), context=candidates.context)
 
 
-def _mixtures(explanations: Iterable[Explanation], opened: SelectionSession) -> Iterator[str]:
+def _mixture_warnings(
+    explanations: Iterable[Explanation], session: SelectionSession
+) -> Iterator[str]:
     """Yield warnings of builds that are best for each project and do not go together."""
     from wheelfit.resolution.joint_choice import ChosenBuild, held_by
 
@@ -292,7 +298,7 @@ def _mixtures(explanations: Iterable[Explanation], opened: SelectionSession) -> 
         for explanation in explanations
         if explanation.version is not None and explanation.chosen is not None
     ]
-    for held in held_by(chosen, opened.candidates.policy.binding):
+    for held in held_by(chosen, session.candidates.policy.binding):
         if not held.values:
             yield (
                 f"install would not take these builds together ({held.sides}); "
@@ -326,35 +332,35 @@ def _missing_accelerator(
     return None if refused is None else f"{refused.message} ({refused.note})"
 
 
-def _constraints(opened: SelectionSession) -> list[Requirement]:
+def _constraints(session: SelectionSession) -> list[Requirement]:
     """Return the constraints that apply to the Python in use."""
-    environment = opened.candidates.target.environment
-    limits = [asked.requirement for asked in opened.requirement_set.constraints]
+    environment = session.candidates.target.environment
+    limits = [requested.requirement for requested in session.requirement_set.constraints]
     return [limit for limit in limits if limit.applies(environment)]
 
 
-def _wheels_and_others(opened: SelectionSession) -> tuple[list[GivenWheel], list[Requirement]]:
+def _wheels_and_others(session: SelectionSession) -> tuple[list[GivenWheel], list[Requirement]]:
     """Return the requested wheels by their URL, and the requirements without one."""
     from wheelfit.resolution.request import given_wheel
 
-    wheels = list(opened.wheels())
+    wheels = list(session.wheels())
     others = []
-    for asked in _asked(opened):
-        if asked.requirement.url is None:
-            others.append(asked.requirement)
+    for requested in _effective_requirements(session):
+        if requested.requirement.url is None:
+            others.append(requested.requirement)
         else:
-            wheels.append(given_wheel(str(asked.requirement.url), where=asked.where))
+            wheels.append(given_wheel(str(requested.requirement.url), where=requested.where))
     return wheels, others
 
 
-def _given(
-    opened: SelectionSession, wheels: Iterable[GivenWheel]
+def _with_own_candidates(
+    session: SelectionSession, wheels: Iterable[GivenWheel]
 ) -> Iterator[tuple[Candidates, WheelFilename]]:
     """Yield wheels that the user named, each with candidates in which it is its project's only."""
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.sources.page import ProjectPage
 
-    candidates = opened.candidates
+    candidates = session.candidates
     for wheel in wheels:
         filename = parse_wheel_filename(wheel.file.filename)
         page = ProjectPage(filename.name, (wheel.file,), "the request")
@@ -362,32 +368,36 @@ def _given(
         yield candidates, filename
 
 
-def _asked(opened: SelectionSession) -> list[RequestedRequirement]:
+def _effective_requirements(session: SelectionSession) -> list[RequestedRequirement]:
     """Return the requirements after overrides and exclusions."""
     from wheelfit.resolution.overrides import Replacements
 
-    requirement_set = opened.requirement_set
+    requirement_set = session.requirement_set
     replacements = Replacements(
-        requirement_set.overrides, requirement_set.excluded, opened.candidates.target.environment
+        requirement_set.overrides, requirement_set.excluded, session.candidates.target.environment
     )
-    return [one for asked in requirement_set.requirements for one in replacements.apply_to(asked)]
+    return [
+        one
+        for requested in requirement_set.requirements
+        for one in replacements.apply_to(requested)
+    ]
 
 
-def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
+def _releases(session: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
     from wheelfit.errors import NoSolution
     from wheelfit.resolution.overview import newest_release
 
-    constraints = _constraints(opened)
-    wheels, requirements = _wheels_and_others(opened)
-    candidates = opened.candidates
-    for candidates, wheel in _given(opened, wheels):
+    constraints = _constraints(session)
+    wheels, requirements = _wheels_and_others(session)
+    candidates = session.candidates
+    for candidates, wheel in _with_own_candidates(session, wheels):
         listing = candidates.listing(wheel.name)
         if listing is None or wheel.version not in listing.releases:  # pragma: no cover
             raise NoSolution(f"{wheel.name} {wheel.version} was not found in any index")
         yield candidates, listing.releases[wheel.version]
     for requirement in requirements:
         release = newest_release(
-            candidates, requirement, constraints=constraints, prereleases=opened.prereleases
+            candidates, requirement, constraints=constraints, prereleases=session.prereleases
         )
         yield candidates, release
 
@@ -405,7 +415,7 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     :raises NoCompatibleWheel: no wheel of a project fits the machine.
     :raises SourceOff: a package must be built from source, which is off.
     """
-    with open_for_choice(request, context, changes=False) as opened:
-        return opened.resolve(
-            opened.resolution_request(dependencies=not request.no_deps), context.reporter
+    with open_session(request, context, changes=False) as session:
+        return session.resolve(
+            session.resolution_request(dependencies=not request.no_deps), context.reporter
         )

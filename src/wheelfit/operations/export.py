@@ -149,15 +149,15 @@ class _Exporter:
 
         If it fails, or the block does, no copy and no new folder is left.
         """
-        opened = open_lock(self._request, self._context)
-        with reporting_os_errors("the lock file cannot be read", where=str(opened.path)):
-            digest = hashlib.sha256(opened.path.read_bytes()).hexdigest()
+        opened_lock = open_lock(self._request, self._context)
+        with reporting_os_errors("the lock file cannot be read", where=str(opened_lock.path)):
+            digest = hashlib.sha256(opened_lock.path.read_bytes()).hexdigest()
         exports: dict[str, Export] = {}
         with ExitStack() as stack:
             stage = self._stage(stack)
-            with opened.repository:
+            with opened_lock.repository:
                 for host in self._hosts:
-                    machine = opened.machine(host)
+                    machine = opened_lock.machine(host)
                     name = machine.name if machine.host is None else machine.host.public_name
                     slug = _slug(name)
                     if slug.casefold() in exports:  # one file for both on some systems
@@ -166,7 +166,9 @@ class _Exporter:
                             where=machine.name,
                             hint="name each machine once; host files are identified by file name",
                         )
-                    exports[slug.casefold()] = self._export(opened, machine, name, digest, stage)
+                    exports[slug.casefold()] = self._export(
+                        opened_lock, machine, name, digest, stage
+                    )
             if self._folder is not None:
                 stack.enter_context(new_folder(self._folder))
             yield tuple(exports.values())
@@ -175,7 +177,7 @@ class _Exporter:
 
     def _export(
         self,
-        opened: OpenedLock,
+        opened_lock: OpenedLock,
         machine: ChosenMachine,
         name: str,
         digest: str,
@@ -185,19 +187,19 @@ class _Exporter:
         # Plain wheels of variants of one release have the same name.
         subfolder = _slug(name) if len(self._hosts) > 1 else ""
         with naming_machine_in_errors(name):
-            folder = opened.path.absolute().parent
-            candidates = opened.candidates(machine, built=stand_in_of(folder))
+            folder = opened_lock.path.absolute().parent
+            candidates = opened_lock.candidates(machine, built=stand_in_of(folder))
             selection = candidates.select()
         if stage is not None:
             selection, copies = self._copy_variants(
-                candidates, selection, stage / subfolder, opened.repository.cut
+                candidates, selection, stage / subfolder, opened_lock.repository.cut
             )
         words = "" if machine.host is None else machine.host.words
         contents = contents_of(
             selection,
             candidates.candidates,
             TargetWords.of(machine.target, name, words, machine.all_overrides),
-            lock=opened.path.name,
+            lock=opened_lock.path.name,
             digest=digest,
             with_licenses=self._request.format != "requirements",
         )

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
-    decided,
+    make_decision,
     prepare_environment,
-    report_accelerator_use,
-    resolved_in_words,
+    report_remarks_on_change,
+    resolution_summary,
     retry_on_concurrent_change,
 )
-from wheelfit.operations.selection_session import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.installation.related_distributions import Companions
+    from wheelfit.installation.related_distributions import RelatedDistributions
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import ChangeDecision
@@ -54,40 +54,38 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     :raises WheelfitError: a package is not available, or a change is not permitted.
     """
     from wheelfit.operations.change_reports import report_change
-    from wheelfit.operations.dry_run import carry_out_or_rehearse
+    from wheelfit.operations.dry_run import apply_or_dry_run
     from wheelfit.operations.indexes import report_unexpected_sources, warning_of_later_indexes
     from wheelfit.operations.projects import check_folder_pins
     from wheelfit.operations.result_limits import check_bounds, check_substitutes
     from wheelfit.operations.step_durations import StepDurations
 
-    with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
-        prepare_environment(request, opened.environment, opened.rules, context)
-        opened.narrow()
+    with open_session(request, context, changes=not request.dry_run, may_be_own=False) as session:
+        prepare_environment(request, session.environment, session.rules, context)
+        session.narrow()
 
         def decide_once() -> ChangeDecision:
-            decision = _decide(request, opened, context.reporter)
-            check_bounds(request, decision, opened.candidates, context.reporter)
-            check_substitutes(decision.resolution, opened.candidates, opened.repository)
+            decision = _decide(request, session, context.reporter)
+            check_bounds(request, decision, session.candidates, context.reporter)
+            check_substitutes(decision.resolution, session.candidates, session.repository)
             return decision
 
         decide = retry_on_concurrent_change(decide_once)
         durations = StepDurations()
         with (
             durations.measure("resolve"),
-            warning_of_later_indexes(opened.repository.pool, context.reporter),
+            warning_of_later_indexes(session.repository.pool, context.reporter),
         ):
             decision = decide()
         pins = [pin for pin in decision.resolution.pins if not pin.is_given]
         check_folder_pins((pin.name for pin in pins), request)
-        durations.report(resolved_in_words(decision), "resolve", context.reporter)
-        report_unexpected_sources(decision.resolution.pins, opened.repository, context.reporter)
-        accelerators = report_accelerator_use(decision, opened, context.reporter)
-        decision, sizes = carry_out_or_rehearse(
-            decision, decide, request, context, opened, durations
-        )
+        durations.report(resolution_summary(decision), "resolve", context.reporter)
+        report_unexpected_sources(decision.resolution.pins, session.repository, context.reporter)
+        accelerators = report_remarks_on_change(decision, session, context.reporter)
+        decision, sizes = apply_or_dry_run(decision, decide, request, context, session, durations)
         return report_change(
             decision,
-            opened,
+            session,
             sizes,
             no_change_reason=_reason_for_no_change(request, decision),
             seconds=durations.to_json(),
@@ -99,122 +97,114 @@ def _reason_for_no_change(request: InstallRequest, decision: ChangeDecision) -> 
     if decision.resolution.pins or decision.planned.keep:
         return "what is installed meets every requirement"
     if request.refit:
-        return "every installed variant that could be judged fits"
+        return "all installed variants that could be checked fit"
     return "the files have no requirements"
 
 
 def _decide(
-    request: InstallRequest, opened: SelectionSession, reporter: Reporter
+    request: InstallRequest, session: SelectionSession, reporter: Reporter
 ) -> ChangeDecision:
     """Resolve, and verify that the result meets the request and fits the environment."""
     from wheelfit.installation.plan import plan
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.resolver import resolve
 
-    present = InstalledState.of(opened)
-    companions = _companions(request, opened, present)
+    state = InstalledState.of(session)
+    related = _related_distributions(request, session, state)
     resolution = with_consent(
-        lambda: resolve(
-            _resolution_request(request, opened, present, companions), opened.candidates
-        ),
-        opened.building,
-        opened.candidates,
+        lambda: resolve(_resolution_request(request, session, state, related), session.candidates),
+        session.building,
+        session.candidates,
         reporter,
         may_ask=not (request.dry_run or request.no_input),
     )
-    resolution = _with_earlier_requests(request, opened, present, resolution)
-    if companions is not None and not request.no_deps:
-        leaving = {**companions.unneeded(resolution), **resolution.superseded}
-        resolution = replace(resolution, superseded=leaving)
-    planned = plan(resolution, present.installed, reinstall=request.force_reinstall)
-    candidates = opened.candidates.within(resolution.context)
-    agreed = _consent_check(request, opened, candidates, companions)
-    return decided(planned, resolution, present, opened, agreed)
+    resolution = _with_earlier_requests(request, session, state, resolution)
+    if not request.no_deps:
+        superseded = {**related.unneeded(resolution), **resolution.superseded}
+        resolution = replace(resolution, superseded=superseded)
+    planned = plan(resolution, state.installed, reinstall=request.force_reinstall)
+    candidates = session.candidates.within(resolution.context)
+    is_requested = _consent_check(request, session, candidates, related)
+    return make_decision(planned, resolution, state, session, is_requested)
 
 
-def _companions(
-    request: InstallRequest, opened: SelectionSession, present: InstalledState
-) -> Companions | None:
-    """Return the distributions to replace together with builds; None if no build is replaced."""
+def _related_distributions(
+    request: InstallRequest, session: SelectionSession, state: InstalledState
+) -> RelatedDistributions:
+    """Return the distributions to replace together with builds; none if no build is replaced."""
     from packaging.utils import canonicalize_name
 
-    start = set(map(canonicalize_name, opened.candidates.policy.preferences.labels))
-    if request.refit:
-        start |= present.misfits.keys()
-    if request.allow_variant_change:
-        start |= _named(opened) | _upgraded(request)
-    if not start:
-        return None
-    from wheelfit.installation.related_distributions import Companions
+    from wheelfit.installation.related_distributions import RelatedDistributions
 
-    return Companions.of(start, present.installed, opened.candidates.target.environment)
+    start = set(map(canonicalize_name, session.candidates.policy.preferences.labels))
+    if request.refit:
+        start |= state.misfits.keys()
+    if request.allow_variant_change:
+        start |= _named_projects(session) | _projects_to_upgrade(request)
+    return RelatedDistributions.of(start, state.installed, session.candidates.target.environment)
 
 
 def _resolution_request(
     request: InstallRequest,
-    opened: SelectionSession,
-    present: InstalledState,
-    companions: Companions | None,
+    session: SelectionSession,
+    state: InstalledState,
+    related: RelatedDistributions,
 ) -> ResolutionRequest:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import by_name
     from wheelfit.resolution.request import RequestedRequirement
 
-    installed = by_name(present.installed)
+    installed = by_name(state.installed)
     staying = {} if request.force_reinstall else installed
-    upgrade_only = _upgraded(request)
-    free_versions = upgrade_only | (_named(opened) if request.upgrade else frozenset())
-    requirements = opened.requirement_set.requirements
-    followers: frozenset[NormalizedName] = frozenset()
-    builds: frozenset[NormalizedName] = frozenset()
-    if companions is not None:
-        followers = companions.followers
-        if request.refit or request.allow_variant_change:
-            builds = companions.builds
-    if _is_only_refit(request, opened):
-        # Their followers are resolved with them, or removed.
-        replaced = [name for name in present.misfits if name not in followers]
+    upgrade_only = _projects_to_upgrade(request)
+    unpinned = upgrade_only | (_named_projects(session) if request.upgrade else frozenset())
+    requirements = session.requirement_set.requirements
+    dependencies = related.dependencies
+    may_replace = request.refit or request.allow_variant_change
+    if _is_only_refit(request, session):
+        # Their dependencies are resolved with them, or removed.
+        replaced = [name for name in state.misfits if name not in dependencies]
         requirements = tuple(RequestedRequirement(Requirement(name)) for name in replaced)
-    remaining = {name: entry for name, entry in installed.items() if name not in followers}
+    remaining = {name: entry for name, entry in installed.items() if name not in dependencies}
     return replace(
-        opened.resolution_request(dependencies=not request.no_deps),
+        session.resolution_request(dependencies=not request.no_deps),
         requirements=requirements,
         # If another build is needed, one of the same version is preferred.
         preferred={
             name: entry.version
             for name, entry in staying.items()
-            if entry.label is not None and name not in free_versions
+            if entry.label is not None and name not in unpinned
         },
-        preferred_builds=_kept_builds(request, opened, present),
+        preferred_builds=_kept_builds(request, session, state),
         installed={name: entry.for_resolver() for name, entry in staying.items()},
         around={name: entry.for_resolver() for name, entry in remaining.items()},
         there={name: entry.version for name, entry in installed.items()},
-        companions=builds,
+        companions=related.builds if may_replace else frozenset(),
         upgrade=request.upgrade,
         upgrade_only=upgrade_only,
-        hashes_required_by=opened.rules.origin_of("require-hashes")
-        if opened.rules.require_hashes
-        else "",
+        hashes_required_by=session.rules.hashes_required_by,
     )
 
 
 # --- installed variants -------------------------------------------------------------
 
 
-def _named(opened: SelectionSession) -> frozenset[NormalizedName]:
+def _named_projects(session: SelectionSession) -> frozenset[NormalizedName]:
     """Return the projects that the user named."""
-    return frozenset(asked.requirement.name for asked in opened.requirement_set.requirements)
+    return frozenset(
+        requested.requirement.name for requested in session.requirement_set.requirements
+    )
 
 
-def _upgraded(request: InstallRequest) -> frozenset[NormalizedName]:
+def _projects_to_upgrade(request: InstallRequest) -> frozenset[NormalizedName]:
     """Return the projects to upgrade wherever they are needed."""
     from packaging.utils import canonicalize_name
 
     return frozenset(map(canonicalize_name, request.upgrade_package))
 
 
-def _is_only_refit(request: InstallRequest, opened: SelectionSession) -> bool:
-    requirement_set = opened.requirement_set
+def _is_only_refit(request: InstallRequest, session: SelectionSession) -> bool:
+    requirement_set = session.requirement_set
     return bool(request.refit) and not (
         requirement_set.requirements or requirement_set.wheels or requirement_set.sources
     )
@@ -222,15 +212,15 @@ def _is_only_refit(request: InstallRequest, opened: SelectionSession) -> bool:
 
 def _with_earlier_requests(
     request: InstallRequest,
-    opened: SelectionSession,
-    present: InstalledState,
+    session: SelectionSession,
+    state: InstalledState,
     resolution: Resolution,
 ) -> Resolution:
     """Mark pins as requested if the user requested them, now or before, and not only a refit."""
     from wheelfit.installation.installed import by_name
 
-    before = {name for name, entry in by_name(present.installed).items() if entry.requested}
-    is_new = not _is_only_refit(request, opened)
+    before = {name for name, entry in by_name(state.installed).items() if entry.requested}
+    is_new = not _is_only_refit(request, session)
     pins = [
         replace(pin, requested=pin.name in before or (pin.requested and is_new))
         for pin in resolution.pins
@@ -239,7 +229,7 @@ def _with_earlier_requests(
 
 
 def _kept_builds(
-    request: InstallRequest, opened: SelectionSession, present: InstalledState
+    request: InstallRequest, session: SelectionSession, state: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
     """Return the installed builds whose label newer releases should have, if it exists and fits.
 
@@ -250,10 +240,10 @@ def _kept_builds(
 
     if request.allow_variant_change:
         return {}
-    free = _named(opened) if request.force_reinstall else frozenset()
+    free = _named_projects(session) if request.force_reinstall else frozenset()
     return {
         name: (entry.label, entry.properties)
-        for name, entry in by_name(present.installed).items()
+        for name, entry in by_name(state.installed).items()
         if entry.label is not None
         and name not in free
         and not is_built_for_versions(entry.document, entry.properties)
@@ -262,27 +252,27 @@ def _kept_builds(
 
 def _consent_check(
     request: InstallRequest,
-    opened: SelectionSession,
+    session: SelectionSession,
     candidates: Candidates,
-    companions: Companions | None,
+    related: RelatedDistributions,
 ) -> Callable[[VariantChange], bool]:
     """Return a function that decides whether the user requested a change of variant.
 
     The user may have requested it in general, or for the package, by a preference that the
     installed build does not meet, or for a build that the package accompanies.
     """
-    exchanged = frozenset() if companions is None else companions.followers
-    if companions is not None and request.refit:
-        exchanged |= companions.builds
-    named = _named(opened)
+    replaced = related.dependencies
+    if request.refit:
+        replaced |= related.builds
+    named = _named_projects(session)
     labels = candidates.policy.preferences.labels
 
-    def agreed(change: VariantChange) -> bool:
+    def is_requested(change: VariantChange) -> bool:
         name = change.old.name
         return (
             request.allow_variant_change
             or change.new.is_given
-            or name in exchanged
+            or name in replaced
             or name in labels
             or (
                 name in named
@@ -290,7 +280,7 @@ def _consent_check(
             )
         )
 
-    return agreed
+    return is_requested
 
 
 def _is_excluded_by_preferences(change: VariantChange, candidates: Candidates) -> bool:

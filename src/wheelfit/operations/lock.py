@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.request import LockNeeds
     from wheelfit.locking.solving import Solution
     from wheelfit.operations.context import Context
-    from wheelfit.resolution.accelerator_use import AcceleratorUse
+    from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.request import GivenSource, GivenWheel
@@ -119,7 +119,7 @@ class WrittenLock(Struct, frozen=True):
     """Packages older than the newest requested release, unless they were unchanged."""
     split_reason: str | None = None
     """The reason for one lock for each machine; None: the lock is for all of them."""
-    accelerators: tuple[AcceleratorUse, ...] = ()
+    accelerators: tuple[AcceleratorRemark, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle, of the named machines or
     else this one. Empty if the lock is unchanged.
     """
@@ -148,7 +148,7 @@ class LockReport(Struct, frozen=True):
         return self.locks[0].split_reason
 
     @property
-    def accelerators(self) -> tuple[AcceleratorUse, ...]:
+    def accelerators(self) -> tuple[AcceleratorRemark, ...]:
         """Accelerator builds that cannot be used, and accelerators left idle."""
         uses = [use for written_lock in self.locks for use in written_lock.accelerators]
         return tuple(dict.fromkeys(uses))
@@ -559,16 +559,19 @@ class _LockSession:
             tuple(self._accelerators([solved.solution for solved in settled])),
         )
 
-    def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorUse]:
+    def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorRemark]:
         """Yield accelerator builds that machines cannot use, and accelerators left idle."""
         from wheelfit.locking.environments import LockEnvironment
-        from wheelfit.operations.accelerator_remarks import report_accelerator_use, use_on_platform
+        from wheelfit.operations.accelerator_remarks import (
+            remarks_on_platform,
+            report_accelerator_remarks,
+        )
         from wheelfit.operations.context import Context, Reporter
         from wheelfit.operations.machine import choose_machine
 
         if self._request.hosts:
             for solution in solutions:
-                yield from report_accelerator_use(
+                yield from report_accelerator_remarks(
                     solution.resolution,
                     [pin.name for pin in solution.resolution.pins],
                     solution.candidates,
@@ -580,7 +583,7 @@ class _LockSession:
         silent = Context(self._context.environ)
         for solution in solutions:
             if solution.environment.platform == here:
-                yield from use_on_platform(
+                yield from remarks_on_platform(
                     solution.resolution,
                     solution.common,
                     solution.candidates,

@@ -10,7 +10,7 @@ from wheelfit.errors import NoSolution
 from wheelfit.installation.installed import by_name
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.selection_session import FromRequirements, open_for_choice
+from wheelfit.operations.selection_session import FromRequirements, open_session
 from wheelfit.resolution.explain import explain_project
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit_runtime.errors import NetworkError
@@ -92,7 +92,7 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     if not installed:
         return OutdatedReport(environment.name, (), (), ())
     all_installed = request.with_options(requirements=tuple(entry.name for entry in installed))
-    with open_for_choice(all_installed, context, changes=False) as session:
+    with open_session(all_installed, context, changes=False) as session:
 
         def check(entry: Installed) -> OutdatedPackage | NetworkError | Literal["unknown"] | None:
             try:

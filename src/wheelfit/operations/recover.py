@@ -46,7 +46,7 @@ class RecoverReport:
 
 def recover(request: RecoverRequest, context: Context) -> RecoverReport:
     """Recover an environment from an interrupted change, by undoing or finishing it."""
-    from wheelfit.installation.interruption import find_interruption, mend
+    from wheelfit.installation.interruption import find_interruption, recover_environment
     from wheelfit.operations.temporary_folders import clear_abandoned
 
     environment = open_environment_of(request, context.environ, tags=False)
@@ -56,7 +56,7 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
         if interruption is not None and interruption.refusal and not request.trust_journal:
             raise interruption.refusal
         return RecoverReport(environment.name, interruption, dry_run=True)
-    recovery = mend(environment, alone=True, trusting=request.trust_journal)
+    recovery = recover_environment(environment, alone=True, trusting=request.trust_journal)
     clear_abandoned()
     notes = () if recovery is None else tuple(recovery.notes)
     return RecoverReport(environment.name, recovery, dry_run=False, notes=notes)

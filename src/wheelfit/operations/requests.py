@@ -203,13 +203,14 @@ class RequirementOptions(ValidatedRequest):
     editable: tuple[str, ...] = ()
     pre: bool = False
     no_deps: bool = False
-    constraints: tuple[RequirementLine, ...] = ()
-    overrides: tuple[RequirementLine, ...] = ()
-    excludes: tuple[str, ...] = ()
+    constraint_lines: tuple[RequirementLine, ...] = ()
+    """The setting ``constraints``; the options are in ``constraint``."""
+    override_lines: tuple[RequirementLine, ...] = ()
+    excluded_names: tuple[str, ...] = ()
     dependency_group: tuple[str, ...] = ()
 
 
-class BuildConsentOptions(ValidatedRequest):
+class BuildOptions(SourceOptions):
     """The projects that may be built from source, and the settings of their backends."""
 
     allow_source: tuple[str, ...] = ()
@@ -217,19 +218,11 @@ class BuildConsentOptions(ValidatedRequest):
     no_build_isolation: bool = False
 
 
-class SourceBuildOptions(BuildConsentOptions):
-    """The projects that may be built from source, and whether wheels are preferred."""
+class ResolutionBuildOptions(BuildOptions):
+    """The options of builds, and whether a resolution prefers wheels to them."""
 
     only_binary: tuple[str, ...] = ()
     prefer_binary: bool = False
-
-
-class BuildOptions(BuildConsentOptions, SourceOptions):
-    """The options needed to build from source."""
-
-
-class ResolutionBuildOptions(SourceBuildOptions, BuildOptions):
-    """The options of builds for a resolution."""
 
 
 class ProjectOptions(ValidatedRequest):

@@ -133,7 +133,7 @@ def read_requirements(
         if line.hashes:
             hashes.setdefault(requirement.requirement.name, set()).update(line.hashes)
     constraint_lines = [line for file in (*files, *constraint_files) for line in file.constraints]
-    constraint_lines += request.constraints
+    constraint_lines += request.constraint_lines
     constraints = tuple(map(_parse_line, constraint_lines))
     for line, constraint in zip(constraint_lines, constraints, strict=True):
         _note_label(line, constraint.requirement.name, labels)
@@ -145,7 +145,7 @@ def read_requirements(
         (*files, *constraint_files, *override_files),
         overrides,
         frozenset(
-            project_name(name, "--exclude") for name in (*request.exclude, *request.excludes)
+            project_name(name, "--exclude") for name in (*request.exclude, *request.excluded_names)
         ),
         tuple(url for url in _urls(lines) if not is_repository_url(url)),
         tuple(dict.fromkeys(sources)),
@@ -182,7 +182,7 @@ def _overrides(
             lines.append(RequirementLine(text, "--override"))
     overrides = [_parse_line(line) for line in lines]
     overridden = {override.requirement.name for override in overrides}
-    settings = map(_parse_line, request.overrides)
+    settings = map(_parse_line, request.override_lines)
     remaining = (each for each in settings if each.requirement.name not in overridden)
     return (*overrides, *remaining), files
 

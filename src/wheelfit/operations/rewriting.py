@@ -14,7 +14,7 @@ from wheelfit.building.staging import Staging
 from wheelfit.building.wheel_jobs import WheelJob, run_job
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, parse_wheel_filename
 from wheelfit.errors import UsageError
-from wheelfit.operations.executors import is_executor_named, write_by_workers
+from wheelfit.operations.executors import is_executor_named, write_with_workers
 from wheelfit.operations.files import new_folder, source_date_epoch
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import WorkerOptions
@@ -171,7 +171,7 @@ def _run_jobs(
     with context.reporter.work("writing") as progress:
         sizes = [job.source.stat().st_size for job in jobs]
         if is_executor_named(request):
-            write_by_workers(jobs, sizes, request, progress, add_result)
+            write_with_workers(jobs, sizes, request, progress, add_result)
             return
         progress.start(sum(sizes))
         for index, job in enumerate(jobs):

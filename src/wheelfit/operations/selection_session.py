@@ -146,14 +146,14 @@ class SelectionSession(Struct, frozen=True):
         )
 
 
-def _import_what_follows(*, changes: bool) -> None:
-    """Import what every choice needs next, which takes as long as an interpreter's start."""
+def _import_next_modules(*, changes: bool) -> None:
+    """Import the modules needed next, which takes as long as an interpreter needs to start."""
     import_module("wheelfit.resolution.resolver")
     if changes:
         import_module("wheelfit.installation.apply")
 
 
-def open_for_choice(
+def open_session(
     request: FromRequirements,
     context: Context,
     *,
@@ -169,14 +169,15 @@ def open_for_choice(
     :param python: version of the CPython to choose for; None: the Python of the environment.
     """
     requirement_set = read_requirements(request, context.environ, may_be_empty=request.refit)
-    check_folder_pins((one.requirement.name for one in requirement_set.requirements), request)
+    named_projects = (item.requirement.name for item in requirement_set.requirements)
+    check_folder_pins(named_projects, request)
     environment = open_environment_of(
         request,
         context.environ,
         may_be_new=True,
         may_be_own=may_be_own,
         note=context.reporter.detail,
-        meanwhile=partial(_import_what_follows, changes=changes),
+        meanwhile=partial(_import_next_modules, changes=changes),
     )
     rules = read_rules(context.environ, environment.interpreter.prefix)
     requirement_set = with_pip_constraints(requirement_set, rules, context.environ)
@@ -204,8 +205,8 @@ def open_for_choice(
         request, context.environ, requirement_set.files, prefix=environment.interpreter.prefix
     )
     requires_hashes = (
-        request.require_hashes or rules.require_hashes
-    ) or requirement_set.requires_hashes
+        request.require_hashes or rules.require_hashes or requirement_set.requires_hashes
+    )
     repository = open_indexes(
         request,
         settings,
@@ -218,12 +219,12 @@ def open_for_choice(
     )
     if repository.bridged is not None:
         repository.bridged.machine_tags = machine.target.tags
-    by = rules.origin_of("require-hashes") if rules.require_hashes else ""
     building = DeferredBuilding(
         repository,
         lambda: open_building(
             request, context, repository, settings, environment, machine, policy, requirement_set,
-            requires_hashes=requires_hashes, hashes_required_by=by, builds_named=changes,
+            requires_hashes=requires_hashes, hashes_required_by=rules.hashes_required_by,
+            builds_named=changes,
         ),
     )  # fmt: skip
     candidates = Candidates(

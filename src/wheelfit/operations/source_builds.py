@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requests import (
-        BuildConsentOptions,
         BuildOptions,
         ResolutionBuildOptions,
     )
@@ -77,7 +76,7 @@ def open_building(
             raise UsageError(
                 impossible, hint="choose for this environment, or build a wheel there and name that"
             )
-    places = open_places(
+    places = build_environments(
         request,
         context.environ,
         lambda: building,
@@ -113,8 +112,8 @@ def open_building(
     return building
 
 
-def open_places(
-    request: BuildConsentOptions,
+def build_environments(
+    request: BuildOptions,
     environ: Mapping[str, str],
     repository: Callable[[], Repository],
     environment: Environment,
@@ -167,7 +166,7 @@ def open_places(
     )
 
 
-def consent_of(request: BuildConsentOptions) -> Consent:
+def consent_of(request: BuildOptions) -> Consent:
     """Return the consent to builds.
 
     :param request: names of projects and words, in order of precedence.

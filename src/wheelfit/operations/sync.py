@@ -14,9 +14,9 @@ from wheelfit.installation.installed import by_name
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
-    decided,
+    make_decision,
     prepare_environment,
-    report_accelerator_use,
+    report_remarks_on_change,
     retry_on_concurrent_change,
 )
 from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
@@ -117,7 +117,7 @@ def _sync(
     removable: Collection[NormalizedName] | None,
 ) -> ChangeReport:
     from wheelfit.operations.change_reports import report_change
-    from wheelfit.operations.dry_run import carry_out_or_rehearse
+    from wheelfit.operations.dry_run import apply_or_dry_run
     from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 
@@ -126,7 +126,7 @@ def _sync(
     selector = opened_lock.candidates(machine, builds.wheel, builds.files)
     environment = opened_lock.environment.for_target(machine.target)
     exclude_hint = _EXCLUDE_HINT if opened_lock.lock.created_by == "uv" else ""
-    state = _SyncState(
+    change_context = _SyncContext(
         environment,
         machine,
         selector.candidates,
@@ -136,7 +136,7 @@ def _sync(
     )
 
     def decide_once() -> ChangeDecision:
-        decision = _decide(request, state, selector, removable, reporter)
+        decision = _decide(request, change_context, selector, removable, reporter)
         _check_uploads(decision.planned.install, opened_lock.settings.cooldown)
         check_bounds(request, decision, selector.candidates, reporter)
         return decision
@@ -147,16 +147,18 @@ def _sync(
         decision = decide()
     if request.refit:
         _warn_unlisted(decision, selector, reporter)
-    accelerators = report_accelerator_use(decision, state, reporter, lock="wheelfit lock")
-    decision, sizes = carry_out_or_rehearse(
-        decision, decide, request, opened_lock.context, state, durations
+    accelerators = report_remarks_on_change(
+        decision, change_context, reporter, lock="wheelfit lock"
+    )
+    decision, sizes = apply_or_dry_run(
+        decision, decide, request, opened_lock.context, change_context, durations
     )
     no_change_reason = "the environment matches the lock"
     if request.refit:
-        no_change_reason = "every installed variant of the lock that could be judged fits"
+        no_change_reason = "all installed variants that could be checked fit"
     return report_change(
         decision,
-        state,
+        change_context,
         sizes,
         no_change_reason=no_change_reason,
         seconds=durations.to_json(),
@@ -192,7 +194,7 @@ def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
     )
 
 
-class _SyncState(NamedTuple):
+class _SyncContext(NamedTuple):
     """The environment, the machine and the sources of a change."""
 
     environment: Environment
@@ -206,39 +208,43 @@ class _SyncState(NamedTuple):
 
 def _decide(
     request: SyncRequest,
-    state: _SyncState,
+    change_context: _SyncContext,
     selector: LockCandidates,
     removable: Collection[NormalizedName] | None,
     reporter: Reporter,
 ) -> ChangeDecision:
     """Choose from the lock, and verify that the result may be installed here."""
     from wheelfit.installation.plan import plan_sync
-    from wheelfit.installation.related_distributions import Companions
+    from wheelfit.installation.related_distributions import RelatedDistributions
     from wheelfit.operations.source_builds import with_consent
 
-    present = InstalledState.of(state)
-    preferred_builds = _preferred_builds(request, present)
+    state = InstalledState.of(change_context)
+    preferred_builds = _preferred_builds(request, state)
     staying = None
     if not (request.refit or request.inexact):
-        staying = environment_tools(present.installed, state.environment.interpreter.environment)
+        staying = environment_tools(
+            state.installed, change_context.environment.interpreter.environment
+        )
         if removable is not None:
-            staying |= {entry.name for entry in present.installed if entry.name not in removable}
-    misfits = present.misfits if request.refit else ()
-    companions = Companions.of(misfits, present.installed, selector.candidates.target.environment)
+            staying |= {entry.name for entry in state.installed if entry.name not in removable}
+    misfits = state.misfits if request.refit else ()
+    related = RelatedDistributions.of(
+        misfits, state.installed, selector.candidates.target.environment
+    )
     only = None
     if request.refit:
         # Packages that only the misfits need are chosen with them, or removed.
-        only = (present.misfits.keys() & selector.packages) - companions.followers
+        only = (state.misfits.keys() & selector.packages) - related.dependencies
 
     def takes_part(name: NormalizedName) -> bool:
         # Kept builds and kept packages outside the lock take part in agreements.
         if only is not None:
-            return name not in only | companions.followers
+            return name not in only | related.dependencies
         if name in selector.packages:
             return name in preferred_builds
         return staying is None or name in staying
 
-    installed = by_name(present.installed)
+    installed = by_name(state.installed)
     participants = {
         name: entry.for_resolver() for name, entry in installed.items() if takes_part(name)
     }
@@ -248,51 +254,58 @@ def _decide(
             installed=participants, only=only, preferred_builds=preferred_builds
         )
         resolution = selection.resolution()
-        return replace(resolution, superseded=companions.unneeded(resolution))
+        return replace(resolution, superseded=related.unneeded(resolution))
 
     def planned_for(resolution: Resolution) -> Plan:
-        leaving = removable or frozenset()
-        return plan_sync(resolution, present.installed, preserved=staying, leaving=leaving)
+        editable_removals = removable or frozenset()
+        return plan_sync(
+            resolution,
+            state.installed,
+            staying=staying,
+            editable_removals=editable_removals,
+        )
 
     resolution = with_consent(
         choose,
-        state.building,
-        state.candidates,
+        change_context.building,
+        change_context.candidates,
         reporter,
         may_ask=not request.dry_run,
         pins_without_consent=lambda found: [
-            pin for pin in planned_for(found).install if state.building.needs_consent(pin.file)
+            pin
+            for pin in planned_for(found).install
+            if change_context.building.needs_consent(pin.file)
         ],
         has_older=False,
-        exclude_hint=state.exclude_hint,
+        exclude_hint=change_context.exclude_hint,
     )
     planned = planned_for(resolution)
     labels = selector.candidates.policy.preferences.labels
-    exchanged = present.misfits.keys() | companions.followers if request.refit else frozenset()
+    exchanged = state.misfits.keys() | related.dependencies if request.refit else frozenset()
 
     def is_permitted(change: VariantChange) -> bool:
         name = change.old.name
         return request.allow_variant_change or name in exchanged or name in labels
 
-    return decided(planned, resolution, present, state, is_permitted)
+    return make_decision(planned, resolution, state, change_context, is_permitted)
 
 
 def _preferred_builds(
-    request: SyncRequest, present: InstalledState
+    request: SyncRequest, state: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
     """Return the installed builds, which are kept if the lock lists them and they fit."""
     if request.allow_variant_change:
         return {}
     return {
         name: (entry.label, entry.properties)
-        for name, entry in by_name(present.installed).items()
+        for name, entry in by_name(state.installed).items()
         if entry.label is not None
     }
 
 
 def _warn_unlisted(decision: ChangeDecision, selector: LockCandidates, reporter: Reporter) -> None:
     """Warn of variants that do not fit and are not in the lock."""
-    for name in decision.present.misfits:
+    for name in decision.state.misfits:
         if name not in selector.packages:
             reporter.warn(f"{name} is not in the lock; `wheelfit install --refit` exchanges it")
 

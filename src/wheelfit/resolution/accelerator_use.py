@@ -28,7 +28,7 @@ class Remedy(NamedTuple):
     """Whether the build is for any machine."""
 
 
-class AcceleratorUse(NamedTuple):
+class AcceleratorRemark(NamedTuple):
     """A problem of a result with one kind of accelerator."""
 
     kind: str

@@ -16,7 +16,7 @@ from wheelfit.core.accelerators import (
 )
 from wheelfit.core.sizes import size_in_words
 from wheelfit.resolution.accelerator_remedies import device_of, needs_of_extras
-from wheelfit.resolution.accelerator_use import AcceleratorUse, Remedy
+from wheelfit.resolution.accelerator_use import AcceleratorRemark, Remedy
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.wording import listed
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def idle_accelerators(
     new_packages: Collection[NormalizedName], remedies: Remedies
-) -> Iterator[AcceleratorUse]:
+) -> Iterator[AcceleratorRemark]:
     """Yield the idle accelerators, each once.
 
     :param new_packages: the new packages; others are not reported.
@@ -52,7 +52,7 @@ class _IdleSearch:
         self._new_packages = new_packages
         self._remedies = remedies
 
-    def run(self) -> Iterator[AcceleratorUse]:
+    def run(self) -> Iterator[AcceleratorRemark]:
         """Yield the idle accelerators, with remedies where there are any."""
         if not self._remedies.context.policy.preferences.variants:
             return
@@ -66,7 +66,7 @@ class _IdleSearch:
             yield self._with_remedies(namespace, remedies)
         yield from self._without_remedies()
 
-    def _without_remedies(self) -> Iterator[AcceleratorUse]:
+    def _without_remedies(self) -> Iterator[AcceleratorRemark]:
         """Yield the accelerators that are idle because packages have builds for others only."""
         by_reason: dict[tuple[str, str], list[NormalizedName]] = {}
         for name in self._new_packages:
@@ -80,7 +80,7 @@ class _IdleSearch:
                 f"{listed(names)} {'leaves' if len(names) == 1 else 'leave'} the "
                 f"{device_of(namespace)} of {self._remedies.machine_name(namespace)} idle: {reason}"
             )
-            yield AcceleratorUse("idle", namespace, tuple(names), (), None, (), line)
+            yield AcceleratorRemark("idle", namespace, tuple(names), (), None, (), line)
 
     def _missing_builds(self, name: NormalizedName) -> Iterator[tuple[str, str]]:
         """Yield the accelerators of the machine that no build of a family uses, with the reason."""
@@ -235,7 +235,7 @@ class _IdleSearch:
 
     def _with_remedies(
         self, namespace: str, remedies: Mapping[NormalizedName, Remedy]
-    ) -> AcceleratorUse:
+    ) -> AcceleratorRemark:
         bridges = [remedy for remedy in remedies.values() if remedy.build]
         extras = [remedy for remedy in remedies.values() if not remedy.build]
         sentences = []
@@ -255,7 +255,9 @@ class _IdleSearch:
             f"{'; '.join(sentences)}"
         )
         words_of_all = dict.fromkeys(remedy.words for remedy in remedies.values())
-        return AcceleratorUse("idle", namespace, tuple(remedies), (), size, (*words_of_all,), line)
+        return AcceleratorRemark(
+            "idle", namespace, tuple(remedies), (), size, (*words_of_all,), line
+        )
 
 
 def _accelerators(members: Iterable[FamilyMember]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from wheelfit.resolution.accelerator_remedies import (
     needs_of_extras,
     unmet_library_need,
 )
-from wheelfit.resolution.accelerator_use import AcceleratorUse
+from wheelfit.resolution.accelerator_use import AcceleratorRemark
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def unusable_libraries(
     new_packages: Collection[NormalizedName], remedies: Remedies
-) -> Iterator[AcceleratorUse]:
+) -> Iterator[AcceleratorRemark]:
     """Yield the unusable libraries in a result, once for each kind of accelerator.
 
     :param new_packages: the new packages, including libraries of which only the name is known;
@@ -44,7 +44,7 @@ class _UnusableSearch:
         self._new_packages = new_packages
         self._remedies = remedies
 
-    def run(self) -> Iterator[AcceleratorUse]:
+    def run(self) -> Iterator[AcceleratorRemark]:
         """Yield the unusable libraries of the result."""
         by_namespace: dict[str, list[NormalizedName]] = {}
         for name in dict.fromkeys(self._new_packages):
@@ -94,7 +94,7 @@ class _UnusableSearch:
 
     def _use_of(
         self, namespace: str, names: Sequence[NormalizedName], reason: str
-    ) -> AcceleratorUse:
+    ) -> AcceleratorRemark:
         """Return the report on unusable libraries."""
         unusable = set(names)
         dependents = dict.fromkeys(
@@ -121,7 +121,7 @@ class _UnusableSearch:
             f"{self._remedy_text(remedies, others, names)}"
         )
         words = dict.fromkeys(remedy.words for remedy in remedies)
-        return AcceleratorUse(
+        return AcceleratorRemark(
             "unusable-libraries",
             namespace,
             tuple(dependents),

@@ -79,6 +79,11 @@ class InstallRules(Struct, frozen=True):
     origins: Mapping[str, str] = field(default_factory=dict)
     """The file or variable of each value, by pip's name of the option."""
 
+    @property
+    def hashes_required_by(self) -> str:
+        """The place that requires hashes, for messages; empty: none does."""
+        return self.origin_of("require-hashes") if self.require_hashes else ""
+
     def origin_of(self, name: str) -> str:
         """Return the place that sets an option, for messages.
 

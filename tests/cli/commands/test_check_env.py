@@ -202,7 +202,7 @@ class TestRefit:
         assert place.installed()["plain"] == ("1.0", None)
         assert not requested.exists()
         result = place.install(CUDA_OLD, "--refit")
-        assert result.out == "nothing to do: every installed variant that could be judged fits\n"
+        assert result.out == "nothing to do: all installed variants that could be checked fit\n"
 
     def test_another_version_if_there_is_no_build(self, place: Place) -> None:
         """Where the version has no build that fits, not even a plain one, another one is taken."""

@@ -261,7 +261,7 @@ def test_refit(place: Place, locks: Path) -> None:
     result = place.sync(V1, "--refit")
     assert "installed fast 1.0 (v1), replacing 1.0 (v3)" in result.out
     assert "removed" not in result.out
-    assert "every installed variant" in place.sync(V1, "--refit").out
+    assert "all installed variants" in place.sync(V1, "--refit").out
     place.sync(V3)  # which keeps v1
     result = place.sync(V3, "--label", "fast=v3")
     assert place.installed()["fast"] == ("1.0", "v3")

@@ -71,7 +71,7 @@ def print_change(report: ChangeReport, output: Output) -> None:
         output.warn(line)
     if not planned:
         output.report(f"nothing to do: {report.no_change_reason}")
-    for warning in report.idle_labels:
+    for warning in report.unused_labels:
         output.warn(warning)
 
 

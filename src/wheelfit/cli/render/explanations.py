@@ -35,7 +35,7 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
             output.result()
         print_explanation(explanation, report.machine, output)
     hint = "" if report.with_deps else " (--with-deps examines their dependencies too)"
-    for wish in report.idle_wishes:
+    for wish in report.missing_properties:
         output.warn(f"{wish} is required, but no package has a variant with it{hint}")
 
 
