@@ -14,7 +14,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.remote_files import RemoteFiles
-from wheelfit.sources.segmented_download import LARGE
+from wheelfit.sources.segmented_download import MIN_SIZE
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import HashMismatch, InvalidWheel, WheelfitError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cached_pages import CachedPages
 
 NAME = "big-1.0-py3-none-any.whl"
-DATA = os.urandom(LARGE + 123_456)
+DATA = os.urandom(MIN_SIZE + 123_456)
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def test_full_cache(described: File, folder: Path, make_files: Any, tmp_path: Pa
 def test_budget(index: RecordingIndex, described: File, folder: Path, make_files: Any) -> None:
     """More than is allowed is not fetched."""
     with pytest.raises(TooLarge):
-        make_files(max_download=LARGE).unpacked(described, folder)
+        make_files(max_download=MIN_SIZE).unpacked(described, folder)
     assert not index.requests
 
 

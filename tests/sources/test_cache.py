@@ -75,7 +75,7 @@ def test_nothing_is_kept_without_folder() -> None:
     store.write("pages", "k", {}, b"")
     assert store.read("pages", "k") is None
     assert store.wheel("0" * 64) is None
-    assert not store.keeps
+    assert not store.is_enabled
 
 
 @pytest.mark.parametrize("place", ["start", "middle", "end", "cut", "empty", "longer"])
@@ -213,7 +213,9 @@ def test_what_cannot_be_kept_is_said_once(tmp_path: Path) -> None:
         store.write("pages", key, {}, b"")
     with store.new_wheel() as temporary:
         assert temporary is None
-    assert said == [f"nothing is kept in the cache {tmp_path / 'cache'}: Not a directory"]
+    assert said == [
+        f"the cache {tmp_path / 'cache'} cannot be written, so nothing is cached: Not a directory"
+    ]
 
 
 def test_keys() -> None:

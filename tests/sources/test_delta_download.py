@@ -18,12 +18,12 @@ import pytest
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import TooLarge
 from wheelfit.sources.cache import Store
-from wheelfit.sources.delta_download import Exchange, begin_exchange
+from wheelfit.sources.delta_download import DeltaDownload, begin_delta_download
 from wheelfit.sources.download_limits import DownloadBudget
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.sources.remote_files import RemoteFiles
-from wheelfit.sources.segmented_download import StartOver
+from wheelfit.sources.segmented_download import UnusableDownload
 from wheelfit.sources.wheel_store import Sibling
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
@@ -111,17 +111,19 @@ def listed(server: Any, path: Path, **more: Any) -> File:
 
 
 @pytest.fixture
-def begin(make_client: Any, target: BinaryIO) -> Callable[..., Exchange | None]:
+def begin(make_client: Any, target: BinaryIO) -> Callable[..., DeltaDownload | None]:
     """Give a function that begins an exchange."""
 
-    def begun(file: File, *siblings: Sibling, **options: Any) -> Exchange | None:
+    def begun(file: File, *siblings: Sibling, **options: Any) -> DeltaDownload | None:
         settings: dict[str, Any] = {"budget": DownloadBudget(), "progress": NO_PROGRESS}
-        return begin_exchange(make_client(), file, Kept(siblings), target, **settings | options)
+        return begin_delta_download(
+            make_client(), file, Kept(siblings), target, **settings | options
+        )
 
     return begun
 
 
-def unpacked(begun: Exchange, file: File, folder: Path) -> UnpackedWheel:
+def unpacked(begun: DeltaDownload, file: File, folder: Path) -> UnpackedWheel:
     """Unpack what was put together."""
 
     def finished() -> str:
@@ -156,7 +158,7 @@ def test_sibling_variant_costs_a_few_kilobytes(
     assert len(server.requests) == 1
     assert fetched(server) < 20_000
     assert wheel.read("a/data") == NOISE
-    assert not begun.is_whole
+    assert not begun.keeps_archive
     assert keep("v2").wheel.files.keys() == wheel.files.keys()
 
 
@@ -209,7 +211,7 @@ def test_much_of_its_own_is_kept_as_a_whole(
     """Where half must be fetched, the target ends as the wheel itself."""
     file = listed(server, shelf["half"])
     begun = begin(file, keep("v1"))
-    assert begun.is_whole
+    assert begun.keeps_archive
     unpacked(begun, file, tmp_path / "new")
     assert (tmp_path / "target").read_bytes() == shelf["half"].read_bytes()
     assert SIZE / 2 < fetched(server) < 1.2 * SIZE
@@ -263,7 +265,7 @@ def test_wrong_hash(server: Any, shelf: Any, keep: Any, begin: Any, tmp_path: Pa
     """If the whole is not what the index promises, it does not count, however well it fits."""
     file = listed(server, shelf["v2"], hashes={"sha256": "0" * 64})
     begun = begin(file, keep("v1"))
-    with pytest.raises(StartOver):
+    with pytest.raises(UnusableDownload):
         unpacked(begun, file, tmp_path / "new")
 
 
@@ -276,7 +278,7 @@ def test_damaged_sibling(server: Any, shelf: Any, keep: Any, begin: Any, tmp_pat
         archive.seek(SIZE // 2)
         archive.write(bytes([byte[0] ^ 1]))
     begun = begin(file, sibling)
-    with pytest.raises(StartOver):
+    with pytest.raises(UnusableDownload):
         unpacked(begun, file, tmp_path / "new")
 
 
@@ -285,7 +287,7 @@ def test_sibling_cut_off_meanwhile(server: Any, shelf: Any, keep: Any, begin: An
     sibling = keep("v1")
     begun = begin(listed(server, shelf["half"]), sibling)
     os.truncate(sibling.archive, 100)
-    with begun, pytest.raises(StartOver):
+    with begun, pytest.raises(UnusableDownload):
         begun.finish()
 
 
@@ -311,7 +313,7 @@ def test_equal_checksums_of_unequal_contents(
     file = listed(server, build(tmp_path / "forged", "v2", files={"a/data": forged}))
     begun = begin(file, keep("v1"))
     assert begun is not None
-    with pytest.raises(StartOver):
+    with pytest.raises(UnusableDownload):
         unpacked(begun, file, tmp_path / "new")
 
 
@@ -347,7 +349,7 @@ def test_file_changes_on_the_server(
 
     server.replies[path] = answer
     begun = begin(file, keep("v1"))
-    with pytest.raises(StartOver):
+    with pytest.raises(UnusableDownload):
         unpacked(begun, file, tmp_path / "new")
 
 
@@ -356,7 +358,7 @@ def test_cancelling_leaves_no_thread(server: Any, shelf: Any, keep: Any, begin: 
     with begin(listed(server, shelf["half"]), keep("v1")) as begun:
         pass
     assert not [each for each in threading.enumerate() if each.name.startswith("exchange")]
-    with pytest.raises((StartOver, ValueError)):
+    with pytest.raises((UnusableDownload, ValueError)):
         begun.source.read_at(0, SIZE * 2)
 
 

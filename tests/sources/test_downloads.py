@@ -58,7 +58,7 @@ def fetch(make_client: Any) -> Callable[..., tuple[bytes, NotedProgress]]:
     def run(file: File) -> tuple[bytes, NotedProgress]:
         progress = NotedProgress()
         target = io.BytesIO()
-        Download(make_client(), file, progress).into(target)
+        Download(make_client(), file, progress).read_with(lambda _, check: check(), target)
         return target.getvalue(), progress
 
     return run
@@ -245,5 +245,7 @@ def test_too_large_by_its_head(server: Any, make_client: Any) -> None:
     server.serve_file("/f", BODY)
     progress = NotedProgress()
     with pytest.raises(TooLarge):
-        Download(make_client(), wheel(server), progress, DownloadBudget(1000)).into(io.BytesIO())
+        Download(make_client(), wheel(server), progress, DownloadBudget(1000)).read_with(
+            lambda _, check: check(), io.BytesIO()
+        )
     assert progress.count == 0

@@ -380,4 +380,4 @@ def test_a_full_cache(server: Any, make_files: Any, wheel: Path, tmp_path: Path)
     path = make_files(store).download(listed(server, wheel), folder)
     assert path.read_bytes() == wheel.read_bytes()
     (note,) = said
-    assert note.startswith(f"nothing is kept in the cache {tmp_path / 'cache'}: ")
+    assert note.startswith(f"the cache {tmp_path / 'cache'} cannot be written, ")

@@ -17,7 +17,7 @@ from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress
-from wheelfit.sources.segmented_download import LARGE, Pace
+from wheelfit.sources.segmented_download import MIN_SIZE, SegmentPolicy
 from wheelfit_runtime.errors import (
     HashMismatch,
     IntegrityError,
@@ -37,9 +37,9 @@ BODY = b"PK" + random.Random(1).randbytes(9 * MB)
 SIZE = len(BODY)
 TAIL = 128 << 10
 RIGHT = {"sha256": hashlib.sha256(BODY).hexdigest()}
-SEVERAL = Pace(segment=MB, enough=float("inf"), patience=0.0)
+SEVERAL = SegmentPolicy(segment_size=MB, sufficient_speed=float("inf"), measuring_time=0.0)
 """As if one connection were always too slow."""
-ALONE = Pace(segment=MB, enough=0.0, patience=0.0)
+ALONE = SegmentPolicy(segment_size=MB, sufficient_speed=0.0, measuring_time=0.0)
 """As if one were always enough."""
 
 
@@ -104,12 +104,15 @@ def fetch(make_client: Any, target: BinaryIO) -> Callable[..., tuple[Any, Counte
     """Give a function that downloads a file while it is read."""
 
     def run(
-        file: File, use: Callable[[ByteSource], Any] = whole, pace: Pace = SEVERAL, **how: Any
+        file: File,
+        use: Callable[[ByteSource], Any] = whole,
+        policy: SegmentPolicy = SEVERAL,
+        **how: Any,
     ) -> tuple[Any, Counted]:
         progress = Counted()
         how = {"connections": ConnectionLimits(), **how}
-        download = Download(make_client(), file, progress, pace=pace, **how)
-        result = download.read_by(only(use), target)
+        download = Download(make_client(), file, progress, policy=policy, **how)
+        result = download.read_with(only(use), target)
         target.seek(0)
         assert target.read() == BODY
         return result, progress
@@ -160,7 +163,7 @@ def serving(server: Any) -> Serving:
 @pytest.mark.usefixtures("serving")
 def test_one_connection(server: Any, fetch: Any) -> None:
     """The end comes first, the rest in order; one connection is kept as long as it is enough."""
-    body, progress = fetch(wheel(server), pace=ALONE)
+    body, progress = fetch(wheel(server), policy=ALONE)
     assert body == BODY
     first, *rest = ranges(server)
     assert first == f"bytes=-{TAIL}"
@@ -175,7 +178,10 @@ def test_one_connection(server: Any, fetch: Any) -> None:
 @pytest.mark.usefixtures("serving")
 def test_fast_connection(server: Any, fetch: Any) -> None:
     """What comes sooner than can be measured shows a fast connection, which is asked for more."""
-    body, _ = fetch(wheel(server), pace=Pace(segment=MB, enough=1.0, clock=lambda: 0.0))
+    body, _ = fetch(
+        wheel(server),
+        policy=SegmentPolicy(segment_size=MB, sufficient_speed=1.0, clock=lambda: 0.0),
+    )
     assert body == BODY
     rest = f"bytes={MB}-{SIZE - TAIL - 1}"
     assert ranges(server) == [f"bytes=-{TAIL}", f"bytes=0-{MB - 1}", rest]
@@ -235,10 +241,10 @@ def test_without_a_hash(server: Any, fetch: Any) -> None:
 
 def test_not_large(server: Any, make_client: Any, target: BinaryIO) -> None:
     """A small file is not worth the effort."""
-    body = BODY[: LARGE - 1]
+    body = BODY[: MIN_SIZE - 1]
     server.serve_file("/f", body)
     file = wheel(server, size=len(body), hashes={"sha256": hashlib.sha256(body).hexdigest()})
-    assert Download(make_client(), file, Counted()).read_by(only(whole), target) == body
+    assert Download(make_client(), file, Counted()).read_with(only(whole), target) == body
     assert ranges(server) == [None]
 
 
@@ -278,7 +284,7 @@ def test_no_ranges(server: Any, fetch: Any) -> None:
 @pytest.mark.usefixtures("serving")
 def test_ranges_known_to_be_missing(server: Any, fetch: Any) -> None:
     """Where that is known it is not tried."""
-    assert fetch(wheel(server), ranges=False)[0] == BODY
+    assert fetch(wheel(server), may_use_ranges=False)[0] == BODY
     assert ranges(server) == [None]
 
 
@@ -487,8 +493,10 @@ def test_given_up(server: Any, serving: Serving, fetch: Any) -> None:
 # --- early ends ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pace", [ALONE, SEVERAL])
-def test_a_verdict_ends_it(server: Any, serving: Serving, fetch: Any, pace: Pace) -> None:
+@pytest.mark.parametrize("policy", [ALONE, SEVERAL])
+def test_a_verdict_ends_it(
+    server: Any, serving: Serving, fetch: Any, policy: SegmentPolicy
+) -> None:
     """A reader that has seen enough ends the transfer at once, though the server is silent."""
 
     def silent(_: Any, reply: Any) -> Any:
@@ -504,7 +512,7 @@ def test_a_verdict_ends_it(server: Any, serving: Serving, fetch: Any, pace: Pace
         raise InvalidWheel("not an archive")
 
     with pytest.raises(InvalidWheel, match="not an archive"):
-        fetch(wheel(server), use, pace)
+        fetch(wheel(server), use, policy)
     # Looked for again and again: one that is about to end may just have started another.
     end = time.monotonic() + 20
     while any(each.name == "transfer" for each in set(threading.enumerate()) - before):
@@ -533,15 +541,15 @@ def test_cancelled_by_progress(server: Any, make_client: Any, target: BinaryIO) 
             if self.count > 2 * MB:
                 raise Enough
 
-    download = Download(make_client(), wheel(server), Impatient(), pace=SEVERAL)
+    download = Download(make_client(), wheel(server), Impatient(), policy=SEVERAL)
     with pytest.raises(Enough):
-        download.read_by(only(whole), target)
+        download.read_with(only(whole), target)
 
 
 @pytest.mark.usefixtures("serving")
 def test_full_disk(server: Any, make_client: Any) -> None:
     """A disk that takes no more is an error of the system, told to whoever reads."""
     with open("/dev/full", "w+b", buffering=0) as full:  # noqa: PTH123
-        download = Download(make_client(), wheel(server), Counted(), pace=SEVERAL)
+        download = Download(make_client(), wheel(server), Counted(), policy=SEVERAL)
         with pytest.raises(OSError, match="No space"):
-            download.read_by(only(whole), full)
+            download.read_with(only(whole), full)

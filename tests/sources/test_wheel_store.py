@@ -198,7 +198,7 @@ class TestFailures:
         assert place.scratch in wheel.folder.parents
         assert wheel.changed() is None
         assert len(place.notes) == 1
-        assert "nothing is kept" in place.notes[0]
+        assert "nothing is cached" in place.notes[0]
 
     def test_no_room_at_all(self, place: Place) -> None:
         """Where neither can be written an error says so."""

@@ -416,7 +416,7 @@ class _LockSession:
         """Record the inputs of a lock in the cache, if its file exists and is for all machines."""
         first = locks[0]
         exists = first.is_same or not (self._request.check or self._request.dry_run)
-        if not (self._store.keeps and exists):
+        if not (self._store.is_enabled and exists):
             return
         try:
             by_project = validators(first.lock, self._consulted.names, self.repository)

@@ -175,7 +175,7 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
             where=str(path),
             hint="`wheelfit lock` writes one" if isinstance(error, FileNotFoundError) else "",
         ) from None
-    if store is None or not store.keeps:
+    if store is None or not store.is_enabled:
         return read_lock(data, where=str(path), strict=strict)
     return _read_with_cache(data, store, where=str(path), strict=strict)
 

@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.cache_locks import Holder, hold_open
+from wheelfit.sources.cache_locks import EntryLocks, lock_open_file
 from wheelfit.sources.hash_check import check_file
 from wheelfit_runtime.errors import IntegrityError, os_reason
 from wheelfit_runtime.platforms.cache_folder import (
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def key_of(what: str, version: int, *parts: object) -> str:
+def key_of(kind: str, version: int, *parts: object) -> str:
     """Return the key of an entry; different parts give different keys.
 
     >>> key_of("size", 1, "a", None)
     '["size",1,"a",null]'
 
-    :param what: the kind of content, unique within one folder.
+    :param kind: the kind of content, unique within one folder.
     :param version: the version of the content's format; a higher one makes older entries absent.
     :param parts: the values that decide the content, as plain data.
     """
-    return json.dumps([what, version, *parts], sort_keys=True, separators=(",", ":"))
+    return json.dumps([kind, version, *parts], sort_keys=True, separators=(",", ":"))
 
 
 def page_key(url: str, accept: str, user: str, *, packed: bool) -> str:
@@ -150,7 +150,7 @@ def built_metadata_key(
 
 
 def lock_key(wheelfit: str, request: str, sha256: str) -> str:
-    """Return the key of the proof that a lock is up to date.
+    """Return the key of the record that a lock is up to date.
 
     :param wheelfit: the version of wheelfit that locked.
     :param request: the digest of the whole request.
@@ -160,10 +160,10 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
 
 
 def valid_lock_key(wheelfit: str, packaging: str, sha256: str) -> str:
-    """Return the key of the fact that a lock is valid.
+    """Return the key of the record that a lock is valid.
 
     :param wheelfit: the version of wheelfit that checked it.
-    :param packaging: the version of packaging, which does a part of that.
+    :param packaging: the version of packaging, which does a part of the check.
     :param sha256: the hash of the lock file.
     """
     return key_of("valid lock", 1, wheelfit, packaging, sha256)
@@ -173,15 +173,15 @@ _DAY = 24 * 3600.0
 _MAGIC = b"wheelfit cache 2\n"
 _DIGEST_SIZE = 32
 _PREFIX_SIZE = len(_MAGIC) + _DIGEST_SIZE + 4
-"""Bytes before the head of an entry: the mark, the digest of the head, the length of the head."""
-_FIRST_READ = 1 << 16
+"""Bytes before the head of an entry: the magic text, the digest of the head, its length."""
+_FIRST_READ_SIZE = 1 << 16
 """Bytes that are read first of an entry whose body may not be needed."""
 _OPEN_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of an entry would wait for a writer
+    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer
 )
 _CACHEDIR_TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -201,10 +201,10 @@ class CacheEntry(Struct, frozen=True):
 
 
 class Store:
-    """Small entries by key, and wheels by hash.
+    """The cache on disk: small entries by key, and wheels by hash.
 
-    :param folder: the folder; created on the first write. None keeps nothing, and neither does a
-        folder that another user could have changed.
+    :param folder: the folder; created on the first write. Without one, and with one that another
+        user could have changed, nothing is cached.
     :param note: called, once, when the cache cannot be written or may not be used.
     """
 
@@ -214,24 +214,24 @@ class Store:
         self._folder = usable_cache_folder(folder, note)
         self._note = note
         self._folders: dict[str, str | None] = {}
-        self.holder = Holder()
-        """Locks the entries in use, so that no clean-up removes them."""
-        self._has_complained = False
+        self.locks = EntryLocks()
+        """The locks on entries in use, which no clean-up removes."""
+        self._has_warned = False
 
     @property
-    def keeps(self) -> bool:
-        """Whether anything is kept at all."""
+    def is_enabled(self) -> bool:
+        """Whether anything is cached."""
         return self._folder is not None
 
     @property
     def folder(self) -> Path | None:
-        """The folder; None if nothing is kept."""
+        """The folder; None if nothing is cached."""
         return self._folder
 
     def prepare(self, folder: Path) -> None:
-        """Make a folder of the store, and the store itself if it is not there yet.
+        """Create a folder of the store, and the folder of the store itself if it is missing.
 
-        :raises OSError: that is not possible.
+        :raises OSError: it cannot be created.
         """
         assert self._folder is not None  # noqa: S101 - for the type checker
         if not self._folder.exists():
@@ -241,7 +241,7 @@ class Store:
         make_folders(str(folder))
 
     def kind_folder(self, kind: str) -> str | None:
-        """Return the folder of one kind of entries; None if nothing of that kind is kept.
+        """Return the folder of one kind of entries; None if nothing of that kind is cached.
 
         :param kind: the kind, as ``pages``.
         """
@@ -255,12 +255,12 @@ class Store:
             self._folders[kind] = None if unsafe is not None else folder
         return self._folders[kind]
 
-    def place(self, kind: str, sha256: str) -> Path | None:
-        """Return the path, existing or not, of an entry kept by its hash.
+    def path_of(self, kind: str, sha256: str) -> Path | None:
+        """Return the path, existing or not, of an entry that is cached by its hash.
 
         :param kind: the kind, as ``wheels``.
         :param sha256: the hash, hexadecimal.
-        :return: None if nothing of that kind is kept, or another user could replace it there.
+        :return: None if nothing of that kind is cached, or another user could replace it there.
         """
         folder = self.kind_folder(kind)
         if folder is None or len(sha256) != 64 or not sha256.isalnum():
@@ -269,8 +269,8 @@ class Store:
         return None if unsafe_folder(parent) else Path(parent, sha256[2:])
 
     def close(self) -> None:
-        """Release the entries: a clean-up may remove them from now on."""
-        self.holder.close()
+        """Release the locks, so that a clean-up may remove the entries."""
+        self.locks.close()
 
     # --- small entries ------------------------------------------------------------
 
@@ -291,8 +291,8 @@ class Store:
         """
 
         def read(file: FileIO) -> CacheEntry | None:
-            data = file.read(_FIRST_READ)
-            if len(data) < _FIRST_READ:
+            data = file.read(_FIRST_READ_SIZE)
+            if len(data) < _FIRST_READ_SIZE:
                 return unpacked_entry(data)
             missing = min(_end_of_head(data), os.fstat(file.fileno()).st_size) - len(data)
             return _head_of(data + file.read(missing) if missing > 0 else data)
@@ -330,7 +330,7 @@ class Store:
             return None
 
     def write(self, kind: str, key: str, head: Mapping[str, object], body: bytes) -> None:
-        """Keep an entry; it replaces an older one of the same key."""
+        """Write an entry, in place of an older one of the same key."""
         path = self._entry_path(kind, key)
         if path is None:
             return
@@ -340,7 +340,7 @@ class Store:
                 file.close()
                 temporary.replace(path)
         except OSError as error:
-            self.complain(error)
+            self.warn_once(error)
 
     def _entry_path(self, kind: str, key: str) -> str | None:
         folder = self.kind_folder(kind)
@@ -352,24 +352,24 @@ class Store:
     # --- wheels --------------------------------------------------------------------
 
     def wheel(self, sha256: str) -> Path | None:
-        """Return the path of a kept wheel; its bytes are not checked here.
+        """Return the path of a cached wheel, without checking its bytes; None if there is none.
 
         :param sha256: its digest, hexadecimal.
         """
-        path = self.place("wheels", sha256)
+        path = self.path_of("wheels", sha256)
         if path is None:
             return None
         try:
             status = path.lstat()
         except OSError:
             return None
-        if not (stat.S_ISREG(status.st_mode) and is_own(status) and self.holder.hold(path)):
+        if not (stat.S_ISREG(status.st_mode) and is_own(status) and self.locks.lock(path)):
             return None
         mark_used(path)
         return path
 
-    def sound_wheel(self, sha256: str, hashes: Mapping[str, str] | None = None) -> Path | None:
-        """Return the path of an intact kept wheel; remove a damaged one.
+    def intact_wheel(self, sha256: str, hashes: Mapping[str, str] | None = None) -> Path | None:
+        """Return the path of a cached wheel after checking its bytes; remove a damaged one.
 
         :param sha256: its digest, hexadecimal.
         :param hashes: further promised hashes.
@@ -384,10 +384,10 @@ class Store:
             return None
         return path
 
-    def wheels(self, least: int) -> Iterator[tuple[str, Path]]:
-        """Yield digest and path of the kept wheels, the newest first.
+    def wheels(self, min_size: int) -> Iterator[tuple[str, Path]]:
+        """Yield digest and path of the cached wheels, the newest first.
 
-        :param least: bytes of the smallest one.
+        :param min_size: bytes of the smallest wheel.
         """
         wheels = []
         folder = self.kind_folder("wheels")
@@ -397,23 +397,23 @@ class Store:
                     with suppress(OSError):
                         status = entry.stat(follow_symlinks=False)
                         is_wheel = stat.S_ISREG(status.st_mode) and is_own(status)
-                        if is_wheel and len(entry.name) == 62 and status.st_size >= least:
+                        if is_wheel and len(entry.name) == 62 and status.st_size >= min_size:
                             wheels.append((status.st_mtime, part.name + entry.name, entry.path))
         for _, sha256, path in sorted(wheels, reverse=True):
             yield sha256, Path(path)
 
     def forget_wheel(self, sha256: str) -> None:
         """Remove a wheel that turned out to be damaged."""
-        path = self.place("wheels", sha256)
+        path = self.path_of("wheels", sha256)
         if path is not None:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
     @contextmanager
     def new_wheel(self) -> Iterator[tuple[BinaryIO, Path] | None]:
-        """Yield a temporary file beside the kept wheels; removed unless kept.
+        """Yield a temporary file for a wheel, with its path; None if the folder cannot be written.
 
-        None if the folder cannot be written.
+        The file is removed, unless `keep_wheel` has renamed it.
         """
         temporary = None
         with ExitStack() as stack:
@@ -422,36 +422,36 @@ class Store:
                 try:
                     temporary = stack.enter_context(self._temporary(Path(folder)))
                 except OSError as error:
-                    self.complain(error)
+                    self.warn_once(error)
             yield temporary
 
     def keep_wheel(self, temporary: Path, sha256: str) -> Path | None:
-        """Keep a wheel that was written and checked; return its lasting path.
+        """Cache a wheel that was written and checked, and return its path there.
 
         :param temporary: from `new_wheel`, synchronised and closed.
         """
-        path = self.place("wheels", sha256)
+        path = self.path_of("wheels", sha256)
         if path is None:
             return None
         try:
             self.prepare(path.parent)
-            self.holder.hold(temporary)  # the lock belongs to the file, and survives its renaming
+            self.locks.lock(temporary)  # the lock belongs to the file, and survives its renaming
             temporary.replace(path)
         except OSError as error:
-            self.complain(error)
+            self.warn_once(error)
             return None
         return path
 
-    def complain(self, error: OSError) -> None:
-        """Warn that nothing can be cached; once, since this costs time only."""
-        if not self._has_complained:
-            self._has_complained = True
+    def warn_once(self, error: OSError) -> None:
+        """Warn that nothing can be cached; only once, as that only costs time."""
+        if not self._has_warned:
+            self._has_warned = True
             from wheelfit.wheels.disk_space import FULL, no_space_message
 
             why = os_reason(error)
             if error.errno in FULL and self._folder is not None:
                 why = no_space_message(self._folder, error=error)
-            self._note(f"nothing is kept in the cache {self._folder}: {why}")
+            self._note(f"the cache {self._folder} cannot be written, so nothing is cached: {why}")
 
     # --- files ----------------------------------------------------------------------
 
@@ -466,7 +466,7 @@ class Store:
         except FileNotFoundError:
             self.prepare(folder)
             descriptor, name = make()
-        hold_open(descriptor)  # so that no clean-up removes it while this process runs
+        lock_open_file(descriptor)  # so that no clean-up removes it while this process runs
         return os.fdopen(descriptor, "w+b"), Path(name)
 
     @contextmanager
@@ -491,18 +491,18 @@ def _pack(head: Mapping[str, object], body: bytes) -> bytes:
     return b"".join((_MAGIC, sha256_of(checked), checked, body))
 
 
-def mark_used(thing: Path | int) -> None:
+def mark_used(file: Path | int) -> None:
     """Mark an entry as used, so that it is removed last; once a day is enough.
 
-    :param thing: a path, or a file descriptor.
+    :param file: a path, or a file descriptor.
     """
     with suppress(OSError):
         now = time.time()
-        if now - os.stat(thing).st_mtime > _DAY:  # noqa: PTH116 - a descriptor has no path
-            os.utime(thing)
+        if now - os.stat(file).st_mtime > _DAY:  # noqa: PTH116 - a descriptor has no path
+            os.utime(file)
 
 
-def is_sound(data: bytes) -> bool:
+def is_intact_entry(data: bytes) -> bool:
     """Return whether an entry is intact.
 
     :param data: the whole file.
@@ -542,4 +542,5 @@ def _end_of_head(data: bytes) -> int:
 
 
 def _with_key(entry: CacheEntry | None, key: str) -> CacheEntry | None:
+    """Return an entry if it has a key, which differs only if the hashes of two keys are equal."""
     return entry if entry is not None and entry.head.get("key") == key else None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.cache import is_sound, unpacked_entry
+from wheelfit.sources.cache import is_intact_entry, unpacked_entry
 from wheelfit.sources.cache_locks import exclusive_lock
 from wheelfit.wheels.record import encode_digest
 from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked, release_of
@@ -295,7 +295,7 @@ class Inventory:
                 case _:
                     data = entry.path.read_bytes()
                     advance(len(data))
-                    return None if is_sound(data) else "it has another checksum"
+                    return None if is_intact_entry(data) else "it has another checksum"
         except FileNotFoundError:
             return None if not entry.path.exists() else "a file of it is missing"
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Locks on cache entries in use; no call waits.
+"""Locks on cache entries in use, none of which is waited for.
 
 A process locks the files that it writes or is about to link, and a clean-up skips locked files. A
 lock ends with its process at the latest. If the file system or operating system has no such locks,
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.file_system import AnyPath
 
-_MOST = 256
+_MAX_LOCKS = 256
 
 
-class Holder:
-    """The locks of a process on cache entries, until it is closed.
+class EntryLocks:
+    """The shared locks of a process on cache entries, until it is closed.
 
     Their number is limited, since other code needs descriptors too. Files beyond it may be removed
     by a clean-up at the same time; then their use raises an error.
@@ -34,21 +34,21 @@ class Holder:
     def __init__(self) -> None:
         self._descriptors: list[int] = []
 
-    def hold(self, path: AnyPath) -> bool:
+    def lock(self, path: AnyPath) -> bool:
         """Lock a file or folder; return False if it does not exist, or is being removed.
 
         :param path: nothing is written to it.
         """
         if fcntl is None:
             return os.path.lexists(path)
-        if len(self._descriptors) >= _MOST:
+        if len(self._descriptors) >= _MAX_LOCKS:
             return os.path.lexists(path)
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except OSError:
             return False
         self._descriptors.append(descriptor)
-        return hold_open(descriptor) and _is_still(descriptor, path)
+        return lock_open_file(descriptor) and _is_open_file(path, descriptor)
 
     def close(self) -> None:
         """Release every lock."""
@@ -56,7 +56,7 @@ class Holder:
             os.close(self._descriptors.pop())
 
 
-def _is_still(descriptor: int, path: AnyPath) -> bool:
+def _is_open_file(path: AnyPath, descriptor: int) -> bool:
     """Return whether a path names an open file, which may have been removed before the lock."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116
@@ -64,19 +64,19 @@ def _is_still(descriptor: int, path: AnyPath) -> bool:
         return False
 
 
-def hold_open(descriptor: int, *, alone: bool = False) -> bool:
-    """Lock an open file until it is closed; return False if another process prevents that.
+def lock_open_file(descriptor: int, *, exclusive: bool = False) -> bool:
+    """Lock an open file until it is closed; return False if the lock of another process forbids it.
 
-    :param alone: whether the lock is exclusive; a shared one only protects from removal.
+    :param exclusive: whether the lock is exclusive; a shared one only protects from removal.
     """
     if fcntl is not None:
-        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         except OSError:
-            pass  # no locks here
+            pass  # this file system has no locks
     return True
 
 
@@ -96,6 +96,6 @@ def exclusive_lock(path: AnyPath) -> Iterator[bool]:
         yield True
         return
     try:
-        yield hold_open(descriptor, alone=True)
+        yield lock_open_file(descriptor, exclusive=True)
     finally:
         os.close(descriptor)

@@ -1,9 +1,9 @@
-"""Assemble a remote wheel from a kept sibling and the few bytes in which they differ.
+"""Assemble a remote wheel from a cached sibling and the few bytes in which they differ.
 
 A sibling is another wheel of the same project: another variant of a release, the wheel for another
 Python, sometimes another version. The directory of the remote wheel shows the parts that both share
 (`wheelfit.wheels.delta`); only the rest is fetched. The result is used only if it has the promised
-hash. After any problem the wheel is downloaded as any other (`StartOver`).
+hash. After any problem the caller downloads the whole wheel (`UnusableDownload`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.hash_check import Check
-from wheelfit.sources.segmented_download import StartOver
+from wheelfit.sources.segmented_download import UnusableDownload
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.delta import (
@@ -52,45 +52,43 @@ if TYPE_CHECKING:
     from wheelfit.wheels.zip_directory import Member
 
 
-_SMALLEST = 4 << 20
-"""The least bytes of a wheel to assemble."""
-
-_LEAST_GAIN = 0.25  # of the bytes; for less, a plain download is better
-_MOST_REQUESTS = 200
-_MAX_SIBLINGS = 4  # siblings; to read the directory of one takes a tenth of a second at most
+_MIN_SIZE = 4 << 20  # bytes of a wheel
+_MIN_GAIN = 0.25  # share of the bytes; for less, a plain download is better
+_MAX_REQUESTS = 200
+_MAX_SIBLINGS = 4  # reading the directory of one takes a tenth of a second at most
 _MAX_GAP = 64 << 10
-_REQUEST = 4 << 20  # bytes requested at a time, which are in memory
+_REQUEST_SIZE = 4 << 20  # bytes requested at a time, which are in memory
 _CONNECTIONS = 4
-_LEAST_TAIL, _MOST_TAIL = 8 << 10, 8 << 20
+_MIN_TAIL_SIZE, _MAX_TAIL_SIZE = 8 << 10, 8 << 20
 _TAIL_MARGIN = 4 << 10
-_LARGEST_DIRECTORY = 256 << 20
-_BLOCK = 1 << 20  # with smaller ones threads wait more often for each other than they work
-_WORTH_KEEPING = 0.1  # of the bytes; with fewer of its own, a wheel is assembled again when needed
+_MAX_DIRECTORY_SIZE = 256 << 20
+_BLOCK = 1 << 20  # with smaller blocks, threads wait for each other longer than they work
+_MIN_SHARE_TO_KEEP = 0.1  # of fetched bytes; with fewer, a wheel is assembled again when needed
 _NEARLY_ALL = 0.95
 _MISSING_FILE = ("", -1, 0)  # hash, size and time that no file has
 
 
-class KeptWheels(Protocol):
-    """The wheels that are kept, as in a ``WheelStore``."""
+class CachedWheels(Protocol):
+    """The cached wheels, as in a ``WheelStore``."""
 
-    def siblings(self, name: NormalizedName, least: int) -> Iterable[Sibling]:
-        """Yield wheels of a project whose archives have at least some bytes, newest first."""
+    def siblings(self, name: NormalizedName, min_size: int) -> Iterable[Sibling]:
+        """Yield wheels of a project with archives of at least `min_size` bytes, newest first."""
 
 
-def begin_exchange(
+def begin_delta_download(
     client: Client,
     file: File,
-    kept_wheels: KeptWheels,
+    cached_wheels: CachedWheels,
     target: BinaryIO,
     *,
     budget: DownloadBudget,
     progress: Progress,
-) -> Exchange | None:
+) -> DeltaDownload | None:
     """Find the sibling that shares most with a wheel, and begin to assemble the wheel.
 
     :param client: sends the requests.
     :param file: the file to fetch.
-    :param kept_wheels: the kept wheels; only a few siblings are examined.
+    :param cached_wheels: the cached wheels; only a few siblings are examined.
     :param target: an empty file without a buffer, open for writing and reading.
     :param budget: checks the number of bytes against the limits.
     :param progress: called with the count of fetched bytes.
@@ -98,10 +96,10 @@ def begin_exchange(
     :raises RangeUnsupported: the server does not support ranges.
     :raises TooLarge: the limits do not allow the bytes to fetch.
     """
-    if "sha256" not in file.hashes or file.size is None or file.size < _SMALLEST:
+    if "sha256" not in file.hashes or file.size is None or file.size < _MIN_SIZE:
         return None
     filename = parse_wheel_filename(file.filename)
-    siblings = [*kept_wheels.siblings(filename.name, int(_LEAST_GAIN * file.size))]
+    siblings = [*cached_wheels.siblings(filename.name, int(_MIN_GAIN * file.size))]
     # Variants of the same release first.
     siblings.sort(key=lambda sibling: sibling.wheel.filename.version != filename.version)
     with _OpenSiblings(siblings[:_MAX_SIBLINGS]) as candidates:
@@ -109,41 +107,41 @@ def begin_exchange(
             first = next(candidates, None)
             if first is None:
                 return None
-            with _HashedAhead(file, first.source) as ahead:
-                remote = _Remote(client, file, _probable_tail_size(first.directory))
+            with _EarlyHash(file, first.source) as early_hash:
+                remote = _RemoteWheel(client, file, _probable_tail_size(first.directory))
                 best = _best(remote.directory, first, candidates)
                 plan = make_plan(remote.directory, best.directory, best.source, max_gap=_MAX_GAP)
-        except (OSError, InvalidWheel, NetworkError, StartOver):
-            return None  # if it is a fault of the wheel, the download will show it
+        except (OSError, InvalidWheel, NetworkError, UnusableDownload):
+            return None  # a fault of the wheel itself is found by the download
         size = remote.directory.size
-        if plan.missing_bytes > (1 - _LEAST_GAIN) * size or len(plan.missing) > _MOST_REQUESTS:
+        if plan.missing_bytes > (1 - _MIN_GAIN) * size or len(plan.missing) > _MAX_REQUESTS:
             return None
         budget.check(plan.missing_bytes, remote.where)
         progress.start(plan.missing_bytes + remote.fetched)
         progress.set_full_size(size)
         progress.advance(remote.fetched)
-        check = ahead.check_for(plan) if best is first else new_check(file)
+        check = early_hash.check_for(plan) if best is first else _new_check(file)
         source = candidates.keep(best)
-        return Exchange(remote, plan, best.sibling, source, target, check, budget, progress)
+        return DeltaDownload(remote, plan, best.sibling, source, target, check, budget, progress)
 
 
-def new_check(file: File) -> Check:
+def _new_check(file: File) -> Check:
     """Return the check of a whole wheel against its promised hashes and size."""
     return Check(file.hashes, file.size, where=redact(file.url))
 
 
-class _HashedAhead:
+class _EarlyHash:
     """The hash of a sibling's beginning, computed while waiting for the server.
 
-    Hashing takes most of the time of an exchange.
+    Hashing takes most of the time of a delta download, and most wheels begin like their sibling.
     """
 
     def __init__(self, file: File, source: ByteSource) -> None:
         self._file = file
         self._source = source
-        self._check = new_check(file)
+        self._check = _new_check(file)
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._hash, name="exchange-ahead", daemon=True)
+        self._thread = threading.Thread(target=self._hash, name="delta-hash", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -157,7 +155,7 @@ class _HashedAhead:
         """Return this check if the wheel begins like the sibling, else a new one."""
         first = plan.pieces[0]
         is_prefix = first.origin == 0 and self._check.count <= first.stop
-        return self._check if is_prefix else new_check(self._file)
+        return self._check if is_prefix else _new_check(self._file)
 
     def _hash(self) -> None:
         most = min(self._source.size, self._file.size or 0)
@@ -172,7 +170,7 @@ class _HashedAhead:
 
 @dataclass(frozen=True, slots=True)
 class _OpenSibling:
-    """A sibling that was opened."""
+    """A sibling, open for reading."""
 
     sibling: Sibling
     source: ByteSource
@@ -180,7 +178,7 @@ class _OpenSibling:
 
 
 class _OpenSiblings:
-    """The siblings, opened one after the other; all but the best are closed."""
+    """An iterator that opens siblings; at the end, all are closed except those of `keep`."""
 
     def __init__(self, siblings: Iterable[Sibling]) -> None:
         self._siblings = iter(siblings)
@@ -207,7 +205,7 @@ class _OpenSiblings:
                 return _OpenSibling(sibling, source, directory)
 
     def keep(self, candidate: _OpenSibling) -> ByteSource:
-        """Return the bytes of a candidate, which stay open."""
+        """Return the bytes of a candidate, which are not closed here."""
         self._opened.remove(candidate.source)
         return candidate.source
 
@@ -223,15 +221,16 @@ def _best(
     return best
 
 
-class Exchange:
+class DeltaDownload:
     """The assembly of a wheel while it is read; leaving the context ends it.
 
-    An ``InvalidWheel`` from the block is raised only if the wheel was assembled correctly.
+    An ``InvalidWheel`` from the block is raised only if the wheel was assembled correctly;
+    otherwise `UnusableDownload` is.
 
     :param remote: provides the missing bytes.
     :param plan: the origin of each range of bytes.
-    :param sibling: provides the other bytes.
-    :param kept: the bytes of the sibling; closed in the end.
+    :param sibling: the sibling that has the other bytes.
+    :param base: the bytes of the sibling; closed in the end.
     :param target: an empty file without a buffer, open for writing and reading.
     :param check: the hash of the wheel so far.
     :param budget: checks the number of bytes against the limits.
@@ -240,10 +239,10 @@ class Exchange:
 
     def __init__(
         self,
-        remote: _Remote,
+        remote: _RemoteWheel,
         plan: RebuildPlan,
         sibling: Sibling,
-        kept: ByteSource,
+        base: ByteSource,
         target: BinaryIO,
         check: Check,
         budget: DownloadBudget,
@@ -252,24 +251,24 @@ class Exchange:
         self._check = check
         self._remote = remote
         self._plan = plan
-        self._kept = kept
+        self._base = base
         self._target = target
         self._budget = budget
         self._progress = progress
         self._arriving = ArrivingFile(target, remote.directory.size)
         self.filename = remote.file.filename
         """Name of the wheel."""
-        self.source: ByteSource = RebuiltWheel(plan, kept, self._arriving)
+        self.source: ByteSource = RebuiltWheel(plan, base, self._arriving)
         """The wheel; it may be read from now on."""
-        self.is_whole = plan.missing_bytes > _WORTH_KEEPING * remote.directory.size
-        """Whether the target gets all bytes, so that the archive can be kept."""
+        self.keeps_archive = plan.missing_bytes > _MIN_SHARE_TO_KEEP * remote.directory.size
+        """Whether all bytes are written to the target, so that the archive can be cached."""
         self._tree = str(sibling.wheel.folder / TREE) + os.sep
         table = sibling.wheel.files
         columns = zip(table.hashes, table.sizes, table.times, strict=True)
         self._files = dict(zip(table.names, columns, strict=True))
         self._ended = threading.Event()
         self._error: BaseException | None = None
-        functions = [self._fetch, self._hash, *([self._copy] if self.is_whole else [])]
+        functions = [self._fetch, self._hash, *([self._copy] if self.keeps_archive else [])]
         self._threads = [self._start_thread(function) for function in functions]
 
     def __enter__(self) -> Self:
@@ -281,12 +280,12 @@ class Exchange:
         else:
             self.cancel()
 
-    # --- use --------------------------------------------------------------------------
+    # --- for the reader ---------------------------------------------------------------
 
     def find_verified(self, member: Member, row: RecordRow) -> VerifiedFile | None:
-        """Return the file of the sibling that has the content of a member.
+        """Return the unpacked file of the sibling that has the content of a member, or None.
 
-        Its packed bytes are the same, and so is its row in RECORD of both wheels.
+        The packed bytes of both are equal, and so are their rows in RECORD.
 
         :param member: a member of the wheel.
         :param row: its row in RECORD of the wheel.
@@ -302,23 +301,23 @@ class Exchange:
     def finish(self) -> None:
         """Wait until the wheel is complete and verified.
 
-        :raises StartOver: it is not valid, or cannot be assembled.
+        :raises UnusableDownload: its hash is wrong, or it cannot be assembled.
         """
         self._end()
         if self._error is not None:
-            raise StartOver(_reason(self._error)) from self._error
+            raise UnusableDownload(_reason(self._error)) from self._error
         self._progress.done()
 
     def cancel(self) -> None:
         """Cancel the assembly if it is running, and wait until reading and writing have stopped."""
         self._ended.set()
-        self._arriving.fail(StartOver("it was cancelled"))
+        self._arriving.fail(UnusableDownload("it was cancelled"))
         self._end()
 
     def _end(self) -> None:
         for thread in self._threads:
             thread.join()
-        self._kept.close()
+        self._base.close()
 
     # --- threads ----------------------------------------------------------------------
 
@@ -329,7 +328,7 @@ class Exchange:
             except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 self._fail(error)
 
-        thread = threading.Thread(target=guarded, name="exchange", daemon=True)
+        thread = threading.Thread(target=guarded, name="delta-download", daemon=True)
         thread.start()
         return thread
 
@@ -337,17 +336,17 @@ class Exchange:
         if self._error is None:
             self._error = error
         self._ended.set()
-        self._arriving.fail(StartOver(_reason(error)))
+        self._arriving.fail(UnusableDownload(_reason(error)))
 
     def _fetch(self) -> None:
         spans = [
-            Span(start, min(start + _REQUEST, piece.stop))
+            Span(start, min(start + _REQUEST_SIZE, piece.stop))
             for piece in self._plan.missing
-            for start in range(piece.start, piece.stop, _REQUEST)
+            for start in range(piece.start, piece.stop, _REQUEST_SIZE)
         ]
-        with ThreadPoolExecutor(_CONNECTIONS, "exchange") as pool:
-            for done in [pool.submit(self._fetch_span, span) for span in spans]:
-                done.result()
+        with ThreadPoolExecutor(_CONNECTIONS, "delta-download") as pool:
+            for future in [pool.submit(self._fetch_span, span) for span in spans]:
+                future.result()
 
     def _fetch_span(self, span: Span) -> None:
         if self._ended.is_set():
@@ -358,7 +357,7 @@ class Exchange:
             self._budget.spend(len(data), self._remote.where)
             self._progress.advance(len(data))
         except BaseException as error:
-            self._fail(error)  # now, so that the others stop
+            self._fail(error)  # before `_fetch` gets it, so that the other requests stop
             raise
 
     def _hash(self) -> None:
@@ -368,7 +367,7 @@ class Exchange:
                 return
             block = self.source.read_at(check.count, _BLOCK)
             if not block:
-                raise StartOver("the kept wheel was cut off")
+                raise UnusableDownload("the cached wheel is truncated")
             check.update(block)
         check.finish()
 
@@ -385,13 +384,13 @@ class Exchange:
             if self._ended.is_set():
                 return
             length = min(_BLOCK, piece.stop - position)
-            data = self._kept.read_at(origin + position - piece.start, length)
+            data = self._base.read_at(origin + position - piece.start, length)
             self._arriving.write_at(position, data)
 
     def _copy_by_kernel(self, piece: RebuildPiece, origin: int) -> int:
         """Copy a piece in the kernel as far as it can; return the count of bytes copied."""
         copied, length = 0, piece.stop - piece.start
-        fileno = getattr(self._kept, "fileno", None)
+        fileno = getattr(self._base, "fileno", None)
         if sys.platform != "linux" or fileno is None:
             return 0
         with suppress(OSError):  # the kernel may refuse it between different file systems
@@ -409,7 +408,7 @@ class Exchange:
         return copied
 
 
-class _Remote:
+class _RemoteWheel:
     """A remote wheel, read in parts that all belong to one version of the file."""
 
     def __init__(self, client: Client, file: File, tail_size: int) -> None:
@@ -423,7 +422,7 @@ class _Remote:
     def fetch(self, byte_range: Range) -> RemotePart:
         """Fetch a part.
 
-        :raises StartOver: the file has changed on the server.
+        :raises UnusableDownload: the file has changed on the server.
         """
         part = self._client.get_range(self.file.url, byte_range)
         extent = part.extent
@@ -431,7 +430,7 @@ class _Remote:
             self._validator = extent.validator
         is_same = extent.total == self.file.size and extent.validator == self._validator
         if not is_same or len(part.data) != extent.stop - extent.start:
-            raise StartOver("the file changed on the server while it was read")
+            raise UnusableDownload("the file changed on the server while it was read")
         return part
 
     def _read_directory(self, tail_length: int) -> Directory:
@@ -439,7 +438,7 @@ class _Remote:
         tail, start = part.data, part.extent.start
         size = part.extent.total
         end = find_end(tail, size, where=self.where)
-        if end.size > _LARGEST_DIRECTORY:
+        if end.size > _MAX_DIRECTORY_SIZE:
             raise InvalidWheel(f"the central directory has {end.size} bytes", where=self.where)
         if end.offset < start:
             tail, start = self.fetch(Span(end.offset, start)).data + tail, end.offset
@@ -458,11 +457,11 @@ def _probable_tail_size(sibling: Directory) -> int:
             break
         first = entry.start
     length = sibling.size - first + _TAIL_MARGIN
-    return min(max(length, _LEAST_TAIL), _MOST_TAIL)
+    return min(max(length, _MIN_TAIL_SIZE), _MAX_TAIL_SIZE)
 
 
 def _reason(error: BaseException) -> str:
-    if isinstance(error, StartOver):
+    if isinstance(error, UnusableDownload):
         return error.reason
     if isinstance(error, WheelfitError):
         return error.message

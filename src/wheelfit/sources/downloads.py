@@ -14,7 +14,12 @@ from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.hash_check import Check
-from wheelfit.sources.segmented_download import LARGE, Pace, Segments, StartOver
+from wheelfit.sources.segmented_download import (
+    MIN_SIZE,
+    SegmentedDownload,
+    SegmentPolicy,
+    UnusableDownload,
+)
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
 from wheelfit.wheels.atomic_write import write_all
@@ -36,10 +41,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _CONTENT_RANGE = pattern(r"bytes (\d{1,18})-\d+/(\d+|\*)", re.ASCII)
 _LENGTH = pattern(r"\d{1,18}", re.ASCII)
-_ANY_PACE = Pace()
+_DEFAULT_POLICY = SegmentPolicy()
 
 
-class _IsLarge(Exception):
+class _LargeFileAnnounced(Exception):
     """Raised when the server announces a file that is worth fetching in segments.
 
     :param size: bytes of the file.
@@ -58,8 +63,8 @@ class Download:
     :param progress: called with the count of bytes.
     :param budget: checks the number of bytes against the limits.
     :param connections: the limit on connections to its server.
-    :param ranges: whether byte ranges may be requested.
-    :param pace: the sizes of the segments of a large file.
+    :param may_use_ranges: whether byte ranges may be requested.
+    :param policy: the sizes of segments, and when to use several connections.
     """
 
     def __init__(
@@ -70,14 +75,14 @@ class Download:
         budget: DownloadBudget | None = None,
         connections: ConnectionLimits | None = None,
         *,
-        ranges: bool = True,
-        pace: Pace = _ANY_PACE,
+        may_use_ranges: bool = True,
+        policy: SegmentPolicy = _DEFAULT_POLICY,
     ) -> None:
         self._client = client
         self._file = file
         self._budget = budget or DownloadBudget()
         self._connections = connections or ConnectionLimits()
-        self._pace = pace
+        self._policy = policy
         self._where = redact(file.url)
         # Whether bytes of two requests were joined without a validator.
         self._is_unchecked = False
@@ -85,15 +90,21 @@ class Download:
         self._progress = progress
         self._validator = ""
         self._check = self._new_check()
-        self.lacks_ranges = not ranges
+        self.lacks_ranges = not may_use_ranges
         """Whether the server is known not to support byte ranges."""
-        self._may_use_ranges = ranges and bool(file.hashes)
+        self._may_use_ranges = may_use_ranges and bool(file.hashes)
 
-    def into(self, target: BinaryIO) -> None:
-        """Write the file, completely and checked.
+    def read_with(
+        self, use: Callable[[ByteSource, Callable[[], None]], _T], target: BinaryIO
+    ) -> _T:
+        """Write the file, completely and verified, and read it, possibly while it arrives.
 
+        :param use: reads the file, and calls its second argument before using the result: that
+            waits until the whole file has arrived and is verified. After an error it may be called
+            a second time; then the first result is discarded.
         :param target: an empty file, open for writing and reading; after an error its content
             is undefined.
+        :return: the result of ``use``.
         :raises HashMismatch: a promised hash does not match.
         :raises IntegrityError: it is longer or shorter than promised.
         :raises Unreachable: it broke off repeatedly.
@@ -101,47 +112,36 @@ class Download:
         :raises TooLarge: it exceeds the limit.
         :raises OSError: it cannot be written.
         """
-        self.read_by(lambda _source, check: check(), target)
-
-    def read_by(self, use: Callable[[ByteSource, Callable[[], None]], _T], target: BinaryIO) -> _T:
-        """Write the file like `into`, and read it, possibly while it arrives.
-
-        :param use: reads the file, and calls its second argument before using the result: that
-            waits until the whole file has arrived and is verified. After an error it may be called
-            a second time; then the first result is discarded.
-        :param target: as for `into`.
-        :return: the result of ``use``.
-        """
         self._budget.check(self._file.size, self._where)
         with self._connections.take(origin(self._file.url)) as slot:
-            segments = self._segments(target, self._file.size)
-            if segments is None:
+            segmented = self._begin_segmented(target, self._file.size)
+            if segmented is None:
                 try:
                     self._stream(target)
-                except _IsLarge as large:
-                    segments = self._segments(target, large.size)
-                    if segments is None:
+                except _LargeFileAnnounced as large:
+                    segmented = self._begin_segmented(target, large.size)
+                    if segmented is None:
                         self._stream(target)
-            if segments is not None:
-                segments.start(slot)
+            if segmented is not None:
+                segmented.start(slot)
                 try:
-                    return self._read_segments(segments, use)
-                except StartOver:
+                    return self._read_segmented(segmented, use)
+                except UnusableDownload:
                     self._may_use_ranges = False
-        if segments is not None:
+        if segmented is not None:
             with self._connections.take(origin(self._file.url)):
                 self._stream(target)
         return use(ArrivingFile.complete(target), lambda: None)
 
     # --- in segments --------------------------------------------------------------------
 
-    def _segments(self, target: BinaryIO, size: int | None) -> Segments | None:
+    def _begin_segmented(self, target: BinaryIO, size: int | None) -> SegmentedDownload | None:
         """Begin to fetch it in segments; return None if that is not worthwhile or possible."""
-        if not self._may_use_ranges or size is None or size < LARGE:
+        if not self._may_use_ranges or size is None or size < MIN_SIZE:
             return None
         self._may_use_ranges = False
         try:
-            return Segments(
+            return SegmentedDownload(
                 self._client,
                 self._file,
                 size,
@@ -149,25 +149,25 @@ class Download:
                 progress=self._progress,
                 budget=self._budget,
                 connections=self._connections,
-                pace=self._pace,
+                policy=self._policy,
             )
         except RangeUnsupported:
             self.lacks_ranges = True
-        except (StartOver, Interrupted, UnexpectedStatus):
+        except (UnusableDownload, Interrupted, UnexpectedStatus):
             pass  # a plain request reports the same error, unless ranges caused it
         return None
 
-    def _read_segments(
-        self, segments: Segments, use: Callable[[ByteSource, Callable[[], None]], _T]
+    def _read_segmented(
+        self, segmented: SegmentedDownload, use: Callable[[ByteSource, Callable[[], None]], _T]
     ) -> _T:
         try:
-            return use(segments.source, segments.finish)
+            return use(segmented.source, segmented.finish)
         except BaseException as error:
-            transfer_error = segments.cancel()
+            transfer_error = segmented.cancel()
             if transfer_error is not None:  # the cause of the reader's error
                 raise transfer_error from None
-            if isinstance(error, InvalidWheel) and not segments.is_sure:
-                raise StartOver("the segments do not form a valid wheel") from None
+            if isinstance(error, InvalidWheel) and not segmented.has_strong_validator:
+                raise UnusableDownload("the segments do not form a valid wheel") from None
             raise
 
     # --- in one stream ------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Download:
                         raise unexpected(response.status, where)
                     self._has_restarted = True
                     self._start_over(target, response)
-                    raise Interrupted("the server has no more bytes than it already gave")
+                    raise Interrupted("the server has no bytes after those already received")
                 if response.status != 200:
                     raise unexpected(response.status, where)
                 self._start_over(target, response)
@@ -238,9 +238,9 @@ class Download:
         announced = int(length) if _LENGTH.fullmatch(length) else None
         if announced is not None:
             self._budget.check(announced, self._where)
-            has_ranges = response.headers.get("accept-ranges", "").lower() != "none"
-            if self._may_use_ranges and has_ranges and announced >= LARGE:
-                raise _IsLarge(announced)
+            supports_ranges = response.headers.get("accept-ranges", "").lower() != "none"
+            if self._may_use_ranges and supports_ranges and announced >= MIN_SIZE:
+                raise _LargeFileAnnounced(announced)
         self._progress.start(announced if announced is not None else self._file.size)
 
     def _check_encoding(self, response: Response, first: bytes) -> None:
@@ -251,7 +251,7 @@ class Download:
                 f"the server sends the file encoded as {encoding!r}, which was not requested",
                 status=response.status,
                 where=self._where,
-                hint="a proxy in between may do that; use another index or connection",
+                hint="a proxy on the way may encode it; use another index or connection",
             )
 
     def _new_check(self) -> Check:

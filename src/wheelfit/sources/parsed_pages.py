@@ -127,7 +127,7 @@ class ParsedPages:
         :raises NetworkError: the body is needed, and cannot be read.
         """
         stamp = stamp_of_copy(copy)
-        is_stored = self._store.keeps and (not copy.has_body or len(copy.body) >= _SMALLEST)
+        is_stored = self._store.is_enabled and (not copy.has_body or len(copy.body) >= _SMALLEST)
 
         def parse() -> ProjectPage:
             whole = with_body(copy)  # another page, if the cached one was replaced meanwhile

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.cache import Store
     from wheelfit.sources.cached_pages import CachedPages
-    from wheelfit.sources.delta_download import Exchange
+    from wheelfit.sources.delta_download import DeltaDownload
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.urls import Origin
@@ -345,7 +345,7 @@ class RemoteFiles:
                 try:
                     path = self._download_into_store(file, sha256, progress)
                 except OSError as error:  # as the cache's disk is full; the folder's need not be
-                    self._store.complain(error)
+                    self._store.warn_once(error)
                     path = None
                 if path is not None:
                     return link_or_copy(path, folder, file.filename)
@@ -412,17 +412,17 @@ class RemoteFiles:
             with self._store.new_wheel() as temporary:
                 if temporary is not None:
                     target, path = temporary
-                    exchange = self._exchange(file, target, progress)
-                    wheel = self._exchanged(exchange, target, unpack) if exchange else None
+                    delta = self._begin_delta_download(file, target, progress)
+                    wheel = self._unpack_assembled(delta, target, unpack) if delta else None
                     if wheel is None:
-                        exchange = None
+                        delta = None
                         wheel = self._fetch(file, target, progress, unpack)
-                    if exchange is None or exchange.is_whole:
+                    if delta is None or delta.keeps_archive:
                         with suppress(OSError):  # the unpacked wheel is complete without it
                             self._keep(target, path, sha256)
                     return wheel
         except OSError as error:  # as the cache's disk is full; the folder's need not be
-            self._store.complain(error)
+            self._store.warn_once(error)
         import tempfile
 
         try:
@@ -431,35 +431,37 @@ class RemoteFiles:
         except OSError as error:
             raise _unwritable(file, folder, error) from error
 
-    def _exchange(self, file: File, target: BinaryIO, progress: Progress) -> Exchange | None:
+    def _begin_delta_download(
+        self, file: File, target: BinaryIO, progress: Progress
+    ) -> DeltaDownload | None:
         """Begin to assemble a wheel from a kept sibling; return None if that is not worthwhile."""
-        from wheelfit.sources.delta_download import begin_exchange
+        from wheelfit.sources.delta_download import begin_delta_download
         from wheelfit.wheels.remote import RangeUnsupported
 
         if self._lacks_ranges(file):
             return None
         try:
-            return begin_exchange(
+            return begin_delta_download(
                 self._client, file, self._wheels, target, budget=self._budget, progress=progress
             )
         except RangeUnsupported:
             self._remember_lack_of_ranges(file)
             return None
 
-    def _exchanged(
+    def _unpack_assembled(
         self,
-        exchange: Exchange,
+        delta: DeltaDownload,
         target: BinaryIO,
         unpack: Callable[[ByteSource, Callable[[], None], FindVerified], UnpackedWheel],
     ) -> UnpackedWheel | None:
         """Unpack the assembled wheel; None if its hash is not the promised one."""
-        from wheelfit.sources.segmented_download import StartOver
+        from wheelfit.sources.segmented_download import UnusableDownload
 
         try:
-            with exchange:
-                return unpack(exchange.source, exchange.finish, exchange.find_verified)
-        except StartOver as disagreement:
-            self._note(f"{exchange.filename} is downloaded as a whole: {disagreement.reason}")
+            with delta:
+                return unpack(delta.source, delta.finish, delta.find_verified)
+        except UnusableDownload as disagreement:
+            self._note(f"{delta.filename} is downloaded as a whole: {disagreement.reason}")
         target.seek(0)
         target.truncate()
         return None
@@ -467,7 +469,7 @@ class RemoteFiles:
     def _cached_wheel(self, file: File) -> Path | None:
         """Return the cached archive if its bytes still have their hash."""
         sha256 = file.hashes.get("sha256")
-        return None if sha256 is None else self._store.sound_wheel(sha256, file.hashes)
+        return None if sha256 is None else self._store.intact_wheel(sha256, file.hashes)
 
     def _link_cached(self, cached_path: Path, file: File, folder: Path, progress: Progress) -> Path:
         size = cached_path.stat().st_size
@@ -498,15 +500,19 @@ class RemoteFiles:
         progress: Progress,
         use: Callable[[ByteSource, Callable[[], None]], _T],
     ) -> _T:
-        """Download a file as `Download.read_by` does, and remember a server without ranges."""
+        """Download a file as `Download.read_with` does, and remember a server without ranges."""
         from wheelfit.sources.downloads import Download
 
-        ranges = not self._lacks_ranges(file)
         download = Download(
-            self._client, file, progress, self._budget, self._connections, ranges=ranges
+            self._client,
+            file,
+            progress,
+            self._budget,
+            self._connections,
+            may_use_ranges=not self._lacks_ranges(file),
         )
         try:
-            return download.read_by(use, target)
+            return download.read_with(use, target)
         finally:
             if download.lacks_ranges:
                 self._remember_lack_of_ranges(file)

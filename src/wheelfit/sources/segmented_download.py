@@ -1,9 +1,9 @@
-"""The download of one large file, which can be read meanwhile, by several connections if faster.
+"""The segmented download of a large file, which can be read while it arrives.
 
 The end is fetched first, because an archive has its directory there. The rest is fetched in order,
 in ranges: by one connection, or by several if one is too slow. Every answer must be of the same
-version of the file; otherwise, or if the server does not support ranges, the download starts over
-as a single stream (`StartOver`).
+version of the file; otherwise, or if the server does not support ranges, `UnusableDownload` is
+raised, and the caller downloads the file as a single stream.
 """
 
 from __future__ import annotations
@@ -35,33 +35,34 @@ if TYPE_CHECKING:
     from wheelfit.wheels.remote import Extent, Range
 
 
-LARGE = 8 << 20
+MIN_SIZE = 8 << 20
 """Bytes of the smallest file that is worth several requests."""
 
-_LEAST_TAIL, _MOST_TAIL = 128 << 10, 2 << 20  # opening an archive reads a little over 64 KiB
+_MIN_TAIL_SIZE, _MAX_TAIL_SIZE = 128 << 10, 2 << 20  # opening an archive reads a little over 64 KiB
 _TAIL_SHARE = 256  # directory and RECORD of a wheel with thousands of files fit in this part of it
 _BLOCK = 256 << 10
-_LONGEST = 64 << 20  # most bytes requested at once, since a fast server may become slow
+_MAX_REQUEST_SIZE = 64 << 20  # most bytes requested at once, since a fast server may become slow
 _WRITE_BACK = 16 << 20  # bytes after which writing to the disk begins
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """The sizes of pieces, and the speed below which one connection is not enough."""
+class SegmentPolicy:
+    """The size of segments, and the speed below which one connection is too slow."""
 
-    segment: int = 8 << 20
+    segment_size: int = 8 << 20
     """Bytes that one of several connections fetches at a time."""
-    enough: float = 80e6
-    """Bytes a second from which a connection is not the bottleneck."""
-    patience: float = 0.05
-    """Seconds after which the first bytes show the speed of a connection."""
+    sufficient_speed: float = 80e6
+    """Bytes a second at which no further connection is opened."""
+    measuring_time: float = 0.05
+    """The least seconds after which the speed of a connection is known."""
     clock: Callable[[], float] = time.monotonic
+    """Returns seconds."""
 
 
-class StartOver(Exception):
-    """Raised when bytes cannot be trusted, or the download not continued.
+class UnusableDownload(Exception):
+    """Raised when a download in parts cannot be used or continued; a plain one may succeed.
 
-    :param reason: why, in words.
+    :param reason: the reason, as a clause for messages.
     """
 
     def __init__(self, reason: str) -> None:
@@ -69,8 +70,8 @@ class StartOver(Exception):
         self.reason = reason
 
 
-class _Refused(StartOver):
-    """Raised when the server refuses a request, maybe because there are too many."""
+class _Refused(UnusableDownload):
+    """Raised when the server refuses a request, perhaps because of too many connections."""
 
 
 class _Ended(Exception):
@@ -78,15 +79,16 @@ class _Ended(Exception):
 
 
 @dataclass(slots=True)
-class _ByteRange:
+class _Segment:
     """The bytes that one connection fetches."""
 
     position: int
+    """The offset of the next byte to fetch."""
     stop: int
 
 
-class Segments:
-    """The download of one file in the background.
+class SegmentedDownload:
+    """The download of one file by background threads.
 
     :param client: sends the requests.
     :param file: the file to fetch; its hash is checked at the end.
@@ -95,9 +97,9 @@ class Segments:
     :param progress: receives the count of bytes.
     :param budget: checks the size against the limits.
     :param connections: the limit on connections; one is already held for this file.
-    :param pace: the sizes of the pieces.
+    :param policy: the sizes of segments, and when to use several connections.
     :raises RangeUnsupported: the server does not support ranges.
-    :raises StartOver: it sends other ranges than requested.
+    :raises UnusableDownload: it sends other ranges than requested.
     :raises Interrupted: it broke off.
     :raises UnexpectedStatus: the server answered with another status.
     :raises TooLarge: the file is larger than the limits allow.
@@ -113,7 +115,7 @@ class Segments:
         progress: Progress,
         budget: DownloadBudget,
         connections: ConnectionLimits,
-        pace: Pace,
+        policy: SegmentPolicy,
     ) -> None:
         self._client = client
         self._file = file
@@ -122,14 +124,14 @@ class Segments:
         self._progress = progress
         self._budget = budget
         self._connections = connections
-        self._pace = pace
-        self._lock = threading.Condition()
+        self._policy = policy
+        self._changed = threading.Condition()
         self._is_ended = False
         self._responses: set[Response] = set()
         self._workers = 1
         self._is_watched = False
         self._may_have_more = True
-        self._returned: list[_ByteRange] = []
+        self._returned: list[_Segment] = []
         self._next = 0
         self._speed = 0.0
         self._hashing = threading.Lock()
@@ -143,31 +145,31 @@ class Segments:
         """Fetch the end of the file, whose validator all other answers must match."""
         self._budget.check(size, self._where)
         self._check = Check(self._file.hashes, size, where=self._where)
-        byte_range = Suffix(min(max(_LEAST_TAIL, size // _TAIL_SHARE), _MOST_TAIL))
+        byte_range = Suffix(min(max(_MIN_TAIL_SIZE, size // _TAIL_SHARE), _MAX_TAIL_SIZE))
         with self._client.stream(self._file.url, headers=_headers(byte_range, "")) as (answer, _):
             extent = self._extent(byte_range, answer)
             if extent.total != size:
-                raise StartOver("the file has another size than promised")
+                raise UnusableDownload("the file has another size than promised")
             self.validator = extent.validator
             """The validator of the file that every answer must repeat; empty: none is sent."""
             self.source = ArrivingFile(target, size)
             """The file, which may be read from now on."""
             self._progress.start(size)
             self._end = 0  # no thread works on this
-            self._receive(answer, _ByteRange(extent.start, extent.stop))
+            self._receive(answer, _Segment(extent.start, extent.stop))
         self._end, self._speed = extent.start, 0.0
 
-    def start(self, line: ConnectionSlot) -> None:
+    def start(self, slot: ConnectionSlot) -> None:
         """Fetch the rest, in threads of their own.
 
-        :param line: the slot of the first thread, which it releases.
+        :param slot: the slot of the first thread, which it releases.
         """
-        self._start_thread(partial(self._work, line))
+        self._start_thread(partial(self._work, slot))
 
     def finish(self) -> None:
         """Wait until the file is complete and verified.
 
-        :raises StartOver: the received bytes cannot be trusted.
+        :raises UnusableDownload: the received bytes cannot be trusted.
         :raises HashMismatch: a promised hash does not match.
         :raises Unreachable: it broke off, repeatedly.
         :raises TooLarge: the file is larger than the limits allow.
@@ -187,11 +189,11 @@ class Segments:
         """
         ended = _Ended()
         self.source.fail(ended)
-        with self._lock:
+        with self._changed:
             self._is_ended = True
             for response in self._responses:
                 response.cut()
-            self._lock.notify_all()
+            self._changed.notify_all()
         with self._hashing:
             pass  # wait until no thread reads the file for its hash
         error = self.source.wait_for_writers()
@@ -207,7 +209,7 @@ class Segments:
                 self.source.fail(error)
                 self._is_verified.set()
 
-        # Not to be waited for when the program ends: a server may have fallen silent.
+        # A daemon, so that the program can end while a server sends nothing.
         threading.Thread(target=guarded, name="transfer", daemon=True).start()
 
     def _hash(self, start: int, data: bytes) -> None:
@@ -217,7 +219,7 @@ class Segments:
         :param data: these bytes.
         """
         if start > self._check.count:
-            return  # the thread that closes the gap hashes these bytes, too
+            return  # the thread that closes the gap hashes these bytes as well
         with self._hashing:
             if start == self._check.count:
                 self._update(data)
@@ -238,34 +240,34 @@ class Segments:
         try:
             self._check.finish()
         except HashMismatch:
-            if self.is_sure:
+            if self.has_strong_validator:
                 raise
-            raise StartOver("the whole is not what its parts should be") from None
+            raise UnusableDownload("the hash of the complete file is wrong") from None
         self._is_verified.set()
 
     @property
-    def is_sure(self) -> bool:
-        """Whether all parts are certainly of the same version of the file."""
+    def has_strong_validator(self) -> bool:
+        """Whether equal validators prove that all segments are of one version (RFC 9110, 8.8.1)."""
         return self.validator.startswith('"')
 
     def _work(self, slot: ConnectionSlot) -> None:
         """Fetch ranges until none is left, in one of possibly several threads."""
         with slot:
-            while (stretch := self._claim()) is not None:
+            while (segment := self._claim()) is not None:
                 try:
-                    self._fetch(stretch)
+                    self._fetch(segment)
                 except (Unreachable, _Refused):
                     # The server may allow one connection only, so the others continue.
-                    if not self._return_to_others(stretch):
+                    if not self._return_to_others(segment):
                         raise
                     return
 
-    def _claim(self) -> _ByteRange | None:
+    def _claim(self) -> _Segment | None:
         """Return the next range to fetch; None if there is none left for the calling thread.
 
         The last thread waits for the others, which may return a range.
         """
-        with self._lock:
+        with self._changed:
             while not self._is_ended:
                 if self._returned:
                     return self._returned.pop(0)
@@ -273,31 +275,31 @@ class Segments:
                 if not is_last and self._connections.is_wanted(self._server):
                     break
                 if self._next < self._end:
-                    length = self._pace.segment
-                    if is_last and self._speed >= self._pace.enough:
-                        length = max(length, min(_LONGEST, int(self._speed / 2)))
+                    length = self._policy.segment_size
+                    if is_last and self._speed >= self._policy.sufficient_speed:
+                        length = max(length, min(_MAX_REQUEST_SIZE, int(self._speed / 2)))
                     start, self._next = self._next, min(self._end, self._next + length)
-                    return _ByteRange(start, self._next)
+                    return _Segment(start, self._next)
                 if is_last or self._is_watched:
                     break
                 self._is_watched = True
-                self._lock.wait()
+                self._changed.wait()
                 self._is_watched = False
             self._end_worker()
             return None
 
-    def _return_to_others(self, stretch: _ByteRange) -> bool:
-        with self._lock:
+    def _return_to_others(self, segment: _Segment) -> bool:
+        with self._changed:
             if self._workers == 1:
                 return False
             self._may_have_more = False
-            self._returned.append(stretch)
+            self._returned.append(segment)
             self._end_worker()
             return True
 
     def _end_worker(self) -> None:
         self._workers -= 1
-        self._lock.notify_all()
+        self._changed.notify_all()
 
     def _measure(self, count: int, seconds: float, *, is_last: bool) -> None:
         """Measure the connections, and open more of them if they are too slow.
@@ -308,12 +310,12 @@ class Segments:
         """
         speed = count / max(seconds, 1e-6)
         # A very short wait shows a fast connection only if all requested bytes came.
-        is_fast = is_last and speed >= self._pace.enough
-        if seconds < self._pace.patience and not is_fast:
+        is_fast = is_last and speed >= self._policy.sufficient_speed
+        if seconds < self._policy.measuring_time and not is_fast:
             return
         self._speed = speed
-        while self._speed < self._pace.enough:
-            with self._lock:
+        while self._speed < self._policy.sufficient_speed:
+            with self._changed:
                 is_worthwhile = (
                     self._may_have_more and self._next < self._end and not self._is_ended
                 )
@@ -325,20 +327,20 @@ class Segments:
 
     # --- requests -----------------------------------------------------------------------
 
-    def _fetch(self, stretch: _ByteRange) -> None:
+    def _fetch(self, segment: _Segment) -> None:
         failures = 0
-        while stretch.position < stretch.stop:
-            before = stretch.position
+        while segment.position < segment.stop:
+            before = segment.position
             try:
-                self._request(stretch)
+                self._request(segment)
             except Interrupted as interrupted:
                 if self._is_ended:
                     return
-                failures = 1 if stretch.position > before else failures + 1
+                failures = 1 if segment.position > before else failures + 1
                 self._client.wait_after(failures, interrupted, self._file.url)
 
-    def _request(self, stretch: _ByteRange) -> None:
-        byte_range = Span(stretch.position, stretch.stop)
+    def _request(self, segment: _Segment) -> None:
+        byte_range = Span(segment.position, segment.stop)
         headers = _headers(byte_range, self.validator)
         try:
             with (
@@ -347,13 +349,13 @@ class Segments:
             ):
                 extent = self._extent(byte_range, response)
                 if (extent.total, extent.validator) != (self.source.size, self.validator):
-                    raise StartOver("the file changed on the server while it was read")
-                self._receive(response, stretch)
+                    raise UnusableDownload("the file changed on the server while it was read")
+                self._receive(response, segment)
         except RangeUnsupported as unsupported:
-            raise StartOver(unsupported.reason) from unsupported
+            raise UnusableDownload(unsupported.reason) from unsupported
         except UnexpectedStatus as unexpected:
             refuses = unexpected.status in RETRY_STATUSES or unexpected.status == 403
-            raise (_Refused if refuses else StartOver)(unexpected.message) from unexpected
+            raise (_Refused if refuses else UnusableDownload)(unexpected.message) from unexpected
 
     def _extent(self, byte_range: Range, response: Response) -> Extent:
         return announced_extent(byte_range, response.status, response.headers, where=self._where)
@@ -361,31 +363,31 @@ class Segments:
     @contextmanager
     def _registered(self, response: Response) -> Iterator[None]:
         """Register an answer, so that it can be cut while it is read."""
-        with self._lock:
+        with self._changed:
             if self._is_ended:
                 raise _Ended
             self._responses.add(response)
         try:
             yield
         finally:
-            with self._lock:
+            with self._changed:
                 self._responses.remove(response)
 
-    def _receive(self, response: Response, stretch: _ByteRange) -> None:
-        count, waited, since = 0, 0.0, self._pace.clock()
+    def _receive(self, response: Response, segment: _Segment) -> None:
+        count, waited, since = 0, 0.0, self._policy.clock()
         for chunk in response.chunks():
-            waited += self._pace.clock() - since
-            if len(chunk) > stretch.stop - stretch.position:
-                raise StartOver("the server gives more bytes than it announces")
-            self.source.write_at(stretch.position, chunk)
-            stretch.position += len(chunk)
+            waited += self._policy.clock() - since
+            if len(chunk) > segment.stop - segment.position:
+                raise UnusableDownload("the server sends more bytes than it announced")
+            self.source.write_at(segment.position, chunk)
+            segment.position += len(chunk)
             self._budget.spend(len(chunk), self._where)
             self._progress.advance(len(chunk))
             count += len(chunk)
-            self._measure(count, waited, is_last=stretch.position == stretch.stop)
-            self._hash(stretch.position - len(chunk), chunk)
-            since = self._pace.clock()
-        if stretch.position < stretch.stop:
+            self._measure(count, waited, is_last=segment.position == segment.stop)
+            self._hash(segment.position - len(chunk), chunk)
+            since = self._policy.clock()
+        if segment.position < segment.stop:
             raise Interrupted("the answer broke off before its end")
 
 

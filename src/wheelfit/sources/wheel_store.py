@@ -1,4 +1,4 @@
-"""Unpacked wheels kept between runs, by the SHA-256 of their archive.
+"""A cache of unpacked wheels, by the SHA-256 of their archive.
 
 An entry is a folder as `wheelfit.wheels.unpacked` describes it. It is written under a temporary
 name, and renamed when it is complete, verified and on the disk. Its files are linked into
@@ -47,17 +47,17 @@ _PARTIAL = ".part"
 _BLOCK = 1 << 20
 _ATTEMPTS = 50
 _PAUSE = 0.01
-_STEM = 16
+_STEM_SIZE = 16
 """Characters of the name of an entry with which its temporary names begin."""
-_POLL = 0.05
-_PATIENCE = 600.0
+_POLL_INTERVAL = 0.05
+_LOCK_TIMEOUT = 600.0
 """Seconds to wait for another process that fetches the same wheel."""
-_SETTLED = 2.0
+_TIME_RESOLUTION = 2.0
 """Seconds after which another change of a file certainly changes its times."""
 
 
 class Sibling(Struct, frozen=True):
-    """A kept wheel of a project."""
+    """A cached wheel of a project."""
 
     archive: Path
     """The archive, not verified."""
@@ -66,9 +66,9 @@ class Sibling(Struct, frozen=True):
 
 
 class WheelStore:
-    """Unpacked wheels by hash.
+    """Unpacked wheels by the hash of their archive.
 
-    :param store: the cache they belong to.
+    :param store: the cache that has them.
     :param note: called with notes for users.
     :param by_content: whether a cached wheel is compared with its archive, byte by byte, before it
         is used; a wheel without its archive is not used.
@@ -90,7 +90,7 @@ class WheelStore:
         self._by_content = by_content
         self._given_files = files
         self._clock = clock
-        self._holder = store.holder
+        self._locks = store.locks
 
     @cached_property
     def _files(self) -> FileSystem:
@@ -119,7 +119,7 @@ class WheelStore:
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked
 
         entry = self._entry(sha256)
-        if entry is None or not self._holder.hold(entry / MANIFEST):
+        if entry is None or not self._locks.lock(entry / MANIFEST):
             return None
         mark_used(entry / MANIFEST)
         unsafe = unsafe_folder(str(entry))
@@ -137,8 +137,8 @@ class WheelStore:
                 )
             except (OSError, IntegrityError):
                 self._note(
-                    f"hashes are required, and the archive of {filename.text} is not in the cache "
-                    "(any more), so it is fetched again"
+                    f"hashes are required, and the archive of {filename.text} is not in the cache, "
+                    "so it is fetched again"
                 )
                 return None
         if changed is not None:
@@ -158,7 +158,8 @@ class WheelStore:
         the block runs without it.
 
         :param sha256: the hash of the archive.
-        :param progress: called often with zero bytes while waiting, so that it can cancel that.
+        :param progress: called often with zero bytes while waiting, so that it can raise an error
+            to end that.
         """
         entry = self._entry(sha256)
         if entry is None:
@@ -189,7 +190,7 @@ class WheelStore:
     def _acquired(self, path: Path, progress: Progress) -> BaseFileLock | None:
         from filelock import FileLock, Timeout
 
-        end = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _LOCK_TIMEOUT
         try:
             self._store.prepare(path.parent)
             lock = FileLock(path, timeout=0, fallback_to_soft=False)
@@ -199,10 +200,10 @@ class WheelStore:
                         warnings.simplefilter("ignore")
                         lock.acquire()
                 except Timeout:
-                    if time.monotonic() >= end:
+                    if time.monotonic() >= deadline:
                         return None
                     progress.advance(0)
-                    time.sleep(_POLL)
+                    time.sleep(_POLL_INTERVAL)
                 else:
                     return lock
         except (OSError, NotImplementedError):
@@ -227,10 +228,11 @@ class WheelStore:
         :param sha256: its hash.
         :param folder: the folder to use otherwise.
         :param where: the place to name in errors.
-        :param check: called before the wheel is kept; raises if the archive is not the right one.
+        :param check: called before the wheel is cached; raises an error if the hash of the archive
+            is wrong.
         :param find_verified: finds files of other wheels that are unpacked already; None: none.
         :param progress: called with the count of unpacked bytes.
-        :raises InvalidWheel: it is not valid; nothing is kept.
+        :raises InvalidWheel: it is not valid; nothing is cached.
         """
         from wheelfit.wheels.archive import WheelArchive
         from wheelfit.wheels.unpacking import unpack
@@ -249,7 +251,7 @@ class WheelStore:
                 unpack,
                 archive,
                 sha256=checked_hash,
-                # A known file was verified only by size and time.
+                # Those files were verified only by size and time.
                 find_verified=None if self._by_content else find_verified,
                 advance=unpacking.advance,
                 in_order=not isinstance(source, Path),  # it may still be arriving
@@ -258,18 +260,15 @@ class WheelStore:
             entry = self._entry(sha256)
             if entry is not None:
                 try:
-                    wheel = self._keep(entry, unpack_into)
-                except OSError as error:  # as its disk is full; the folder's need not be
-                    self._store.complain(error)
+                    wheel = self._unpack_into_cache(entry, unpack_into)
+                except OSError as error:  # its disk may be full, and that of the folder not
+                    self._store.warn_once(error)
                 else:
                     return replace(wheel, filename=filename)
             try:
-                return replace(self._put(folder, unpack_into), filename=filename)
+                return replace(_unpack_into_folder(folder, unpack_into), filename=filename)
             except OSError as error:
-                from wheelfit.wheels.disk_space import (
-                    FULL,
-                    no_space_message,
-                )
+                from wheelfit.wheels.disk_space import FULL, no_space_message
 
                 reason = os_reason(error)
                 if error.errno in FULL:
@@ -280,45 +279,32 @@ class WheelStore:
                     hint="make room, or set TMPDIR to a folder on another disk",
                 ) from error
 
-    @staticmethod
-    def _put(folder: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
-        """Unpack into a new folder, which is removed after an error."""
-        import shutil
-        import tempfile
-
-        own_folder = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
-        try:
-            return unpack_into(own_folder)
-        except BaseException:
-            shutil.rmtree(own_folder, ignore_errors=True)
-            raise
-
-    def siblings(self, name: NormalizedName, least: int) -> Iterator[Sibling]:
+    def siblings(self, name: NormalizedName, min_size: int) -> Iterator[Sibling]:
         """Yield wheels of a project that are cached both packed and unpacked, the newest first.
 
         They are not verified; the caller verifies every byte taken from them.
 
         :param name: the name of the project.
-        :param least: the least bytes of an archive.
+        :param min_size: bytes of the smallest archive.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
 
-        for sha256, archive in self._store.wheels(least):
+        for sha256, archive in self._store.wheels(min_size):
             entry = self._entry(sha256)
             with suppress(InvalidFilename, InvalidWheel):
                 if entry is None or (stem := release_of(entry)) is None:
                     continue
                 filename = parse_wheel_filename(f"{stem}-py3-none-any.whl")
-                if filename.name != name or not self._holder.hold(entry / MANIFEST):
+                if filename.name != name or not self._locks.lock(entry / MANIFEST):
                     continue
                 wheel = read_unpacked(entry, filename, where=str(archive))
                 if wheel is not None:
                     yield Sibling(archive, wheel)
 
-    def _place(self, partial_folder: Path, entry: Path) -> None:
+    def _rename_entry(self, partial_folder: Path, entry: Path) -> None:
         """Rename an entry to its final name, unless another process has written the same one.
 
-        :raises OSError: neither is possible.
+        :raises OSError: it cannot be renamed, and there is no such entry.
         """
         from wheelfit.wheels.unpacked import MANIFEST
 
@@ -326,12 +312,12 @@ class WheelStore:
             try:
                 self._files.move(partial_folder, entry)
             except FileExistsError:
-                if self._by_content:  # that one was not compared
+                if self._by_content:  # the contents of the existing one were not compared
                     self._drop(entry)
                     continue
-                if self._holder.hold(entry / MANIFEST):
+                if self._locks.lock(entry / MANIFEST):
                     return
-                # It is being removed, or is damaged.
+                # Another process is removing it, or it is damaged.
                 if not (entry / MANIFEST).exists():
                     self._drop(entry)
                 time.sleep(_PAUSE)
@@ -339,7 +325,9 @@ class WheelStore:
                 return
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(entry))
 
-    def _keep(self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]) -> UnpackedWheel:
+    def _unpack_into_cache(
+        self, entry: Path, unpack_into: Callable[[Path], UnpackedWheel]
+    ) -> UnpackedWheel:
         import shutil
         import tempfile
 
@@ -349,13 +337,13 @@ class WheelStore:
         partial_folder = Path(
             tempfile.mkdtemp(prefix=_stem(entry), suffix=_PARTIAL, dir=entry.parent)
         )
-        self._holder.hold(partial_folder)
+        self._locks.lock(partial_folder)
         try:
             wheel = unpack_into(partial_folder)
             self._files.sync_tree(partial_folder)
-            self._holder.hold(partial_folder / MANIFEST)  # under its later name, too
-            # The rename need not be on the disk: after a power cut the entry is whole or missing.
-            self._place(partial_folder, entry)
+            self._locks.lock(partial_folder / MANIFEST)  # the lock survives the rename
+            # The rename need not be synced: after a power cut the entry is whole or missing.
+            self._rename_entry(partial_folder, entry)
         finally:
             if partial_folder.exists():
                 shutil.rmtree(partial_folder, ignore_errors=True)
@@ -364,8 +352,8 @@ class WheelStore:
     def digest_of(self, path: Path, status: os.stat_result) -> str | None:
         """Return the cached SHA-256 of a file on this machine; None if it is unknown.
 
-        The file may have changed since without a trace in its status, so the answer is None if
-        wheels are compared by content.
+        A change of the file may not show in its status, so the result is None if wheels are
+        compared by content.
 
         :param path: the file.
         :param status: the file's current status.
@@ -383,13 +371,13 @@ class WheelStore:
         :param sha256: its SHA-256, hexadecimal.
         """
         if self._by_content:
-            return  # `digest_of` does not ask
+            return  # `digest_of` does not read it
         # A second change within one tick of the clock would not be detected.
-        if self._clock() - max(status.st_mtime, status.st_ctime) > _SETTLED:
+        if self._clock() - max(status.st_mtime, status.st_ctime) > _TIME_RESOLUTION:
             self._store.write("members", local_digest_key(path, status), {}, sha256.encode())
 
     def _drop(self, entry: Path) -> None:
-        """Remove an entry; rename it first, so that no process finds a part of it."""
+        """Rename an entry, so that no process finds a part of it, and remove it."""
         import shutil
         import tempfile
 
@@ -401,12 +389,27 @@ class WheelStore:
                 shutil.rmtree(temporary, ignore_errors=True)
 
     def _entry(self, sha256: str) -> Path | None:
-        return self._store.place(_KIND, sha256)
+        return self._store.path_of(_KIND, sha256)
+
+
+def _unpack_into_folder(
+    folder: Path, unpack_into: Callable[[Path], UnpackedWheel]
+) -> UnpackedWheel:
+    """Unpack into a new subfolder, which is removed after an error."""
+    import shutil
+    import tempfile
+
+    subfolder = Path(tempfile.mkdtemp(prefix="unpacked-", dir=folder))
+    try:
+        return unpack_into(subfolder)
+    except BaseException:
+        shutil.rmtree(subfolder, ignore_errors=True)
+        raise
 
 
 def _stem(entry: Path) -> str:
     """Return the beginning of the temporary names of an entry."""
-    return f".{entry.name[:_STEM]}-"
+    return f".{entry.name[:_STEM_SIZE]}-"
 
 
 def _differing(

@@ -325,14 +325,14 @@ from pathlib import Path
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Response, Request
 from wheelfit.sources.cache import Store
-from wheelfit.sources.cache_locks import Holder
-holder = Holder()
+from wheelfit.sources.cache_locks import EntryLocks
+locks = EntryLocks()
 store = Store(Path(sys.argv[1]))
 with store.new_wheel() as (file, path):
     file.write(b"half")
     file.flush()
     for held in sys.argv[2:]:
-        assert holder.hold(held)
+        assert locks.lock(held)
     print(path, flush=True)
     time.sleep(600)
 """

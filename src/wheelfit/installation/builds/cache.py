@@ -44,7 +44,7 @@ class BuiltWheels:
         entry = self._store.read(KIND, key)
         if entry is None:
             return None
-        path = self._store.sound_wheel(str(entry.head.get("sha256")))
+        path = self._store.intact_wheel(str(entry.head.get("sha256")))
         return None if path is None else BuiltWheel(path, str(entry.head.get("filename")))
 
     def metadata(self, key: str) -> bytes | None:
@@ -70,7 +70,7 @@ class BuiltWheels:
                 target.close()
                 sha256 = sha256_of_file(path)
             except OSError as error:
-                self._store.complain(error)
+                self._store.warn_once(error)
                 return wheel
             cached_path = self._store.keep_wheel(path, sha256)
         if cached_path is None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import EnvironmentBusy, LinkInTheWay
 from wheelfit.server.generate.manifest import MANIFEST
-from wheelfit.sources.cache_locks import hold_open
+from wheelfit.sources.cache_locks import lock_open_file
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.rooted_folder import RootedFolder
 from wheelfit_runtime.errors import FileProblem, os_reason
@@ -358,7 +358,7 @@ def _locked(root: RootedFolder) -> Iterator[bool]:
     except OSError as error:
         raise _problem(Path(root.path_of(_LOCK)), error) from error
     try:
-        yield hold_open(descriptor, alone=True)
+        yield lock_open_file(descriptor, exclusive=True)
     finally:
         os.close(descriptor)
 
