@@ -9,7 +9,7 @@ import elftools.elf.elffile  # noqa: F401  # now: what is imported later is not 
 from packaging.version import Version
 
 from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
-from wheelfit.checking.findings import CheckedFile
+from wheelfit.checking.findings import Location
 from wheelfit.checking.wheels.binaries import claim_findings
 from wheelfit.core.abi_exports import AbiExports
 from wheelfit.core.filename import parse_wheel_filename
@@ -88,5 +88,5 @@ def check_binary(found: Binary, size: int) -> None:
         claimed = properties_of(binaries, ptx=ptx)
         assert all(note.isprintable() for note in claimed.notes)
     for name in NAMES:
-        for finding in claim_findings(binaries, name, None, CheckedFile("some")):
+        for finding in claim_findings(binaries, name, None, Location("some")):
             assert finding.message.isprintable()

@@ -7,7 +7,7 @@ import pytest
 from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
 from wheelfit.building.table_editing import TableEdits, edited
 from wheelfit.checking.documents.document import check_variant_document
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.metadata import write_document
 from wheelfit.core.plugin_answer import vocabulary_faults
@@ -47,7 +47,7 @@ def test_entries_are_understood_without_a_plugin(namespace: str) -> None:
     label, properties = choose_variant(request, {})
     data = write_document(wheel_document(table, label, properties))
     findings, document = check_variant_document(
-        data, CheckedFile("x"), label=label, profiles=frozenset({Profile.UV})
+        data, Location("x"), label=label, profiles=frozenset({Profile.UV})
     )
     assert document is not None
     wrong = [finding for finding in findings if finding.severity is Severity.ERROR]

@@ -356,7 +356,7 @@ def test_a_sound_release_has_no_findings(tmp_path: Path, profiles: str) -> None:
     refused = {"pypi-variant-wheel": 3, "pypi-index-file": 1} if profiles == "pypi" else {}
     assert codes(report) == refused
     assert not report.unchecked
-    assert (report.count.wheels, report.count.index_files, report.count.releases) == (4, 1, 1)
+    assert (report.counts.wheels, report.counts.index_files, report.counts.releases) == (4, 1, 1)
 
 
 def profiles_of(code: str) -> str:

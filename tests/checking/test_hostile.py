@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wheelfit.checking.documents.document import check_variant_document
-from wheelfit.checking.findings import CheckedFile, Report, Severity
+from wheelfit.checking.findings import Location, Report, Severity
 from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
@@ -104,16 +104,16 @@ def test_any_document(changes: list[tuple[list[str], str, object]]) -> None:
     """F-131, F-32: whatever a document holds, all of it is judged and nothing fails."""
     document = json.loads(json.dumps(DOCUMENT))
     for steps, key, value in changes:
-        place = document
+        location = document
         for step in steps:
-            place = place.get(step) if isinstance(place, dict) else None
-        if isinstance(place, dict):
-            place[key] = value
+            location = location.get(step) if isinstance(location, dict) else None
+        if isinstance(location, dict):
+            location[key] = value
     data = json.dumps(document).encode()
     for label in (None, "mkl"):
         findings, _ = check_variant_document(
             data,
-            CheckedFile("x.json"),
+            Location("x.json"),
             label=label,  # type: ignore[arg-type]
             profiles=PROFILES,
         )
@@ -125,6 +125,6 @@ def test_endless_words() -> None:
     document = json.loads(json.dumps(DOCUMENT))
     label = "c" * 100_000
     document["variants"] = {label: {"nvidia": {"sm_arch": ["9" * 100_000]}}}
-    findings, _ = check_variant_document(json.dumps(document).encode(), CheckedFile("x.json"))
+    findings, _ = check_variant_document(json.dumps(document).encode(), Location("x.json"))
     assert {"unknown-value", "long-label"} <= {finding.code for finding in findings}
     assert all(len(str(finding.to_mapping())) < 3000 for finding in findings)

@@ -117,7 +117,7 @@ ODDITIES = [
         f"{INDEX}/scikit-learn/scikit_learn-1.7.2-variants.json",
         "similar-label",
         "variants.x8664vv4_iomp5",
-        "x8664vv4, its properties would be x8664v4",
+        "x8664vv4; its properties suggest x8664v4",
     ),
     (
         "variantlib-test-artifacts/test-package/test_package-0-variants.json",

@@ -11,7 +11,7 @@ import pytest
 from checking.releases import INDEX_FILE, check, codes, document, only, sound_release, write
 from jsonschema import Draft202012Validator
 
-from wheelfit.checking.findings import Count, Report, Unchecked
+from wheelfit.checking.findings import Report, UncheckedTarget
 from wheelfit.checking.sarif import to_sarif
 from wheelfit.testing.wheels import build_wheel
 
@@ -362,7 +362,7 @@ def test_fingerprints(tmp_path: Path) -> None:
 )
 def test_places(where: str, expected: dict[str, str]) -> None:
     """Files of the project are named from its root, others by their URL."""
-    report = Report.of((), [Unchecked(where, "file-problem", "no")], Count())
+    report = Report.of((), [UncheckedTarget(where, "file-problem", "no")])
     run = log(report, Path("/root"))
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
     assert not run["invocations"][0]["executionSuccessful"]

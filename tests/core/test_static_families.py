@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.checking.documents.document import check_variant_document
-from wheelfit.checking.findings import CheckedFile
+from wheelfit.checking.findings import Location
 from wheelfit.core import static_families
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import to_mapping
@@ -82,7 +82,7 @@ def test_a_wheel_made_from_a_template_is_sound(family: StaticFamily) -> None:
                 table_of(family), Label("one"), PropertySet.from_mapping(properties)
             )
             data = json.dumps(to_mapping(document)).encode()
-            findings, read = check_variant_document(data, CheckedFile("x.json"), label=Label("one"))
+            findings, read = check_variant_document(data, Location("x.json"), label=Label("one"))
             assert read is not None
             assert [str(finding.message) for finding in findings] == []
 

@@ -39,7 +39,7 @@ def test_generate_check_and_convert(
     assert made.generated.is_published
     assert made.generated.files == 4
     checked = check_index(CheckIndexRequest(index=str(index / "simple")), context)
-    assert checked.findings.count.wheels == 3
+    assert checked.findings.counts.wheels == 3
     assert not checked.findings.has_faults(strict=False)
     converted = convert_index(ConvertIndexRequest(source=str(index), to=str(anew)), context)
     assert converted.generated.is_published

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.documents.document import check_variant_document, speaks_for_vendor
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.core.metadata import write_document
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
 from wheelfit.core.project_table import BuildTimeProvider, wheel_document
@@ -66,7 +66,7 @@ class ProviderAnswers:
         document = wheel_document(
             self.table, label, properties, answers=self.build_time, vocabulary=valid
         )
-        findings, _ = check_variant_document(write_document(document), CheckedFile(""), label=label)
+        findings, _ = check_variant_document(write_document(document), Location(""), label=label)
         faults = []
         for finding in findings:
             if finding.severity is Severity.ERROR or finding.code in _REFUSED_CODES:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wheelfit.building.publishing.refusals import UNTESTED_WHEEL
-from wheelfit.checking.findings import CheckedFile
+from wheelfit.checking.findings import Location
 from wheelfit.core import strict_json
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import FileProblem
@@ -134,9 +134,9 @@ def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
             continue
         result = record.get(file.sha256)
         if result is not None and result.state == "failed":
-            yield CheckedFile(str(file.path)).found(UNTESTED_WHEEL, "its tests failed")
+            yield Location(str(file.path)).finding(UNTESTED_WHEEL, "its tests failed")
         elif file.label is not None and not (result and result.proves_support):
-            yield CheckedFile(str(file.path)).found(UNTESTED_WHEEL, _untested_reason(result))
+            yield Location(str(file.path)).finding(UNTESTED_WHEEL, _untested_reason(result))
 
 
 def _untested_reason(result: RecordedResult | None) -> str:

@@ -126,19 +126,19 @@ class Finding(NamedTuple):
         }
 
 
-class CheckedFile(NamedTuple):
-    """The file that is checked, for the place of findings."""
+class Location(NamedTuple):
+    """The location of findings: a file, a file inside a wheel, or a part of the machine."""
 
     where: str
-    """The file, or its URL without credentials."""
+    """The file, its URL without credentials, or for ``doctor`` also a variable or a process."""
     member: str = ""
     """The file inside a wheel."""
 
-    def inside(self, member: str) -> CheckedFile:
-        """Return a file inside this wheel."""
+    def inside(self, member: str) -> Location:
+        """Return the location of a file inside this wheel."""
         return self._replace(member=member)
 
-    def found(
+    def finding(
         self,
         check: Check,
         message: str,
@@ -149,7 +149,7 @@ class CheckedFile(NamedTuple):
         severity: Severity | None = None,
         correction: Correction | None = None,
     ) -> Finding:
-        """Return a finding about this file.
+        """Return a finding at this location.
 
         :param message: the fault, one sentence without a final full stop; shortened if it is very
             long.
@@ -167,7 +167,7 @@ class CheckedFile(NamedTuple):
         )
 
 
-class Unchecked(NamedTuple):
+class UncheckedTarget(NamedTuple):
     """A target that could not be checked."""
 
     where: str
@@ -180,8 +180,11 @@ class Unchecked(NamedTuple):
     """The remedy, if one is known."""
 
     @classmethod
-    def because(cls, error: WheelfitError, where: str) -> Unchecked:
-        """Return a target that could not be checked because of an error."""
+    def from_error(cls, error: WheelfitError, where: str) -> UncheckedTarget:
+        """Return a target that could not be checked because of an error.
+
+        :param where: the target, for an error without a place.
+        """
         return cls(error.where or where, error.reference, error.message, error.hint or "")
 
     def to_mapping(self) -> dict[str, object]:
@@ -195,21 +198,20 @@ class Unchecked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CheckedCounts:
     """The numbers of checked files, releases and packages."""
 
     wheels: int = 0
     index_files: int = 0
     releases: int = 0
-    installed: int = 0
-    """Variants in the environment."""
+    installed_variants: int = 0
 
-    def __add__(self, other: Count) -> Count:
-        return Count(
+    def __add__(self, other: CheckedCounts) -> CheckedCounts:
+        return CheckedCounts(
             self.wheels + other.wheels,
             self.index_files + other.index_files,
             self.releases + other.releases,
-            self.installed + other.installed,
+            self.installed_variants + other.installed_variants,
         )
 
 
@@ -219,13 +221,16 @@ class Report:
 
     findings: tuple[Finding, ...] = ()
     """The findings, sorted by file and place."""
-    unchecked: tuple[Unchecked, ...] = ()
+    unchecked: tuple[UncheckedTarget, ...] = ()
     """Targets that could not be checked."""
-    count: Count = Count()
+    counts: CheckedCounts = CheckedCounts()
 
     @classmethod
     def of(
-        cls, findings: Iterable[Finding], unchecked: Iterable[Unchecked], count: Count
+        cls,
+        findings: Iterable[Finding],
+        unchecked: Iterable[UncheckedTarget] = (),
+        counts: CheckedCounts = CheckedCounts(),
     ) -> Report:
         """Return a report in sorted order without duplicates."""
         return cls(
@@ -233,14 +238,14 @@ class Report:
             tuple(
                 sorted(dict.fromkeys(unchecked), key=lambda target: (target.where, target.message))
             ),
-            count,
+            counts,
         )
 
     def __add__(self, other: Report) -> Report:
         return Report.of(
             (*self.findings, *other.findings),
             (*self.unchecked, *other.unchecked),
-            self.count + other.count,
+            self.counts + other.counts,
         )
 
     def without(self, codes: Iterable[str]) -> Report:
@@ -249,7 +254,7 @@ class Report:
         findings = tuple(finding for finding in self.findings if finding.code not in ignored)
         return replace(self, findings=findings)
 
-    def numbers(self) -> dict[Severity, int]:
+    def severity_counts(self) -> dict[Severity, int]:
         """Return the number of findings of each severity."""
         counts = dict.fromkeys(Severity, 0)
         for finding in self.findings:
@@ -271,5 +276,5 @@ class Report:
         return self.worst() in faults
 
 
-some_of = partial(listed, most=4)
+listed_briefly = partial(listed, most=4)
 """Joins strings in sentences; of a long list the first three, and the number of others."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
+from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
@@ -54,7 +54,7 @@ class FitVerdict:
     variant: InstalledVariant
     refusals: tuple[tuple[Check, str], ...] = ()
     """The failed checks, each with its reason."""
-    unchecked: Unchecked | None = None
+    unchecked: UncheckedTarget | None = None
 
     @property
     def fits(self) -> bool | None:
@@ -88,7 +88,9 @@ def judge_installed(
             continue
         if variant.document is None or variant.label not in variant.document.variants:
             reason = f"the variant.json of {variant} is missing or invalid"
-            yield FitVerdict(variant, (), Unchecked(variant.where, "invalid-document", reason))
+            yield FitVerdict(
+                variant, (), UncheckedTarget(variant.where, "invalid-document", reason)
+            )
             continue
         support = detect_support(variant.document, namespaces_used([variant.properties]), known)
         unknown = [
@@ -102,7 +104,7 @@ def judge_installed(
                 f"{variant} needs {', '.join(unknown)}, for which no provider is available here"
             )
             hint = "`wheelfit probe` shows why"
-            unchecked = Unchecked(variant.where, "unknown-namespace", reason, hint)
+            unchecked = UncheckedTarget(variant.where, "unknown-namespace", reason, hint)
         refusals = _refusals(variant, variant.document, support, frozenset(unknown))
         yield FitVerdict(variant, tuple(refusals), unchecked)
 
@@ -110,12 +112,12 @@ def judge_installed(
 def report_on(verdicts: Sequence[FitVerdict]) -> Report:
     """Return the report of verdicts on installed variants."""
     findings = [
-        CheckedFile(verdict.variant.where).found(check, f"{verdict.variant}: {reason}")
+        Location(verdict.variant.where).finding(check, f"{verdict.variant}: {reason}")
         for verdict in verdicts
         for check, reason in verdict.refusals
     ]
     unchecked = [verdict.unchecked for verdict in verdicts if verdict.unchecked is not None]
-    return Report.of(findings, unchecked, Count(installed=len(verdicts)))
+    return Report.of(findings, unchecked, CheckedCounts(installed_variants=len(verdicts)))
 
 
 def _refusals(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks, tool_profiles
-from wheelfit.checking.findings import CheckedFile
+from wheelfit.checking.findings import Location
 from wheelfit.checking.wheels.wheel import filename_findings
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, sdist_release
 from wheelfit.errors import InvalidFilename
@@ -78,24 +78,24 @@ def check_listing(
     :param name_of: returns the name of a file in findings.
     """
     files = list(files)
-    page = CheckedFile(where)
+    page = Location(where)
     for note in notes:
-        yield page.found(checks.STRANGE_ENTRY, note)
+        yield page.finding(checks.STRANGE_ENTRY, note)
     yield from tool_profiles.project_findings(files, page, profiles)
     for file in files:
-        place = CheckedFile(name_of(file))
+        location = Location(name_of(file))
         if file.filename.endswith(".whl"):
             try:
                 name = parse_wheel_filename(file.filename)
             except InvalidFilename as error:
-                yield place.found(checks.INVALID_FILENAME, error.message)
+                yield location.finding(checks.INVALID_FILENAME, error.message)
                 continue
-            yield from filename_findings(name, place)
-            yield from tool_profiles.wheel_findings(name, file.size, place, profiles)
+            yield from filename_findings(name, location)
+            yield from tool_profiles.wheel_findings(name, file.size, location, profiles)
         elif parse_index_file_name(file.filename) is not None:
             if file.forbidden:
-                yield place.found(
+                yield location.finding(
                     checks.FORBIDDEN_ATTRIBUTE, f"its entry has {', '.join(file.forbidden)}"
                 )
             if not file.hashes:
-                yield place.found(checks.NO_HASH, f"{where} has no hash of it")
+                yield location.finding(checks.NO_HASH, f"{where} has no hash of it")

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Severity, some_of
+from wheelfit.checking.findings import Location, Severity, listed_briefly
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import DeclaredNames, undeclared_findings
 from wheelfit.core.filename import index_file_name
@@ -79,12 +79,12 @@ def check_index_file(
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], IndexFacts]:
     """Check an index file by itself."""
-    place = CheckedFile(where)
+    location = Location(where)
     from wheelfit.checking.documents.document import check_variant_document
 
-    findings, document = check_variant_document(data, place, profiles=profiles)
+    findings, document = check_variant_document(data, location, profiles=profiles)
     if Profile.PYPI in profiles:
-        findings.append(place.found(checks.PYPI_INDEX_FILE, "it is a -variants.json file"))
+        findings.append(location.finding(checks.PYPI_INDEX_FILE, "it is a -variants.json file"))
     return findings, IndexFacts(where, filename, document, data)
 
 
@@ -108,11 +108,11 @@ def check_release(
 def _with_line_numbers(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
     """Add lines to findings in index files."""
     for index in index_files:
-        from wheelfit.checking.documents.places import with_places
+        from wheelfit.checking.documents.positions import with_positions
 
         here = [finding for finding in findings if finding.where == index.where]
         others = [finding for finding in findings if finding.where != index.where]
-        findings = [*others, *with_places(here, index.data)]
+        findings = [*others, *with_positions(here, index.data)]
     return findings
 
 
@@ -124,9 +124,9 @@ def _file_name_findings(release: ReleaseFacts, profiles: frozenset[Profile]) -> 
     for index in release.index_files:
         if index.filename != expected:
             fault = f"it should be named {expected}"
-            yield CheckedFile(index.where).found(checks.MISSPELT_INDEX_FILE, fault)
+            yield Location(index.where).finding(checks.MISSPELT_INDEX_FILE, fault)
             if Profile.UV in profiles:
-                yield CheckedFile(index.where).found(checks.UV_INDEX_FILE, fault)
+                yield Location(index.where).finding(checks.UV_INDEX_FILE, fault)
     if len(release.index_files) > 1:
         good = [file for file in release.index_files if file.filename in spellings]
         cost = "the one spelled like the wheels wins" if len(good) == 1 else "none of them counts"
@@ -135,7 +135,7 @@ def _file_name_findings(release: ReleaseFacts, profiles: frozenset[Profile]) -> 
                 file.filename for file in release.index_files if file.where != index.where
             )
             if others:
-                yield CheckedFile(index.where).found(
+                yield Location(index.where).finding(
                     checks.DUPLICATE_INDEX_FILE,
                     f"{release.name} {release.version} also has {', '.join(others)}; {cost}",
                 )
@@ -150,17 +150,17 @@ def _missing_file_findings(
     what = f"{release.name} {release.version}"
     count = f"{len(variants)} variant wheel{'s' if len(variants) > 1 else ''}"
     if len(variants) == len(release.wheels) and not release.has_source:
-        yield CheckedFile(release.where).found(
+        yield Location(release.where).finding(
             checks.NO_PLAIN_WHEEL, f"{what} has {count} and no plain wheel"
         )
     if not release.index_files:
-        yield CheckedFile(release.where).found(
+        yield Location(release.where).finding(
             checks.NO_INDEX_FILE,
             f"{what} has {count} and no {index_file_name(release.name, release.version)}",
             severity=Severity.ERROR if release.is_listed else None,
         )
         if Profile.UV in profiles:
-            yield CheckedFile(release.where).found(
+            yield Location(release.where).finding(
                 checks.UV_INDEX_FILE, f"{what} has none, and uv does not read the wheels instead"
             )
 
@@ -176,7 +176,7 @@ def _python_version_findings(release: ReleaseFacts) -> Iterator[Finding]:
     usual = max(sorted(counts), key=counts.__getitem__, default="")
     for wheel, requires_python in wheels:
         if requires_python != usual and wheel.filename.label is not None:
-            yield CheckedFile(wheel.where, "METADATA").found(
+            yield Location(wheel.where, "METADATA").finding(
                 checks.UV_PYTHON,
                 f"it requires Python {requires_python or 'of any version'}, "
                 f"other wheels {usual or 'do not require any'}",
@@ -207,20 +207,20 @@ def _index_file_findings(
                 continue  # the check of the document reports it, with the reason
             reason = disagreement(wheel.document, document, label)
             if reason is not None:
-                yield CheckedFile(wheel.where, "variant.json").found(
+                yield Location(wheel.where, "variant.json").finding(
                     checks.CLAIMS_DISAGREE,
                     f"{reason} ({index.filename})",
                     path=path_of("variants", label),
                 )
     if release.wheels and release.is_whole:
         for missing in sorted(listed - by_label.keys() - {NULL}):
-            yield CheckedFile(index.where).found(
+            yield Location(index.where).finding(
                 checks.LABEL_WITHOUT_WHEEL,
                 f"no wheel has the label {missing}",
                 path=path_of("variants", missing),
             )
         if NULL in listed and NULL not in by_label:
-            yield CheckedFile(index.where).found(
+            yield Location(index.where).finding(
                 checks.LABEL_WITHOUT_WHEEL,
                 "no wheel has the label null",
                 path=path_of("variants", NULL),
@@ -232,11 +232,11 @@ def _unlisted_label_findings(
     wheel: WheelFacts, label: Label, index: IndexFacts, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     if label != NULL:  # which means the same without an entry (F-26)
-        yield CheckedFile(wheel.where).found(
+        yield Location(wheel.where).finding(
             checks.LABEL_NOT_IN_INDEX, f"the label {label} is not in {index.filename}"
         )
     elif Profile.UV in profiles:
-        yield CheckedFile(wheel.where).found(checks.UV_NULL, f"null is not in {index.filename}")
+        yield Location(wheel.where).finding(checks.UV_NULL, f"null is not in {index.filename}")
 
 
 def _contradiction_findings(
@@ -275,7 +275,7 @@ def _contradiction_findings(
         message = _difference(
             contradiction.steps, (first, document_of[first]), (second, document_of[second])
         )
-        yield CheckedFile(second, member).found(
+        yield Location(second, member).finding(
             checks.INCONSISTENT_WHEELS, message, path=contradiction.path
         )
 
@@ -295,12 +295,12 @@ def _shared_library_findings(release: ReleaseFacts) -> Iterator[Finding]:
     if (size := sum(library.size for library in shared)) <= _WORTH_SHARING:
         return
     largest = sorted(shared, key=lambda library: (-library.size, library.path))
-    names = some_of(sorted({name for names in shared.values() for name in names}))
+    names = listed_briefly(sorted({name for names in shared.values() for name in names}))
     message = (
         f"{release.name} {release.version} has {size_in_words(size)} of the same libraries in "
-        f"{names}: {some_of([library.path for library in largest])}"
+        f"{names}: {listed_briefly([library.path for library in largest])}"
     )
-    yield CheckedFile(release.where).found(checks.DUPLICATE_LIBRARY, message)
+    yield Location(release.where).finding(checks.DUPLICATE_LIBRARY, message)
 
 
 def _marker_findings(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
@@ -311,9 +311,7 @@ def _marker_findings(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> It
     declared = DeclaredNames.by(document for document in documents if document is not None)
     for wheel in release.wheels:
         if wheel.core is not None:
-            yield from undeclared_findings(
-                wheel.core, declared, CheckedFile(wheel.where, "METADATA")
-            )
+            yield from undeclared_findings(wheel.core, declared, Location(wheel.where, "METADATA"))
 
 
 def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
@@ -328,7 +326,7 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
         for contradiction in contradictions(pair):
             message = _difference(contradiction.steps, pair[0], pair[1])
             findings.append(
-                CheckedFile(new.where).found(
+                Location(new.where).finding(
                     checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=contradiction.path
                 )
             )
@@ -388,11 +386,11 @@ def _provider_in_words(provider: Provider) -> str:
 def wrong_hash(error: IntegrityError, where: str) -> Finding:
     """Return the finding of a file that differs from its promised digest (F-79)."""
     words = f"{error.message}: {error.note}" if error.note else error.message
-    return CheckedFile(where).found(checks.WRONG_HASH, " ".join(words.split()))
+    return Location(where).finding(checks.WRONG_HASH, " ".join(words.split()))
 
 
 def closed_finding(release: ReleaseFacts) -> Finding:
     """Return the finding of a release that the public registry accepts no more files for (B-53)."""
-    return CheckedFile(release.where).found(
+    return Location(release.where).finding(
         checks.PYPI_CLOSED_RELEASE, f"{release.name} {release.version} is older than 14 days"
     )

@@ -14,7 +14,7 @@ from wheelfit_runtime import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.checking.findings import Check, Finding, Report, Unchecked
+    from wheelfit.checking.findings import Check, Finding, Report, UncheckedTarget
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _DOCS = "docs/reference/checks.md"
@@ -116,7 +116,7 @@ def _fixes(finding: Finding, folder: Path) -> Iterator[dict[str, Any]]:
     }
 
 
-def _notification(unchecked: Unchecked, folder: Path) -> dict[str, Any]:
+def _notification(unchecked: UncheckedTarget, folder: Path) -> dict[str, Any]:
     return {
         "level": "error",
         "message": {"text": f"{unchecked.where}: {unchecked.message}"},

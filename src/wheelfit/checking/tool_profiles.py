@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.findings import CheckedFile, Report, Severity
+from wheelfit.checking.findings import Location, Report, Severity
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.requirements import parse_requirement
@@ -72,43 +72,45 @@ _ENDPOINTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
 
 
 def document_findings(
-    document: VariantDocument, place: CheckedFile, profiles: frozenset[Profile]
+    document: VariantDocument, location: Location, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield features of a document that a tool does not support."""
     if Profile.UV not in profiles:
         return
     if document.schema != PEP_850:
         schema = document.schema or "missing"
-        yield place.found(checks.UV_SCHEMA, f"the $schema is {schema}", path="$schema")
+        yield location.finding(checks.UV_SCHEMA, f"the $schema is {schema}", path="$schema")
     used = {name for properties in document.variants.values() for name in properties.namespaces}
     for namespace in document.priorities:
         path = path_of("providers", namespace)
         match document.providers.get(namespace):
             case None if namespace in used:
-                yield place.found(
+                yield location.finding(
                     checks.UV_PROVIDERS, f"{namespace} is used and has no provider", path=path
                 )
             case PluginProvider() as provider if namespace in _UV:
-                yield from _uv_provider_findings(namespace, provider, place, path)
+                yield from _uv_provider_findings(namespace, provider, location, path)
             case PluginProvider() | BuiltinProvider() if namespace in used:
-                yield place.found(
+                yield location.finding(
                     checks.UV_UNSUPPORTED,
                     f"no variant that needs {namespace} is ever chosen",
                     path=path,
                 )
             case StaticProvider(enabled_by=marker) if marker is not None:
-                yield place.found(checks.UV_SCHEMA, "enable-if is a key of old layouts", path=path)
+                yield location.finding(
+                    checks.UV_SCHEMA, "enable-if is a key of old layouts", path=path
+                )
 
 
 def _uv_provider_findings(
-    namespace: str, provider: PluginProvider, place: CheckedFile, path: str
+    namespace: str, provider: PluginProvider, location: Location, path: str
 ) -> Iterator[Finding]:
     package, version, endpoint = _UV[namespace]
     remedy = f'write "requires": ["{package}>={version},<1"]'
     remedy += f' and "plugin-api": "{endpoint}"' if endpoint else " without plugin-api"
 
     def finding(reason: str) -> Finding:
-        return place.found(checks.UV_PROVIDER, reason, path=path, remedy=remedy)
+        return location.finding(checks.UV_PROVIDER, reason, path=path, remedy=remedy)
 
     if len(provider.requires) != 1:
         yield finding(f"it requires {len(provider.requires)} packages, not exactly one")
@@ -123,7 +125,7 @@ def _uv_provider_findings(
     if requirement.extras or requirement.url or requirement.marker:
         yield finding("the requirement has an extra, a URL or a marker")
     elif not requirement.specifier.contains(version, prereleases=True):
-        yield place.found(
+        yield location.finding(
             checks.UV_VERSION_RANGE,
             f"{provider.requires[0]} excludes {version}",
             path=path,
@@ -148,8 +150,8 @@ _UV_DRIVERS = (11, 15)
 
 def uv_reads(document: VariantDocument) -> bool:
     """Return whether uv's preview reads a document; if not, it skips the release (F-150)."""
-    place = CheckedFile("")
-    findings = document_findings(document, place, frozenset([Profile.UV]))
+    location = Location("")
+    findings = document_findings(document, location, frozenset([Profile.UV]))
     return not any(finding.code == checks.UV_SCHEMA.code for finding in findings)
 
 
@@ -173,7 +175,7 @@ def _is_queried_by_uv(namespace: str, document: VariantDocument) -> bool:
         case StaticProvider():
             return True
         case PluginProvider() as provider if namespace in _UV:
-            return not any(_uv_provider_findings(namespace, provider, CheckedFile(""), ""))
+            return not any(_uv_provider_findings(namespace, provider, Location(""), ""))
     return False
 
 
@@ -218,33 +220,35 @@ _UPLOAD_PERIOD = timedelta(days=14)
 
 
 def wheel_findings(
-    filename: WheelFilename, size: int | None, place: CheckedFile, profiles: frozenset[Profile]
+    filename: WheelFilename, size: int | None, location: Location, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield findings about the name and size of a wheel by the registry's rules (B-53)."""
     if Profile.PYPI not in profiles:
         return
     if filename.is_variant:
-        yield place.found(
+        yield location.finding(
             checks.PYPI_VARIANT_WHEEL, f"the file name has the label {filename.label}"
         )
     if size is not None and size > MAX_FILE_SIZE:
-        yield place.found(checks.PYPI_FILE_SIZE, f"it has {size} bytes")
+        yield location.finding(checks.PYPI_FILE_SIZE, f"it has {size} bytes")
     linux_platforms = sorted(
         {tag.platform for tag in filename.tags if tag.platform.startswith("linux_")}
     )
     if linux_platforms:
-        yield place.found(checks.PYPI_PLATFORM, f"the platform is {', '.join(linux_platforms)}")
+        yield location.finding(
+            checks.PYPI_PLATFORM, f"the platform is {', '.join(linux_platforms)}"
+        )
 
 
 def project_findings(
-    files: Iterable[File], place: CheckedFile, profiles: frozenset[Profile]
+    files: Iterable[File], location: Location, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield violations of the registry's limits by all files of a project together (B-53)."""
     if Profile.PYPI not in profiles:
         return
     total = sum(file.size or 0 for file in files)
     if total > MAX_PROJECT_SIZE:
-        yield place.found(checks.PYPI_PROJECT_SIZE, f"its files have {total} bytes together")
+        yield location.finding(checks.PYPI_PROJECT_SIZE, f"its files have {total} bytes together")
 
 
 def is_closed(files: Iterable[File], now: datetime) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import CheckedFile, Count, Report
+from wheelfit.checking.findings import Location, Report
 from wheelfit.checking.installed import report_on
 from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
@@ -108,13 +108,13 @@ def _about_broken(broken: tuple[Broken, ...]) -> Iterator[Finding]:
     for entry in broken:
         is_interrupted = entry.path.name.startswith((WORKPLACE, "~"))
         check = diagnoses.INTERRUPTED if is_interrupted else diagnoses.UNREADABLE
-        yield CheckedFile(str(entry.path)).found(check, entry.reason)
+        yield Location(str(entry.path)).finding(check, entry.reason)
 
 
 def _about_records(installed: Iterable[Package]) -> Iterator[Finding]:
     for package in installed:
         for problem in (*package.installed.notes, *filter(None, [package.problem])):
-            yield CheckedFile(str(package.installed.path)).found(
+            yield Location(str(package.installed.path)).finding(
                 diagnoses.UNREADABLE, f"{package}: {problem}"
             )
 
@@ -139,7 +139,7 @@ def about_contents(
     findings = [
         *(_with_command(finding, by_path) for finding in checked.findings),
         *(
-            CheckedFile(variant.where).found(
+            Location(variant.where).finding(
                 diagnoses.UNCHECKED_VARIANT, variant.message, remedy=variant.hint
             )
             for variant in checked.unchecked
@@ -153,7 +153,7 @@ def about_contents(
         *packages.about_needs(contents.packages),
         *contents.findings,
     ]
-    return Report.of(findings, (), Count(installed=checked.count.installed))
+    return Report.of(findings, (), checked.counts)
 
 
 def _with_command(finding: Finding, by_path: dict[str, Package]) -> Finding:

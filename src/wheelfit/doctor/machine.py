@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit_runtime.platforms import providers
@@ -47,13 +47,13 @@ def about_detections(
     :param translated: whether the interpreter runs translated, which is a finding of its own.
     """
     for detection in detections:
-        place = CheckedFile(detection.namespace)
+        location = Location(detection.namespace)
         match detection.status:
             case Status.FAILED:
-                yield place.found(diagnoses.DETECTION_FAILED, _reason(detection))
+                yield location.finding(diagnoses.DETECTION_FAILED, _reason(detection))
                 continue
             case Status.DISABLED if detection.warnings:
-                yield place.found(diagnoses.OVERRIDE_UNREADABLE, _reason(detection))
+                yield location.finding(diagnoses.OVERRIDE_UNREADABLE, _reason(detection))
                 continue
             case _:
                 pass
@@ -61,31 +61,31 @@ def about_detections(
         if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
             if files.pci_devices and not files.has_driver:
                 reported = detection.warnings
-                yield place.found(diagnoses.DRIVER_MISSING, _reason(detection))
+                yield location.finding(diagnoses.DRIVER_MISSING, _reason(detection))
             elif files.has_driver and "missing" in _reason(detection):
                 reported = detection.warnings
-                yield place.found(diagnoses.DRIVER_UNREACHABLE, _reason(detection))
+                yield location.finding(diagnoses.DRIVER_UNREACHABLE, _reason(detection))
         for warning in detection.warnings:
             if warning not in reported:
                 # Few use the GPU of a processor for computing; other GPUs have other addresses.
                 severity = Severity.NOTE if f"(PCI {_INTEGRATED_GPU})" in warning else None
                 remedy = "update NVIDIA's driver" if "is too old" in warning else ""
-                yield place.found(
+                yield location.finding(
                     diagnoses.DETECTION_WARNING, warning, remedy=remedy, severity=severity
                 )
-        yield from _about_driver_versions(detection, place)
+        yield from _about_driver_versions(detection, location)
 
 
-def _about_driver_versions(detection: Detection, place: CheckedFile) -> Iterator[Finding]:
+def _about_driver_versions(detection: Detection, location: Location) -> Iterator[Finding]:
     """Yield evidence that NVIDIA's libraries and kernel module are of two releases (P-94)."""
     evidence = {entry.source: entry.value for entry in detection.evidence}
     if package := evidence.get("forward compatibility"):
-        yield place.found(diagnoses.FORWARD_COMPATIBLE, package)
+        yield location.finding(diagnoses.FORWARD_COMPATIBLE, package)
     elif versions := evidence.get("driver versions"):
         kernel, library = (_release(text) for text in versions.split(",", 1))
         is_newer = library > kernel
         check = diagnoses.FORWARD_COMPATIBLE if is_newer else diagnoses.DRIVER_VERSIONS_DIFFER
-        yield place.found(check, versions)
+        yield location.finding(check, versions)
 
 
 def _release(text: str) -> list[int]:
@@ -107,16 +107,16 @@ def about_overrides(
     """
     for override in overrides:
         name = override.partition("=")[0]
-        yield CheckedFile(name).found(
+        yield Location(name).finding(
             diagnoses.OVERRIDE_IN_EFFECT, f"{override} replaces what is detected"
         )
     if declared := view.environ.get(OVERRIDE):  # P-57
-        yield CheckedFile(OVERRIDE).found(
+        yield Location(OVERRIDE).finding(
             diagnoses.OVERRIDE_IN_EFFECT,
             f"{OVERRIDE}={declared} replaces the versions of installed packages",
         )
     for name in unknown_overrides(view.environ, namespaces):
-        yield CheckedFile(name).found(
+        yield Location(name).finding(
             diagnoses.OVERRIDE_WITHOUT_PROVIDER,
             f"{name} has no effect: no provider has a namespace like that",
         )
@@ -126,12 +126,12 @@ def about_interpreter(target: Target, view: SystemView) -> Iterator[Finding]:
     """Yield findings about an interpreter that does not fit its machine."""
     machine = target.environment.get("platform_machine", "")
     if target.architecture in _ARCHITECTURES_32 and machine.lower() in _ARCHITECTURES_64:
-        yield CheckedFile(target.name).found(
+        yield Location(target.name).finding(
             diagnoses.NARROW_INTERPRETER,
             f"the interpreter is for {target.architecture}, and the machine is {machine}",
         )
     if is_translated(view):
-        yield CheckedFile(target.name).found(
+        yield Location(target.name).finding(
             diagnoses.TRANSLATED,
             "this Python was built for Intel processors and runs through Rosetta 2, without AVX",
         )

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.checking.findings import CheckedFile, Severity, some_of
+from wheelfit.checking.findings import Location, Severity, listed_briefly
 from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
 from wheelfit.installation.installed import by_name
 from wheelfit.resolution.joint_choice import ChosenBuild, held_by
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
-from wheelfit_runtime.wording import listed
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,9 +53,11 @@ def about_tags(packages: Iterable[Package], target: Target, where: str) -> Itera
         if package.tags and not _supports_any(package.tags, target.tags)
     ]
     if wrong:
-        words = some_of(f"{package} (for {min(map(str, package.tags))})" for package in wrong)
+        words = listed_briefly(
+            f"{package} (for {min(map(str, package.tags))})" for package in wrong
+        )
         requirements = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
-        yield CheckedFile(where).found(
+        yield Location(where).finding(
             diagnoses.WRONG_PLATFORM,
             f"{target.name} cannot use {words}",
             remedy=f"wheelfit install --force-reinstall {requirements}",
@@ -91,7 +93,7 @@ def about_builds(
             f"ROCm {version}: {_names(build.package for build in by_rocm[version])}"
             for version in sorted(by_rocm, key=Version)
         )
-        yield CheckedFile(where).found(diagnoses.MIXED_ROCM, parts)
+        yield Location(where).finding(diagnoses.MIXED_ROCM, parts)
     yield from _several_kinds_findings(libraries, "openmp", where)
     yield from _several_kinds_findings(libraries, "blas", where)
 
@@ -112,7 +114,7 @@ def about_agreements(
             requirements = " ".join(
                 f"{name}=={entries[name].version}" for name in sorted(shared.packages)
             )
-            yield CheckedFile(where).found(
+            yield Location(where).finding(
                 diagnoses.MIXED_VARIANTS,
                 shared.sides,
                 remedy=f"wheelfit install --force-reinstall {requirements}",
@@ -148,13 +150,13 @@ def _mixed_cuda_findings(
         }
     )
     remedy = f"keep one CUDA major; most packages are for CUDA {main_major}, so replace or "
-    remedy += f"uninstall {some_of(others)}"
+    remedy += f"uninstall {listed_briefly(others)}"
     conflict = next(_soname_conflicts(libraries, majors_of), None)
     if conflict is None:
-        yield CheckedFile(where).found(diagnoses.MIXED_CUDA, parts, remedy=remedy)
+        yield Location(where).finding(diagnoses.MIXED_CUDA, parts, remedy=remedy)
         return
     words = f"{parts}. {conflict}: a process loads only the first of them"
-    yield CheckedFile(where).found(
+    yield Location(where).finding(
         diagnoses.MIXED_CUDA, words, remedy=remedy, severity=Severity.ERROR
     )
 
@@ -184,13 +186,14 @@ def _several_kinds_findings(
     if len(kinds) < 2:
         return
     parts = "; ".join(
-        f"{kind}: " + some_of([f"{package} ({name})" for package, name in kinds[kind].items()])
+        f"{kind}: "
+        + listed_briefly([f"{package} ({name})" for package, name in kinds[kind].items()])
         for kind in sorted(kinds)
     )
     check = diagnoses.MIXED_OPENMP if family == "openmp" else diagnoses.SEVERAL_BLAS
     # GNU's runtime beside another one is common, and rarely a problem.
     harmless = family == "blas" or ("gnu" in kinds and len(kinds) == 2)
-    yield CheckedFile(where).found(check, parts, severity=Severity.NOTE if harmless else None)
+    yield Location(where).finding(check, parts, severity=Severity.NOTE if harmless else None)
 
 
 def about_hardware(
@@ -216,7 +219,7 @@ def about_hardware(
         rocm = [build.package for build in builds if build.rocm]
         if rocm:
             words = f"{_names(rocm)}, {_total_size(rocm)} for ROCm, but no AMD GPU is usable"
-            yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
+            yield Location(where).finding(diagnoses.IDLE_BUILD, words)
     present = hardware.present
     devices = [
         accelerator.device
@@ -228,7 +231,7 @@ def about_hardware(
             if evidence := build.cpu_only or _unused_hardware_evidence(build, hardware):
                 words = f"{build.package} is a build for the CPU ({evidence}), "
                 words += f"but this machine has {listed(devices)}"
-                yield CheckedFile(where).found(
+                yield Location(where).finding(
                     diagnoses.IDLE_HARDWARE,
                     words,
                     remedy=f"`wheelfit install --force-reinstall {build.package.name}`, from an "
@@ -254,7 +257,7 @@ def _idle_cuda_findings(
     packages = list(dict.fromkeys(build.package for build in builds))
     if packages:
         words = f"{_names(packages)}, {_total_size(packages)} for CUDA, but no NVIDIA GPU is usable"
-        yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
+        yield Location(where).finding(diagnoses.IDLE_BUILD, words)
 
 
 def _unsupported_cuda_findings(
@@ -270,7 +273,7 @@ def _unsupported_cuda_findings(
         words += str(cuda)
         release = f" to release {floor} or newer" if floor else ""
         remedy = f"update NVIDIA's driver{release}, or install the builds for CUDA {cuda.major}"
-        yield CheckedFile(where).found(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
+        yield Location(where).finding(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
     oldest = CUDA_CODE_FLOOR.get(major)
     too_old = [
         capability
@@ -280,7 +283,7 @@ def _unsupported_cuda_findings(
     if too_old:
         words = f"{_names(packages)}: CUDA {major} supports compute capability {oldest} and newer, "
         words += f"but this machine has a GPU with {', '.join(map(str, too_old))}"
-        yield CheckedFile(where).found(
+        yield Location(where).finding(
             diagnoses.GPU_TOO_OLD,
             words,
             remedy=f"install the builds for CUDA {major - 1}",
@@ -297,8 +300,8 @@ def _newer_toolkit_findings(
         if build.toolkit and int(major) == cuda.major and int(minor) > cuda.minor:
             newer.append(f"{build.package} (CUDA {build.toolkit})")
     if newer:
-        words = f"{some_of(newer)}, but the driver supports CUDA {cuda}"
-        yield CheckedFile(where).found(diagnoses.NEWER_THAN_DRIVER, words)
+        words = f"{listed_briefly(newer)}, but the driver supports CUDA {cuda}"
+        yield Location(where).finding(diagnoses.NEWER_THAN_DRIVER, words)
 
 
 def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
@@ -344,7 +347,7 @@ def about_shared_files(
             words += f"; its content is that of {winner}"
         remedy = f"`wheelfit uninstall {left.name} {right.name}`, and install the one you need"
         severity = Severity.ERROR if library else Severity.WARNING if different else Severity.NOTE
-        yield CheckedFile(str(left.installed.path)).found(
+        yield Location(str(left.installed.path)).finding(
             diagnoses.SHARED_FILE, words, remedy=remedy, severity=severity
         )
 
@@ -353,20 +356,20 @@ def about_changes(changes: Iterable[PackageChange]) -> Iterator[Finding]:
     """Yield findings about files that are missing or not as they were installed."""
     for change in changes:
         package = change.package
-        place = CheckedFile(str(package.installed.path))
+        location = Location(str(package.installed.path))
         remedy = f"`wheelfit install --force-reinstall {package.name}=={package.installed.version}`"
         if change.lost:
             words = _count_message(package, change.lost, "missing")
-            yield place.found(diagnoses.LOST_FILE, words, remedy=remedy)
+            yield location.finding(diagnoses.LOST_FILE, words, remedy=remedy)
         if change.unreadable:
-            yield place.found(
+            yield location.finding(
                 diagnoses.UNREADABLE,
                 _count_message(package, change.unreadable, "not readable by this user"),
                 remedy=f"run as owner: chmod -R a+rX {quote(str(package.installed.location))}",
             )
         if change.changed:
             edited = all(file.name in _OFTEN_EDITED for file in change.changed)
-            yield place.found(
+            yield location.finding(
                 diagnoses.CHANGED_FILE,
                 _count_message(package, change.changed, "not as installed"),
                 remedy=f"{remedy}, unless you changed them on purpose",
@@ -375,20 +378,20 @@ def about_changes(changes: Iterable[PackageChange]) -> Iterator[Finding]:
 
 
 def _count_message(package: Package, files: Sequence[OwnedFile], words: str) -> str:
-    names = some_of([package.relative_path(file) for file in files])
+    names = listed_briefly([package.relative_path(file) for file in files])
     return f"{package}: {len(files)} of {len(package.files)} files {words}: {names}"
 
 
 def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
     """Yield a finding for each project that is recorded twice in one folder."""
-    places: dict[tuple[str, str], list[Package]] = defaultdict(list)
+    by_location: dict[tuple[str, str], list[Package]] = defaultdict(list)
     for package in packages:
-        places[package.name, str(package.installed.location)].append(package)
-    for (name, location), duplicates in places.items():
+        by_location[package.name, str(package.installed.location)].append(package)
+    for (name, folder), duplicates in by_location.items():
         if len(duplicates) > 1:
             versions = listed(str(package.installed.version) for package in duplicates)
-            folders = some_of([package.installed.path.name for package in duplicates])
-            yield CheckedFile(location).found(
+            folders = listed_briefly([package.installed.path.name for package in duplicates])
+            yield Location(folder).finding(
                 diagnoses.DUPLICATE,
                 f"{name} is recorded in versions {versions}; the owner of each file is unknown",
                 remedy=f"delete the folders {folders}, "
@@ -415,9 +418,9 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
                 continue
             requirements.append(f"'{need.name}{need.specifier}'")
         if unmet:
-            yield CheckedFile(str(package.installed.path)).found(
+            yield Location(str(package.installed.path)).finding(
                 diagnoses.UNMET,
-                f"{package} needs {some_of(unmet)}",
+                f"{package} needs {listed_briefly(unmet)}",
                 remedy=f"wheelfit install {' '.join(requirements)}",
             )
 
@@ -428,8 +431,9 @@ def _with_evidence(builds: Sequence[AcceleratorBuild], major: int) -> str:
     shown = programs or builds
     words = [f"{build.package} ({build.cuda[major]})" for build in shown]
     if programs and libraries:
-        return f"{some_of(words)}, with {libraries} {'library' if libraries == 1 else 'libraries'}"
-    return some_of(words)
+        library_count = count_of(libraries, "library", "libraries")
+        return f"{listed_briefly(words)}, with {library_count}"
+    return listed_briefly(words)
 
 
 def _names(packages: Iterable[Package]) -> str:
@@ -438,7 +442,7 @@ def _names(packages: Iterable[Package]) -> str:
         dict.fromkeys(packages),
         key=lambda package: (package.name.startswith(("nvidia-", "cuda-")), package.name),
     )
-    return some_of([str(package) for package in ordered])
+    return listed_briefly([str(package) for package in ordered])
 
 
 def _total_size(packages: Iterable[Package]) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.accelerators import build_of, owned_libraries
 from wheelfit.doctor.contents import read_packages
@@ -188,25 +188,25 @@ def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibra
 
 def about_process(process: ExaminedProcess) -> Iterator[Finding]:
     """Yield findings about the loaded libraries of a process."""
-    place = CheckedFile(f"process {process.mapped.pid}")
+    location = Location(f"process {process.mapped.pid}")
     if process.mapped.problem:
-        yield place.found(diagnoses.PROCESS_UNREADABLE, process.mapped.problem)
+        yield location.finding(diagnoses.PROCESS_UNREADABLE, process.mapped.problem)
         return
-    yield from _same_sonames(process, place)
-    yield from _mixed_libraries(process.libraries, place)
-    yield from _old_driver(process.libraries, place)
+    yield from _same_sonames(process, location)
+    yield from _mixed_libraries(process.libraries, location)
+    yield from _old_driver(process.libraries, location)
     for library in process.libraries:
         if "/stubs/" in library.path:
-            yield place.found(diagnoses.STUB_LOADED, f"{library.path} is loaded")
-    yield from _foreign_libraries(process, place)
+            yield location.finding(diagnoses.STUB_LOADED, f"{library.path} is loaded")
+    yield from _foreign_libraries(process, location)
     deleted = [file.path for file in process.mapped.files if file.deleted and ".so" in file.name]
     if deleted:
         more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
         message = f"{deleted[0]}{more}: the loaded file is no longer the one on disk"
-        yield place.found(diagnoses.DELETED_LIBRARY, message)
+        yield location.finding(diagnoses.DELETED_LIBRARY, message)
 
 
-def _same_sonames(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
+def _same_sonames(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
     hashes = dict(process.hashes)
     for soname, group in _by_soname(process.libraries).items():
         if len(group) < 2:
@@ -215,10 +215,10 @@ def _same_sonames(process: ExaminedProcess, place: CheckedFile) -> Iterator[Find
         contents = {hashes.get(library.path) for library in group}
         are_equal = len(contents) == 1 and None not in contents
         check = diagnoses.SECOND_COPY if are_equal else diagnoses.SAME_SONAME
-        yield place.found(check, f"{soname} is loaded {len(group)} times: {paths}")
+        yield location.finding(check, f"{soname} is loaded {len(group)} times: {paths}")
 
 
-def _mixed_libraries(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
+def _mixed_libraries(libraries: Sequence[LoadedLibrary], location: Location) -> Iterator[Finding]:
     majors: dict[int, list[LoadedLibrary]] = defaultdict(list)
     openmp: dict[str, LoadedLibrary] = {}
     for library in libraries:
@@ -232,17 +232,17 @@ def _mixed_libraries(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> 
             + (f" and {len(group) - 1} more" if len(group) > 1 else "")
             for major, group in sorted(majors.items())
         )
-        yield place.found(diagnoses.SEVERAL_MAJORS, message)
+        yield location.finding(diagnoses.SEVERAL_MAJORS, message)
     if len(openmp) > 1:
         message = "; ".join(
             f"{kind}: {library.soname} of {library.owner}" for kind, library in openmp.items()
         )
         # GNU's runtime and one other mostly work together.
         severity = Severity.NOTE if "gnu" in openmp and len(openmp) == 2 else None
-        yield place.found(diagnoses.SEVERAL_OPENMP, message, severity=severity)
+        yield location.finding(diagnoses.SEVERAL_OPENMP, message, severity=severity)
 
 
-def _old_driver(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
+def _old_driver(libraries: Sequence[LoadedLibrary], location: Location) -> Iterator[Finding]:
     runtimes = [
         library for library in libraries if library.identity.stem == "cudart" and library.cuda_major
     ]
@@ -253,7 +253,7 @@ def _old_driver(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Itera
         for runtime in runtimes:
             floor = DRIVER_FLOOR.get(runtime.cuda_major or 0)
             if floor is not None and _numbers(match[1]) < _numbers(floor[0]):
-                yield place.found(
+                yield location.finding(
                     diagnoses.PROCESS_DRIVER_TOO_OLD,
                     f"{runtime.soname} of {runtime.owner} needs driver {floor[0]} or newer, but "
                     f"{match[1]} is loaded",
@@ -265,7 +265,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _foreign_libraries(process: ExaminedProcess, place: CheckedFile) -> Iterator[Finding]:
+def _foreign_libraries(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
     """Yield findings about libraries loaded from outside of the package that contains them."""
     installed: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for package in process.packages:
@@ -278,7 +278,7 @@ def _foreign_libraries(process: ExaminedProcess, place: CheckedFile) -> Iterator
         expected = installed.get(library.soname) or installed.get(library.file.name) or []
         # Where both are loaded, they are reported as two files with one SONAME.
         if expected and not any(owned.file.path in loaded_paths for owned in expected):
-            yield place.found(
+            yield location.finding(
                 diagnoses.FOREIGN_LIBRARY,
                 f"{library.soname} comes from {library.path} ({library.owner}), and not from "
                 f"{expected[0].package}, which is installed",

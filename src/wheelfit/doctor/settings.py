@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import CheckedFile, some_of
+from wheelfit.checking.findings import Location, listed_briefly
 from wheelfit.doctor import diagnoses
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.platforms import providers
@@ -197,16 +197,16 @@ def about_settings(
     yield from _about_modules(settings, modules)
     pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
     if scripts is not None and pip is not None and not _is_program_of(pip.path, scripts):
-        yield CheckedFile(pip.path).found(
+        yield Location(pip.path).finding(
             diagnoses.PIP_ELSEWHERE, f"pip on PATH is {pip.path}, and not the one in {scripts}"
         )
     environ = settings.environ
     if environ.get("PYTHONHOME"):
-        yield CheckedFile("PYTHONHOME").found(
+        yield Location("PYTHONHOME").finding(
             diagnoses.PYTHONHOME_SET, f"it is set to {environ['PYTHONHOME']}"
         )
     if environ.get("KMP_DUPLICATE_LIB_OK", "").lower() not in _FALSE:
-        yield CheckedFile("KMP_DUPLICATE_LIB_OK").found(
+        yield Location("KMP_DUPLICATE_LIB_OK").finding(
             diagnoses.OPENMP_CHECK_OFF, f"it is set to {environ['KMP_DUPLICATE_LIB_OK']}"
         )
 
@@ -228,12 +228,12 @@ def _about_masks(settings: Settings) -> Iterator[Finding]:
         mask = read_mask(text, count)
         if not mask.visible:
             shown = f"{name}={text}" if text else f"{name} is set and empty"
-            yield CheckedFile(name).found(
+            yield Location(name).finding(
                 diagnoses.MASK_HIDES_ALL, f"{shown}: programs see no {MASKS[name]}"
             )
         elif mask.stopped_at is not None:
             numbering = f"; there are {count}, numbered from 0" if count is not None else ""
-            yield CheckedFile(name).found(
+            yield Location(name).finding(
                 diagnoses.MASK_STOPS_EARLY,
                 f"{name}={text}: {mask.stopped_at!r} is not a device, so programs see "
                 f"{', '.join(mask.visible)} and nothing after it{numbering}",
@@ -246,12 +246,12 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
         detection = detections.get(_TOOLS[tool.name])
         # Warnings of a detection name the missing files already.
         if detection and detection.status is Status.NOTHING and not detection.warnings:
-            yield CheckedFile(tool.path).found(
+            yield Location(tool.path).finding(
                 diagnoses.STRAY_TOOL,
                 f"{tool.name} is on PATH, but no {detection.namespace} hardware or driver exists",
             )
         if tool.name == "nvidia-smi" and tool.version and kernel and tool.version != kernel:
-            yield CheckedFile(tool.path).found(
+            yield Location(tool.path).finding(
                 diagnoses.FOREIGN_TOOL,
                 f"nvidia-smi belongs to driver {tool.version}, but driver {kernel} is loaded",
             )
@@ -260,11 +260,11 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
         folder = settings.environ.get(variable, "").rstrip("/")
         toolkit = next((entry for entry in settings.toolkits if entry.path == folder), None)
         if folder and toolkit is None:
-            yield CheckedFile(variable).found(
+            yield Location(variable).finding(
                 diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: it contains no CUDA toolkit"
             )
         elif toolkit and nvcc and toolkit.version not in ("", nvcc.version):
-            yield CheckedFile(variable).found(
+            yield Location(variable).finding(
                 diagnoses.SEVERAL_TOOLKITS,
                 f"{variable} names CUDA {toolkit.version}, but nvcc on PATH is {nvcc.version} "
                 f"({nvcc.path})",
@@ -274,33 +274,33 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
 def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -> Iterator[Finding]:
     owned = {library.file.name: library for library in libraries}
     for folder in settings.library_folders:
-        place = CheckedFile(folder.variable)
+        location = Location(folder.variable)
         accelerated = {name for name in folder.names if identify(name) is not None}
         if not folder.exists:
             yield _missing(folder)
         elif folder.path.rstrip("/").endswith("/stubs") and accelerated:
-            yield place.found(
+            yield location.finding(
                 diagnoses.STUB_LIBRARY,
-                f"{folder.variable} has {folder.path} with {some_of(sorted(accelerated))}",
+                f"{folder.variable} has {folder.path} with {listed_briefly(sorted(accelerated))}",
             )
         elif installed := sorted(accelerated & owned.keys()):
             package = owned[installed[0]].package
-            yield place.found(
+            yield location.finding(
                 diagnoses.LIBRARY_PATH_HIDES,
-                f"{folder.variable} has {folder.path} with {some_of(installed)}, "
+                f"{folder.variable} has {folder.path} with {listed_briefly(installed)}, "
                 f"which {package} contains too",
             )
     for entry in settings.preloaded:
         if entry.exists:
-            place = CheckedFile(entry.variable)
-            yield place.found(diagnoses.PRELOADED, f"{entry.variable} has {entry.path}")
+            location = Location(entry.variable)
+            yield location.finding(diagnoses.PRELOADED, f"{entry.variable} has {entry.path}")
         else:
             yield _missing(entry)
 
 
 def _missing(entry: Folder) -> Finding:
     message = f"{entry.variable}: {entry.path} does not exist"
-    return CheckedFile(entry.variable).found(diagnoses.PATH_ENTRY_MISSING, message)
+    return Location(entry.variable).finding(diagnoses.PATH_ENTRY_MISSING, message)
 
 
 def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[Finding]:
@@ -310,9 +310,9 @@ def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[F
             continue
         hidden = sorted({name.partition(".")[0] for name in folder.names} & modules.keys())
         if hidden:
-            names = some_of(f"{name} (of {modules[name]})" for name in hidden)
-            place = CheckedFile(folder.variable)
-            yield place.found(diagnoses.PYTHONPATH_HIDES, f"{folder.path} has its own {names}")
+            names = listed_briefly(f"{name} (of {modules[name]})" for name in hidden)
+            location = Location(folder.variable)
+            yield location.finding(diagnoses.PYTHONPATH_HIDES, f"{folder.path} has its own {names}")
 
 
 MASKS: Mapping[str, str] = MappingProxyType(

@@ -63,12 +63,14 @@ class CheckReport:
             "profiles": sorted(set(self.profiles)),
             "full": self.full,
             "checked": {
-                "wheels": report.count.wheels,
-                "index_files": report.count.index_files,
-                "releases": report.count.releases,
-                "installed": report.count.installed,
+                "wheels": report.counts.wheels,
+                "index_files": report.counts.index_files,
+                "releases": report.counts.releases,
+                "installed": report.counts.installed_variants,
             },
-            "summary": {f"{severity}s": number for severity, number in report.numbers().items()},
+            "summary": {
+                f"{severity}s": number for severity, number in report.severity_counts().items()
+            },
             "findings": [finding.to_mapping() for finding in report.findings],
             "unchecked": [target.to_mapping() for target in report.unchecked],
         }
@@ -196,7 +198,7 @@ def _check_published(
 
 
 def _check_installed(request: CheckRequest, context: Context) -> Report:
-    from wheelfit.checking.findings import Count, Report, Unchecked
+    from wheelfit.checking.findings import Report, UncheckedTarget
     from wheelfit.checking.installed import report_on
     from wheelfit.installation.variant_fit import judge
     from wheelfit.operations.environments import open_environment_of
@@ -205,6 +207,8 @@ def _check_installed(request: CheckRequest, context: Context) -> Report:
     environment = open_environment_of(request, context.environ, may_be_own=True)
     machine = choose_machine(request, environment.target, context)
     scan = environment.scan()
-    broken = [Unchecked(str(entry.path), "file-problem", entry.reason) for entry in scan.broken]
+    broken = [
+        UncheckedTarget(str(entry.path), "file-problem", entry.reason) for entry in scan.broken
+    ]
     verdicts = judge(scan.installed, machine.support)
-    return report_on(verdicts) + Report.of((), broken, Count())
+    return report_on(verdicts) + Report.of((), broken)

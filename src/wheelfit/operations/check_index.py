@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
+from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
 from wheelfit.checking.indexes.index import IndexCheckOptions, check_index_folder
 from wheelfit.checking.tool_profiles import CheckOptions, with_profile_severities
 from wheelfit.errors import UsageError
@@ -100,13 +100,13 @@ def _check_remote(
             report = check_index(
                 repository, names, options, now=datetime.now(UTC), progress=progress
             )
-    place = CheckedFile(redact(url))
-    if report.count == Count() and not report.unchecked:
+    location = Location(redact(url))
+    if report.counts == CheckedCounts() and not report.unchecked:
         # A URL of the page above the index, or of an empty one, must not pass the check.
         error = UserError(
             "the index has no projects to check",
             hint="give the URL that installers use; it often ends with /simple/",
         )
-        report += Report.of((), [Unchecked.because(error, place.where)], Count())
-    findings = [place.found(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]
-    return report + Report.of(findings, (), Count())
+        report += Report.of((), [UncheckedTarget.from_error(error, location.where)])
+    findings = [location.finding(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]
+    return report + Report.of(findings)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.checking.findings import Count, Report
+from wheelfit.checking.findings import Report
 from wheelfit.errors import UsageError
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import SourceOptions
@@ -82,7 +82,7 @@ class ConvertedIndex:
     @property
     def refused(self) -> Report:
         """The wheels that could not be converted."""
-        return Report.of(self.generated.refused, (), Count())
+        return Report.of(self.generated.refused)
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""

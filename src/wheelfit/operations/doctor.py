@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import CheckedFile, Count, Report
+from wheelfit.checking.findings import Location, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
@@ -81,8 +81,8 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
         # Too broken to examine anything: the findings are what wheelfit lacks.
         view = SystemView(environ=context.environ)
         diagnosis = Diagnosis("this machine", (), _scrubber(view, context.environ))
-    place = CheckedFile("wheelfit")
-    own = (place.found(OWN_REQUIREMENT_UNMET, str(requirement)) for requirement in unmet)
+    location = Location("wheelfit")
+    own = (location.finding(OWN_REQUIREMENT_UNMET, str(requirement)) for requirement in unmet)
     diagnosis = replace(diagnosis, findings=(*own, *diagnosis.findings))
     return diagnosis.reduced(only=request.only, ignore=request.ignore)
 
@@ -101,7 +101,7 @@ def _diagnose_process(number: int) -> Diagnosis:
     process = examine_process(number or None, view)
     return Diagnosis(
         "this machine",
-        Report.of(about_process(process), (), Count()).findings,
+        Report.of(about_process(process)).findings,
         Scrubber.of(view),
         process=process,
     )
@@ -155,7 +155,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         )
     return Diagnosis(
         machine.name,
-        Report.of(with_remedies_for(findings, request), (), Count()).findings,
+        Report.of(with_remedies_for(findings, request)).findings,
         _scrubber(real.view, context.environ),
         host=None if machine.host is None else machine.host.to_mapping(),
         replayed=request.replay is not None,
@@ -217,7 +217,7 @@ def _open_environment(
         message = f"{error.where}: {error.message}" if error.where else error.message
         activating = {"VIRTUAL_ENV", "CONDA_PREFIX"}
         others = {name: value for name, value in environ.items() if name not in activating}
-        finding = CheckedFile("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, message)
+        finding = Location("VIRTUAL_ENV").finding(ENVIRONMENT_UNUSABLE, message)
         return open_environment_of(request, others, may_be_own=True), [finding]
 
 

@@ -53,9 +53,9 @@ class GeneratedIndex:
     @property
     def refused(self) -> Report:
         """The wheels that no index would accept."""
-        from wheelfit.checking.findings import Count, Report
+        from wheelfit.checking.findings import Report
 
-        return Report.of(self.generated.refused, (), Count())
+        return Report.of(self.generated.refused)
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""

@@ -28,7 +28,7 @@ from wheelfit.building.publishing.tool_choices import tool_choices
 from wheelfit.building.publishing.trusted_publishing import trusted_login
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.building.wheel_results import untested_findings
-from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity, Unchecked
+from wheelfit.checking.findings import Finding, Location, Report, Severity, UncheckedTarget
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.errors import UploadRefused
 from wheelfit.operations.check import check_ignored, named_profiles
@@ -159,7 +159,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     is_read = isinstance(destination, UploadIndex) or request.dry_run
     if is_read and not checks.has_faults(strict=False):
         index_files, contradictions = build_index_files(destination, outgoing, published, context)
-        checks += Report.of(contradictions, (), Count()).without(request.ignore)
+        checks += Report.of(contradictions).without(request.ignore)
         _warn_of_drafts(index_files.values(), context)
     report = PublishReport(
         destination.name,
@@ -247,7 +247,7 @@ def _check_release(
     further += untested_findings(comparison.new)
     if Profile.PYPI in profiles:
         further += closed_findings(comparison.new, published, datetime.now(UTC))
-    report += Report.of(further, (), Count())
+    report += Report.of(further)
     return report.without(request.ignore), comparison, forecasts
 
 
@@ -343,12 +343,12 @@ def _refused(
         check = REFUSALS.get(reference, REFUSED)
         code = REFUSED.code if reference.isdecimal() else reference
         remedy = error.hint or check.remedy
-        place = paths.get(where) or where or error.where or index.name
+        location = paths.get(where) or where or error.where or index.name
         message = str(detail["message"]) or error.message
-        findings.append(Finding(Severity.ERROR, code, check.rule, place, message, remedy))
+        findings.append(Finding(Severity.ERROR, code, check.rule, location, message, remedy))
     if error.note:
         context.reporter.warn(error.note)
-    checks = report.checks + Report.of(findings, (), Count())
+    checks = report.checks + Report.of(findings)
     try:
         projects = list({file.release[0] for file in report.outgoing.files})
         published = _by_name(index.published_files(projects, context))
@@ -367,7 +367,7 @@ def _confirmed(
     """Read the index again, since a file is published once it is listed."""
     sent = [file for file in outgoing.files if file.filename in result.sent]
     if not sent:
-        return result, Report.of((), (), Count())
+        return result, Report.of(())
     projects = sorted({file.release[0] for file in sent})
     confirmation = confirm(
         sent,
@@ -377,16 +377,16 @@ def _confirmed(
     findings = [*confirmation.findings]
     for file in confirmation.missing:
         message = f"{index.check_url} does not list it"
-        findings.append(CheckedFile(str(file.path)).found(NOT_LISTED, message))
+        findings.append(Location(str(file.path)).finding(NOT_LISTED, message))
     unchecked = []
     if confirmation.error is not None:
-        unchecked.append(Unchecked.because(confirmation.error, index.check_url))
+        unchecked.append(UncheckedTarget.from_error(confirmation.error, index.check_url))
     result = replace(
         result,
         unlisted=tuple(file.filename for file in confirmation.missing),
         is_confirmed=confirmation.error is None,
     )
-    return result, Report.of(findings, unchecked, Count()).without(request.ignore)
+    return result, Report.of(findings, unchecked).without(request.ignore)
 
 
 def _by_name(published: Listed) -> dict[str, File]:
@@ -394,15 +394,15 @@ def _by_name(published: Listed) -> dict[str, File]:
 
 
 def _write(
-    context: Context, place: StaticIndex, outgoing: ReleaseSet, published: Listed
+    context: Context, location: StaticIndex, outgoing: ReleaseSet, published: Listed
 ) -> tuple[PublishResult | None, Report]:
     """Write files and pages of a static index; nothing is written if a file is refused."""
-    if place.is_checkout and place.folder is not None:
-        disable_jekyll(place.folder)
+    if location.is_checkout and location.folder is not None:
+        disable_jekyll(location.folder)
     with context.reporter.work("writing") as progress:
-        written, refused = publish_static(place, outgoing, published, progress)
+        written, refused = publish_static(location, outgoing, published, progress)
     if refused:
-        return None, Report.of(refused, (), Count())
+        return None, Report.of(refused)
     names = {path.rpartition("/")[2] for path in written}
     sent = tuple(file.filename for file in outgoing.files if file.filename in names)
     existing = tuple(file.filename for file in outgoing.files if file.filename not in names)

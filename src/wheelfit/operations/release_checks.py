@@ -22,7 +22,7 @@ from wheelfit.building.publishing.release_files import FileKind, index_files_of
 from wheelfit.building.publishing.tool_choices import ToolOffer, listed_wheel, read_outgoing_wheel
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
-from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity
+from wheelfit.checking.findings import Finding, Location, Report, Severity
 from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.tool_profiles import CheckOptions, with_profile_severities
@@ -167,7 +167,7 @@ def check_files(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Pr
                 findings += file_findings
     progress.done()
     new = [finding for finding in findings if (finding.where, finding.code) not in reported]
-    return report + Report.of(new, (), Count())
+    return report + Report.of(new)
 
 
 def _rule_violations(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
@@ -205,15 +205,15 @@ def _attestation_faults(outgoing: OutgoingFile) -> list[Finding]:
     """Return the faults of attestations; signatures are verified if the library is installed."""
     if not outgoing.attestations:
         return []
-    checked = CheckedFile(str(outgoing.path))
+    checked = Location(str(outgoing.path))
     try:
         attestations = read_attestations(outgoing)
     except AttestationProblem as error:
-        return [CheckedFile(str(error.where)).found(BAD_ATTESTATION, error.message)]
+        return [Location(str(error.where)).finding(BAD_ATTESTATION, error.message)]
     if find_spec("pypi_attestations") is None:
         return []  # the index verifies them anyway
     _, violations = provenance_of(json.dumps(attestations), outgoing.filename, outgoing.sha256)
-    return [checked.found(BAD_ATTESTATION, violation.message) for violation in violations]
+    return [checked.finding(BAD_ATTESTATION, violation.message) for violation in violations]
 
 
 def read_release_statements(folder: Path) -> ReleaseStatements | None:
@@ -252,8 +252,8 @@ def build_index_files(
             return index_files_of(outgoing, published, read_document), ()
         except (InconsistentDocuments, InvalidWheel) as error:
             message = f"{error.message}: {error.note}" if error.note else error.message
-            checked = CheckedFile(error.where or destination.name)
-            return {}, (checked.found(INCONSISTENT_WHEELS, " ".join(message.split())),)
+            checked = Location(error.where or destination.name)
+            return {}, (checked.finding(INCONSISTENT_WHEELS, " ".join(message.split())),)
         except NetworkError as error:
             context.reporter.warn(
                 f"published variants cannot be read, so no -variants.json is written: {error}"

@@ -66,7 +66,7 @@ class TestTargets:
         """Folders of environments and tools do not count."""
         sound_release(tmp_path)
         write(tmp_path / ".venv" / "fast-1.0-py3-none-any.whl", b"junk")
-        assert check(tmp_path).count.wheels == 4
+        assert check(tmp_path).counts.wheels == 4
 
     def test_files_are_looked_at_once(self, tmp_path: Path) -> None:
         """A file named twice, or by itself and by its folder, counts once."""
@@ -166,7 +166,7 @@ class TestPages:
         self.page(tmp_path / "simple" / "fast", [f"../../files/{name}" for name in names])
         report = check(tmp_path / "simple")
         assert codes(report) == {"no-hash": 1}
-        assert report.count.wheels == 4
+        assert report.counts.wheels == 4
 
     def test_a_link_to_something_else(self, tmp_path: Path) -> None:
         """What lies under another name than the page says is told and not opened (F-131)."""
@@ -178,7 +178,7 @@ class TestPages:
         assert only(report, "strange-entry").message == (
             "fast-1.0-py3-none-any.whl leads to a file of another name, secret"
         )
-        assert report.count.wheels == report.count.index_files == 0
+        assert report.counts.wheels == report.counts.index_files == 0
 
     def test_a_page_about_something_else(self, tmp_path: Path) -> None:
         """Documentation is not an index."""

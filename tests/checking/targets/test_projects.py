@@ -60,7 +60,7 @@ def test_a_sound_release(folder: Path) -> None:
             report = published(index, full=full)
             assert not report.findings
             assert not report.unchecked
-            assert (report.count.wheels, report.count.index_files) == (4, 1)
+            assert (report.counts.wheels, report.counts.index_files) == (4, 1)
 
 
 def test_little_is_read(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_releases_that_are_meant(folder: Path) -> None:
     """Without a version the releases with variants are looked into, with one those that fit."""
     build_wheel(folder, "fast", "0.9", requires=['a; "nvidia" in variant_namespaces'])
     with RecordingIndex(folder) as index:
-        assert published(index).count.releases == 1
+        assert published(index).counts.releases == 1
         assert not index.requests_for("fast-0.9-py3-none-any.whl.metadata")
         report = published(index, "==0.9")
         assert codes(report) == {"variant-marker-in-plain-wheel": 1}

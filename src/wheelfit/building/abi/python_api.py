@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface
-from wheelfit.checking.findings import some_of
+from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.stable_abi import stable_since
 from wheelfit.core.abi_exports import AbiExports
 from wheelfit.core.filename import parse_wheel_filename
@@ -99,7 +99,7 @@ def _notes(oldest: int, unstable: Sequence[str], *, is_exact: bool) -> Iterator[
 
     :param oldest: the minor of the first Python whose stable ABI has all other symbols.
     """
-    examples = some_of(unstable)
+    examples = listed_briefly(unstable)
     if unstable and is_exact:
         yield f"the stable ABI lacks {examples}: without them the tag could be cp3{oldest}-abi3"
     elif unstable:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.abi.bounds import consumer_of, derive, name_of, offer_of
 from wheelfit.building.abi.torch_api import torch_notes
-from wheelfit.checking.findings import some_of
+from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
 from wheelfit.core.filename import parse_wheel_filename
@@ -262,7 +262,7 @@ def _limits(
     stripped = [str(release.version) for release in fitting if release.version not in with_debug]
     if stripped:
         yield (
-            f"the libraries of {some_of(stripped)} have no debug information: changes of "
+            f"the libraries of {listed_briefly(stripped)} have no debug information: changes of "
             "types and layouts cannot be detected"
         )
     if program is None and len(stripped) < len(fitting):
@@ -272,7 +272,7 @@ def _limits(
         )
     if bounds.unknown:
         yield (
-            f"no examined release has {some_of(bounds.unknown)}: these symbols are of other "
+            f"no examined release has {listed_briefly(bounds.unknown)}: these symbols are of other "
             "libraries, or of other releases"
         )
     releases = bounds.releases

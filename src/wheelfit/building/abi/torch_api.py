@@ -21,7 +21,7 @@ from wheelfit.building.abi.bounds import (
     consumer_of,
     name_of,
 )
-from wheelfit.checking.findings import some_of
+from wheelfit.checking.findings import listed_briefly
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
 
@@ -113,18 +113,18 @@ def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
         needs = "needs" if len(use.stable) == 1 else "need"
         yield (
             f"{count} of the stable C interface of torch {needs} torch {use.first} "
-            f"({some_of(use.newest_functions())})"
+            f"({listed_briefly(use.newest_functions())})"
         )
         if use.first == torch_interface().oldest:
             yield f"the table begins with torch {use.first}; older releases may have them too"
     if use.unstable:
         count = count_of(len(use.unstable), "symbol")
-        examples = some_of(sorted(use.unstable))
+        examples = listed_briefly(sorted(use.unstable))
         yield f"{count} of torch outside of its stable interface may change: {examples}"
     if use.unknown:
         yield (
             f"the table of the interface, which ends with torch {torch_interface().newest}, has no "
-            f"{some_of(sorted(use.unknown))}"
+            f"{listed_briefly(sorted(use.unknown))}"
         )
 
 
@@ -176,5 +176,5 @@ def _limits(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[
         if name.startswith(("libtorch", "libc10")) and _LIBRARIES.fullmatch(name) is None
     )
     if others:
-        yield f"whether torch has {some_of(others)} was not checked"
+        yield f"whether torch has {listed_briefly(others)} was not checked"
     yield "arguments and behaviour of the functions were not checked"

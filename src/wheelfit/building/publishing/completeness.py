@@ -14,7 +14,7 @@ from wheelfit.building.publishing.refusals import (
 )
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.checking.tool_profiles import is_closed
 from wheelfit.core.filename import parse_wheel_filename
@@ -72,7 +72,7 @@ def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexC
         new.append(outgoing)
         if is_same is False and file is not None:
             findings.append(
-                CheckedFile(str(outgoing.path)).found(NAME_TAKEN, _difference(outgoing, file))
+                Location(str(outgoing.path)).finding(NAME_TAKEN, _difference(outgoing, file))
             )
     return IndexComparison(tuple(new), tuple(existing), tuple(findings))
 
@@ -125,11 +125,11 @@ def completeness_findings(
                 *(wheel.label for _, wheel in listed.wheels if wheel.label is not None),
             ]
         )
-        position = CheckedFile(f"{name}=={version}")
+        position = Location(f"{name}=={version}")
         is_plain = any(file.kind is not FileKind.VARIANT for file in files) or listed.has_source
         if labels and not is_plain and all(wheel.is_variant for _, wheel in listed.wheels):
             message = "there are variants, but no plain wheel and no source distribution"
-            yield position.found(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
+            yield position.finding(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
         if project is None or project.name != name:
             continue
         wheels = [wheel for _, wheel in listed.wheels]
@@ -139,15 +139,15 @@ def completeness_findings(
             if file.kind is not FileKind.SOURCE
         ]
         for job in missing_jobs(project.jobs, wheels):
-            yield position.found(MISSING_WHEEL, f"there is no wheel for {job}")
+            yield position.finding(MISSING_WHEEL, f"there is no wheel for {job}")
         table = project.table
         if table is None or not labels:
             continue
         for label in sorted(table.variants.keys() - labels.keys()):
-            yield position.found(MISSING_VARIANT, f"no wheel has the label {label}")
+            yield position.finding(MISSING_VARIANT, f"no wheel has the label {label}")
         if table.variants:
             for label in sorted(labels.keys() - table.variants.keys() - {NULL}):
-                yield position.found(UNLISTED_VARIANT, f"the table has no label {label}")
+                yield position.finding(UNLISTED_VARIANT, f"the table has no label {label}")
 
 
 def closed_findings(
@@ -157,8 +157,8 @@ def closed_findings(
     for release in sorted({file.release for file in new}):
         files = [file for file in index_files.get(release[0], ()) if release in sort_files([file])]
         if is_closed(files, now):
-            place = CheckedFile(f"{release[0]}=={release[1]}")
-            yield place.found(
+            location = Location(f"{release[0]}=={release[1]}")
+            yield location.finding(
                 checks.PYPI_CLOSED_RELEASE, "it is older than 14 days", severity=Severity.ERROR
             )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
 from wheelfit.building.publishing.release_files import FileKind
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.checking.pages import sort_files
 from wheelfit.checking.tool_profiles import MAX_FILE_SIZE, MAX_PROJECT_SIZE
 from wheelfit.core.sizes import size_in_words
@@ -123,7 +123,7 @@ def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[
         if limits.file is not None and file.size > limits.file:
             message = f"it has {size_in_words(file.size)}, more than {size_in_words(limits.file)}"
             message += _heaviest(file)
-            yield CheckedFile(str(file.path)).found(FILE_TOO_LARGE, message)
+            yield Location(str(file.path)).finding(FILE_TOO_LARGE, message)
 
 
 def _heaviest(outgoing: OutgoingFile) -> str:
@@ -159,15 +159,15 @@ def _large_projects(
         limit = project.limits.project
         if limit is None or not project.new_size:
             continue
-        place = CheckedFile(str(project.project))
+        location = Location(str(project.project))
         if project.total_size > limit:
             message = (
                 f"{size_in_words(project.current_size)} on the index and "
                 f"{size_in_words(project.new_size)} new, more than {size_in_words(limit)}"
                 f"{_largest_releases(index_files[project.project])}"
             )
-            yield place.found(PROJECT_TOO_LARGE, message)
+            yield location.finding(PROJECT_TOO_LARGE, message)
         elif project.further_releases is not None and project.further_releases < _MIN_FURTHER:
             releases = count_of(project.further_releases, "more release")
             message = f"afterwards there is room for {releases} of this size"
-            yield place.found(PROJECT_TOO_LARGE, message, severity=Severity.WARNING)
+            yield location.finding(PROJECT_TOO_LARGE, message, severity=Severity.WARNING)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.documents.spelling import likely_meant
-from wheelfit.checking.findings import Correction, some_of
+from wheelfit.checking.findings import Correction, listed_briefly
 from wheelfit.core.strict_json import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
 
 _PRIVATE = "Private ::"
 _MOST_COMPARED = 20
@@ -21,7 +21,7 @@ _MOST_COMPARED = 20
 
 
 def classifier_findings(
-    classifiers: Sequence[str], place: CheckedFile, *steps: str
+    classifiers: Sequence[str], location: Location, *steps: str
 ) -> Iterator[Finding]:
     """Yield unknown and deprecated classifiers.
 
@@ -45,11 +45,11 @@ def classifier_findings(
     for classifier, path in paths.items():
         if classifier in deprecated:
             successors = deprecated[classifier]
-            replacements = some_of(map(repr, successors))
+            replacements = listed_briefly(map(repr, successors))
             remedy = f"use {replacements}" if successors else "nothing replaces it"
             message = f"{classifier!r} is deprecated; {remedy}"
             correction = Correction(json.dumps(successors[0])) if len(successors) == 1 else None
-            yield place.found(
+            yield location.finding(
                 checks.DEPRECATED_CLASSIFIER, message, path=path, correction=correction
             )
         # Indexes refuse `Private ::` classifiers, which prevents an accidental upload.
@@ -65,7 +65,7 @@ def classifier_findings(
             if suggestion is None and not path:
                 unlocated.append(classifier)
                 continue
-            yield place.found(
+            yield location.finding(
                 checks.UNKNOWN_CLASSIFIER,
                 f"{classifier!r} is not a known classifier",
                 path=path,
@@ -73,4 +73,7 @@ def classifier_findings(
                 remedy=f"write {suggestion!r}" if suggestion else "",
             )
     if unlocated:
-        yield place.found(checks.UNKNOWN_CLASSIFIER, f"not known: {some_of(map(repr, unlocated))}")
+        yield location.finding(
+            checks.UNKNOWN_CLASSIFIER,
+            f"not a known classifier: {listed_briefly(map(repr, unlocated))}",
+        )

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.classifiers import classifier_findings
-from wheelfit.checking.documents.places import with_places, with_places_in_toml
+from wheelfit.checking.documents.positions import with_positions, with_toml_positions
 from wheelfit.checking.documents.spelling import (
     is_typo,
     label_words,
@@ -21,7 +21,7 @@ from wheelfit.checking.documents.spelling import (
     lookalike_of,
     spellings_of,
 )
-from wheelfit.checking.findings import CheckedFile, Correction
+from wheelfit.checking.findings import Correction, Location
 from wheelfit.core import strict_toml
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
@@ -61,10 +61,12 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
     {family.namespace: family.module("vocabulary").VOCABULARY for family in providers.families()}
 )
 """The features and values that providers of hardware offer, by namespace (P-28)."""
-_CURRENT = frozenset(["L5", "L7"])
+_CURRENT_LAYOUTS = frozenset(["L5", "L7"])
 """The newest layouts of PEP 825 and PEP 850."""
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
 _WELL_KNOWN = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
+_MAX_WORDS = 1000
+"""Different words in labels beyond which they are generated, and contain no typing errors."""
 _MAX_LISTED = 20
 """Values that a message lists."""
 _MAX_COMPARED = 5000
@@ -76,7 +78,7 @@ _MAX_CACHED_SIZE = 1 << 14
 
 def check_variant_document(
     data: bytes,
-    place: CheckedFile,
+    location: Location,
     *,
     label: Label | None = None,
     is_whole: bool = True,
@@ -91,50 +93,49 @@ def check_variant_document(
     examine = _examine_cached if len(data) <= _MAX_CACHED_SIZE else _examine
     findings, document = examine(data, label, is_whole=is_whole, profiles=profiles)
     return [
-        finding._replace(where=place.where, member=place.member) for finding in findings
+        finding._replace(where=location.where, member=location.member) for finding in findings
     ], document
 
 
-def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:
+def check_project_file(data: bytes, location: Location) -> list[Finding]:
     """Return the faults of the ``[variant]`` table of a project, and of its classifiers."""
     try:
         pyproject = strict_toml.load(data)
     except ValueError as error:
         message = f"the file is not TOML: {error}"
-        return [place.found(checks.UNREADABLE_DOCUMENT, message, remedy="correct its syntax")]
+        return [location.finding(checks.UNREADABLE_DOCUMENT, message, remedy="correct its syntax")]
     findings = []
     try:
         read_project_table(pyproject)
     except InvalidDocument as error:
-        findings += _fault_findings(error.faults, place)
+        findings += _fault_findings(error.faults, location)
     project = pyproject.get("project")
     classifiers = project.get("classifiers") if isinstance(project, dict) else None
     if isinstance(classifiers, list) and all(
         isinstance(classifier, str) for classifier in classifiers
     ):
-        findings += classifier_findings(classifiers, place, "project", "classifiers")
-    return with_places_in_toml(findings, data)
+        findings += classifier_findings(classifiers, location, "project", "classifiers")
+    return with_toml_positions(findings, data)
 
 
 def _examine(
     data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
 ) -> tuple[list[Finding], VariantDocument | None]:
     """Return the findings in a document, without its place."""
-    place = CheckedFile("")
-    faults, document = examine_document(data, where=place.where)
-    findings = _fault_findings(faults, place)
+    faults, document = examine_document(data, where="")
+    findings = _fault_findings(faults, _NO_FILE)
     if document is None:
-        return with_places(findings, data), None
+        return with_positions(findings, data), None
     if label is not None:
-        findings += _label_faults(document, label, place)
+        findings += _wrong_label_findings(document, label)
     findings += _DocumentChecks(document, is_index=is_whole and label is None).all()
-    findings += tool_profiles.document_findings(document, place, profiles)
-    return with_places(findings, data), document
+    findings += tool_profiles.document_findings(document, _NO_FILE, profiles)
+    return with_positions(findings, data), document
 
 
-def _fault_findings(faults: Iterable[Fault], place: CheckedFile) -> list[Finding]:
+def _fault_findings(faults: Iterable[Fault], location: Location) -> list[Finding]:
     return [
-        place.found(
+        location.finding(
             checks.DOCUMENT_CHECKS.get(fault.rule, checks.INVALID_DOCUMENT),
             fault.message,
             path=fault.path,
@@ -188,18 +189,18 @@ def _value_correction(
 _examine_cached = lru_cache(maxsize=256)(_examine)
 
 
-def _label_faults(document: VariantDocument, label: Label, place: CheckedFile) -> Iterator[Finding]:
+def _wrong_label_findings(document: VariantDocument, label: Label) -> Iterator[Finding]:
     """Yield a finding if the document of a wheel is of another label (F-24)."""
     fault = label_fault(document, label)
     if fault is None and label not in document.variants:
         # Readers accept null without an entry; writers must add one.
         fault = f"the document has no entry for {label}"
     if fault is not None and label not in document.unusable:  # else there is a finding already
-        yield place.found(checks.WRONG_LABEL, fault, path="variants")
+        yield _NO_FILE.finding(checks.WRONG_LABEL, fault, path="variants")
 
 
 # `check_variant_document` adds the file, so that findings of equal documents can be cached.
-_found = CheckedFile("").found
+_NO_FILE = Location("")
 
 
 class _DocumentChecks:
@@ -209,9 +210,10 @@ class _DocumentChecks:
         self._document = document
         self._is_index = is_index
         self._used = {
-            feature for properties in document.variants.values() for feature, _ in
-            properties.features()
-        }  # fmt: skip
+            feature
+            for properties in document.variants.values()
+            for feature, _ in properties.features()
+        }
         self._namespaces = {feature.namespace for feature in self._used}
 
     def all(self) -> Iterator[Finding]:
@@ -226,13 +228,13 @@ class _DocumentChecks:
 
     def _check_layout(self) -> Iterator[Finding]:
         document = self._document
-        if document.layout not in _CURRENT or document.schema not in (PEP_825, PEP_850):
+        if document.layout not in _CURRENT_LAYOUTS or document.schema not in (PEP_825, PEP_850):
             schema = document.schema or "there is no $schema"
-            yield _found(
+            yield _NO_FILE.finding(
                 checks.OLD_LAYOUT, f"the layout is {document.layout} ({schema})", path="$schema"
             )
-        if self._document.lacks_providers and self._used:
-            yield _found(
+        if document.lacks_providers and self._used:
+            yield _NO_FILE.finding(
                 checks.NO_PROVIDERS,
                 f"no provider can detect {', '.join(sorted(self._namespaces))}",
                 path="$schema",
@@ -243,7 +245,7 @@ class _DocumentChecks:
         others = [*_WELL_KNOWN, *(set(self._document.priorities) if self._is_index else ())]
         other = None if namespace in _WELL_KNOWN else lookalike_of(namespace, others)
         if other is not None:
-            yield _found(
+            yield _NO_FILE.finding(
                 checks.LOOKALIKE_NAMESPACE,
                 f"the namespace {namespace} can be mistaken for {other}",
                 path=path,
@@ -255,7 +257,7 @@ class _DocumentChecks:
             case PluginProvider():
                 yield from self._check_plugin(namespace, provider, path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
-                yield _found(
+                yield _NO_FILE.finding(
                     checks.UNRECOGNISED_PROVIDER,
                     f"no tool has a built-in provider {name}",
                     path=path,
@@ -266,9 +268,9 @@ class _DocumentChecks:
         self, namespace: str, provider: StaticProvider, path: str
     ) -> Iterator[Finding]:
         if namespace in HARDWARE:
-            yield _found(
+            yield _NO_FILE.finding(
                 checks.VENDOR_STATIC_LIST,
-                f"a static list says that every machine supports {namespace}",
+                f"with a static list, {namespace} counts as supported on every machine",
                 path=path,
             )
         if not self._is_index or self._document.unusable:
@@ -276,8 +278,8 @@ class _DocumentChecks:
         for config in provider.features:
             used = {feature.name for feature in self._used if feature.namespace == namespace}
             if config.name not in used:
-                note = f", they use {listed(sorted(used))}" if used else ""
-                yield _found(
+                note = f"; they use {listed(sorted(used))}" if used else ""
+                yield _NO_FILE.finding(
                     checks.UNUSED_LIST,
                     f"no variant uses {namespace} :: {config.name}{note}",
                     path=path,
@@ -294,13 +296,13 @@ class _DocumentChecks:
         if len(reasons) < len(provider.requires):
             return
         if namespace in HARDWARE:
-            yield _found(
+            yield _NO_FILE.finding(
                 checks.UNRECOGNISED_PROVIDER,
                 reasons[0] if reasons else "it has no requirement, so no provider can be queried",
                 path=path,
             )
         elif provider.requires:
-            yield _found(
+            yield _NO_FILE.finding(
                 checks.NEEDS_TRUST,
                 f"{namespace} is only supported where {provider.requires[0]} is trusted",
                 path=path,
@@ -314,30 +316,34 @@ class _DocumentChecks:
         match provider:
             case StaticProvider():
                 yield from self._check_static_values(provider, feature, values, path)
-            case PluginProvider() if speaks_for_vendor(feature.namespace, provider):
+            case PluginProvider() if uses_vendor_vocabulary(feature.namespace, provider):
                 yield from self._check_vocabulary(feature, values, path)
             case PluginProvider() if not provider.requires:
                 yield self._unselectable(f"no provider is available for {feature.namespace}", path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield self._unselectable(f"no tool has a built-in provider {name}", path)
             case None if not self._document.lacks_providers:
-                lists = [
+                unused_lists = [
                     name
                     for name, other in self._document.providers.items()
                     if isinstance(other, StaticProvider) and name not in self._namespaces
                 ]
-                note = f"; there is a list for {', '.join(lists)}" if lists else ""
+                note = (
+                    f"; there is a static list for {', '.join(unused_lists)}"
+                    if unused_lists
+                    else ""
+                )
                 yield self._unselectable(f"{feature.namespace} has no provider{note}", path)
             case None if feature.namespace in VOCABULARIES:
                 yield from self._check_vocabulary(feature, values, path)
 
     def _unselectable(self, message: str, path: str, **correction: Unpack[_Correction]) -> Finding:
-        return _found(checks.UNSELECTABLE_VARIANT, message, path=path, **correction)
+        return _NO_FILE.finding(checks.UNSELECTABLE_VARIANT, message, path=path, **correction)
 
     def _check_static_values(
         self, provider: StaticProvider, feature: Feature, values: tuple[str, ...], path: str
     ) -> Iterator[Finding]:
-        """Compare values with a static list, which lists all supported ones (P-11)."""
+        """Compare values with a static list, which has all supported ones (P-11)."""
         lists = {config.name: config.values for config in provider.features}
         static = lists.get(feature.name)
         if static is None:
@@ -346,20 +352,20 @@ class _DocumentChecks:
                 f"the static list of {feature.namespace} has {features}, not {feature.name}", path
             )
             return
-        dead = [value for value in values if value not in static]
-        if len(dead) == len(values):
+        unlisted = [value for value in values if value not in static]
+        if len(unlisted) == len(values):
             yield self._unselectable(
                 f"the static list of {feature} has {listed(static, most=_MAX_LISTED)}, and none of "
                 f"{listed(values, most=_MAX_LISTED)}",
                 path,
-                **_value_correction(values, dead, static),
+                **_value_correction(values, unlisted, static),
             )
-        elif dead:
-            yield _found(
+        elif unlisted:
+            yield _NO_FILE.finding(
                 checks.DEAD_VALUE,
-                f"{listed(dead, most=_MAX_LISTED)} is not in the static list of {feature}",
+                f"{listed(unlisted, most=_MAX_LISTED)} is not in the static list of {feature}",
                 path=path,
-                **_value_correction(values, dead, static),
+                **_value_correction(values, unlisted, static),
             )
 
     def _check_vocabulary(
@@ -371,7 +377,7 @@ class _DocumentChecks:
         if is_disputed:
             published = listed(list(vocabulary.misspelt))
             corrected = listed([name for names in vocabulary.misspelt.values() for name in names])
-            yield _found(
+            yield _NO_FILE.finding(
                 checks.DISPUTED_SPELLING,
                 f"the published provider has {published}, others have {corrected}, and this "
                 f"document has {feature.name}",
@@ -381,7 +387,7 @@ class _DocumentChecks:
         if offered is None:
             if not is_disputed:
                 features = listed(vocabulary.features, most=4)
-                yield _found(
+                yield _NO_FILE.finding(
                     checks.UNKNOWN_FEATURE,
                     f"{feature.namespace} has no feature {feature.name}; it has {features}",
                     path=path,
@@ -389,54 +395,52 @@ class _DocumentChecks:
                 )
             return
         if len(values) > 1 and not offered.multi_value:
-            yield _found(checks.SEVERAL_VALUES, f"{feature} has {len(values)} values", path=path)
+            yield _NO_FILE.finding(
+                checks.SEVERAL_VALUES, f"{feature} has {len(values)} values", path=path
+            )
         unknown = [value for value in values if not offered.is_known(value)]
         if unknown:
             consequence = (
                 ", so no machine can select the variant" if unknown == list(values) else ""
             )
-            yield _found(
+            yield _NO_FILE.finding(
                 checks.UNKNOWN_VALUE,
                 f"no provider offers {feature} with the value "
                 f"{listed(unknown, most=_MAX_LISTED)}{consequence}",
                 path=path,
                 **_value_correction(values, unknown, (*offered.published, *offered.wider)),
             )
-        wider = [value for value in values if value in offered.wider]
-        if wider and not is_disputed:
-            yield _found(
+        unpublished = [value for value in values if value in offered.wider]
+        if unpublished and not is_disputed:
+            yield _NO_FILE.finding(
                 checks.UNPUBLISHED_VALUE,
                 f"the published provider does not offer {feature} with the value "
-                f"{listed(wider, most=_MAX_LISTED)}",
+                f"{listed(unpublished, most=_MAX_LISTED)}",
                 path=path,
             )
 
     def _check_label(self, label: Label, properties: PropertySet) -> Iterator[Finding]:
         path = path_of("variants", label)
         for warning in writer_warnings(label):
-            yield _found(checks.LONG_LABEL, _without_rule(warning), path=path)
-        if (
-            _HASH_LABEL.fullmatch(label)
-            and re.search("[0-9]", label)
-            and label != OLD_NULL
-            and properties
-            and label != (derived := derive_label(properties))
-        ):
-            yield _found(
-                checks.STALE_LABEL,
-                f"the label derived from the properties is {derived}",
-                path=path,
-            )
+            yield _NO_FILE.finding(checks.LONG_LABEL, _without_rule(warning), path=path)
+        looks_derived = _HASH_LABEL.fullmatch(label) and re.search("[0-9]", label)
+        if looks_derived and label != OLD_NULL and properties:
+            derived = derive_label(properties)
+            if label != derived:
+                yield _NO_FILE.finding(
+                    checks.STALE_LABEL,
+                    f"the label derived from the properties is {derived}",
+                    path=path,
+                )
         if label in (NULL, OLD_NULL):
             return
-        words = label_words(label)
         spellings = sorted(set(spellings_of(properties)))
-        for word in words:
+        for word in label_words(label):
             intended = next((text for text in spellings if is_typo(word, text)), None)
             if intended is not None and word not in spellings:
-                yield _found(
+                yield _NO_FILE.finding(
                     checks.SIMILAR_LABEL,
-                    f"the label {label} has {word}, its properties would be {intended}",
+                    f"the label {label} has {word}; its properties suggest {intended}",
                     path=path,
                 )
 
@@ -447,19 +451,19 @@ class _DocumentChecks:
         for properties, (first, *others) in labels_by_properties.items():
             for other in others:
                 common = "the same properties" if properties else "no properties"
-                yield _found(
+                yield _NO_FILE.finding(
                     checks.SAME_PROPERTIES,
                     f"{other} and {first} have {common}",
                     path=path_of("variants", other),
                 )
-        yield from self._similar_labels()
+        yield from self._check_similar_labels()
 
-    def _similar_labels(self) -> Iterator[Finding]:
+    def _check_similar_labels(self) -> Iterator[Finding]:
         counts = Counter(
-            word for label in self._document.variants for word in {*label_words(label)}
+            word for label in self._document.variants for word in set(label_words(label))
         )
         if len(counts) > _MAX_WORDS:
-            return  # these are generated, without typing errors
+            return
         for label, properties in sorted(self._document.variants.items()):
             spellings = set(spellings_of(properties))
             for word in label_words(label):
@@ -469,19 +473,13 @@ class _DocumentChecks:
                     for other in counts
                     if is_typo(word, other) and (counts[other], other) > (counts[word], word)
                 ]
-                if (
-                    intended
-                    and word not in spellings
-                    and not any(is_typo(word, text) for text in spellings)
-                ):
-                    yield _found(
+                is_explained = word in spellings or any(is_typo(word, text) for text in spellings)
+                if intended and not is_explained:
+                    yield _NO_FILE.finding(
                         checks.SIMILAR_LABEL,
-                        f"the label {label} has {word}, others have {min(intended)}",
+                        f"the label {label} has {word}; others have {min(intended)}",
                         path=path_of("variants", label),
                     )
-
-
-_MAX_WORDS = 1000
 
 
 def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognition]:
@@ -497,8 +495,8 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
         yield recognise(namespace, single, {})
 
 
-def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
-    """Return whether a provider has the vocabulary of its hardware namespace."""
+def uses_vendor_vocabulary(namespace: str, provider: PluginProvider) -> bool:
+    """Return whether a provider offers the features that its hardware namespace is known for."""
     if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Count, Report, Severity, Unchecked, some_of
+from wheelfit.checking.findings import Location, Report, Severity, UncheckedTarget, listed_briefly
 from wheelfit.checking.indexes.reachability import reach_findings
 from wheelfit.checking.pages import sort_files
 from wheelfit.checking.targets.paths import check_paths
@@ -96,8 +96,8 @@ def check_index(
             page = repository.project(name)
             if page is None:
                 message = f"{name} is in the list of projects, and has no page"
-                finding = CheckedFile(repository.name).found(checks.STRANGE_ANSWER, message)
-                return Report.of([finding], (), Count())
+                finding = Location(repository.name).finding(checks.STRANGE_ANSWER, message)
+                return Report.of([finding])
         report_ = check_project(
             repository,
             name,
@@ -107,7 +107,7 @@ def check_index(
             with_plain_releases=True,
             on_release=collector,
         )
-        return report_ + Report.of(_unhashed_files(repository, name), (), Count())
+        return report_ + Report.of(_unhashed_files(repository, name))
 
     progress.start(len(projects))
     with ThreadPoolExecutor(_MAX_PROJECTS) as pool:
@@ -142,7 +142,9 @@ def _unhashed_files(repository: Repository, name: NormalizedName) -> Iterator[Fi
     unhashed = sorted(file.filename for file in files if not file.hashes)
     if page is not None and unhashed:
         message = f"{len(unhashed)} of {len(files)} files of {name} have no hash: "
-        yield CheckedFile(page.source).found(checks.UNHASHED_FILES, message + some_of(unhashed))
+        yield Location(page.source).finding(
+            checks.UNHASHED_FILES, message + listed_briefly(unhashed)
+        )
 
 
 def _pin_report(
@@ -172,7 +174,7 @@ def _pin_report(
     with ThreadPoolExecutor(_MAX_PROJECTS * 2) as pool:
         versions_of = dict(zip(names, pool.map(versions, names), strict=True))
     findings = [
-        CheckedFile(where, "METADATA").found(checks.UNMET_PIN, reason, severity=severity)
+        Location(where, "METADATA").finding(checks.UNMET_PIN, reason, severity=severity)
         for pin, wheels in pins.items()
         if pin.name not in errors
         for reason, severity in _unmet_reasons(
@@ -180,8 +182,8 @@ def _pin_report(
         )
         for where in wheels
     ]
-    unchecked = [Unchecked.because(error, name) for name, error in errors.items()]
-    return Report.of(findings, unchecked, Count())
+    unchecked = [UncheckedTarget.from_error(error, name) for name, error in errors.items()]
+    return Report.of(findings, unchecked)
 
 
 def _versions(page: ProjectPage) -> set[Version]:
@@ -231,5 +233,5 @@ def _unmet_reasons(
         severity = None if has_upstream else Severity.WARNING
         yield f"{pin} is required, and no source has the project", severity
     elif not any(pin.specifier.contains(version, prereleases=True) for version in versions):
-        existing = some_of([*map(str, sorted(versions, reverse=True))]) or "nothing"
+        existing = listed_briefly([*map(str, sorted(versions, reverse=True))]) or "nothing"
         yield f"{pin} is required, and the sources have only {existing}", None

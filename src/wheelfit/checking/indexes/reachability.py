@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.labels import NULL
 from wheelfit.core.ordering import order_labels
@@ -51,21 +51,21 @@ def reach_findings(
     reach = _find_reach(document, tags, machines)
     static_labels: list[Label] = []
     for label in checked_labels:
-        checked_file = CheckedFile(where[label])
+        location = Location(where[label])
         subject = f"{release.name} {release.version}: {label}"
         if label not in reach.fitting:
-            yield checked_file.found(checks.NO_KNOWN_MACHINE, f"{subject} fits none of the presets")
+            yield location.finding(checks.NO_KNOWN_MACHINE, f"{subject} fits none of the presets")
         elif label in reach.chosen or label == NULL:  # null is for users who disable namespaces
             continue
         elif _differ_statically(document, [label, *reach.fitting[label]]):
             static_labels.append(label)
         else:
             others = ", ".join(list(reach.fitting[label])[:_MAX_NAMED])
-            yield checked_file.found(
+            yield location.finding(
                 checks.SHADOWED_VARIANT, f"{subject} is below {others} wherever it fits"
             )
     if static_labels:
-        yield CheckedFile(release.where).found(
+        yield Location(release.where).finding(
             checks.SHADOWED_VARIANT,
             f"{release.name} {release.version}: {listed(static_labels, most=_MAX_NAMED)} must be "
             "requested by the user",

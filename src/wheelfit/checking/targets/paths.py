@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
+from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
 from wheelfit.checking.pages import check_listing, sort_files
 from wheelfit.checking.releases import (
     ReleaseFacts,
@@ -105,7 +105,7 @@ class _NamedFiles:
     """Source distributions, which are not opened."""
     explicit: set[Path] = field(default_factory=set)
     """Files among the arguments, whose releases need not be complete."""
-    unchecked: list[Unchecked] = field(default_factory=list)
+    unchecked: list[UncheckedTarget] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
         """Add a file, or all files in a folder."""
@@ -159,7 +159,7 @@ class _NamedFiles:
             self._skip(folder, "the folder has no files to check")
 
     def _skip(self, path: Path, reason: str, hint: str = _HINT) -> None:
-        self.unchecked.append(Unchecked(str(path), FileProblem.reference, reason, hint))
+        self.unchecked.append(UncheckedTarget(str(path), FileProblem.reference, reason, hint))
 
 
 @dataclass(slots=True)
@@ -222,11 +222,11 @@ class _PathChecks:
             from wheelfit.checking.documents.document import check_project_file
 
             if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
-                self.findings += check_project_file(data, CheckedFile(str(path)))
+                self.findings += check_project_file(data, Location(str(path)))
         for path, release in self.files.sources.items():
             self._group(release, path).has_source = True
         releases = self._releases()
-        count = Count(len(self.files.wheels), len(self.files.index_files), releases)
+        count = CheckedCounts(len(self.files.wheels), len(self.files.index_files), releases)
         return Report.of(self.findings, self.files.unchecked, count)
 
     def _group(self, release: Release, path: Path) -> _ReleaseFiles:
@@ -243,7 +243,7 @@ class _PathChecks:
         try:
             files, notes = parse_links(body, "text/html", file_url(path), source=str(path))
         except InvalidPage as error:
-            self.files.unchecked.append(Unchecked.because(error, str(path)))
+            self.files.unchecked.append(UncheckedTarget.from_error(error, str(path)))
             return
         base = file_url(path.parent)
 
@@ -274,13 +274,13 @@ class _PathChecks:
         except ValueError:
             return False
         if not path.is_file():
-            place = CheckedFile(str(page))
+            location = Location(str(page))
             message = f"{file.filename} does not exist"
-            self.findings.append(place.found(checks.MISSING_FILE, message))
+            self.findings.append(location.finding(checks.MISSING_FILE, message))
             return False
         if path.name != file.filename:  # the kind of the file is uncertain, so it is not opened
             message = f"{file.filename} leads to a file of another name, {path.name}"
-            self.findings.append(CheckedFile(str(page)).found(checks.STRANGE_ENTRY, message))
+            self.findings.append(Location(str(page)).finding(checks.STRANGE_ENTRY, message))
             return False
         real = os.path.realpath(path)
         self.folder_of[real] = page.parent
@@ -300,7 +300,7 @@ class _PathChecks:
         ):
             facts: WheelFacts | None
             if isinstance(checked, WheelfitError):
-                self.files.unchecked.append(Unchecked.because(checked, str(wheel.path)))
+                self.files.unchecked.append(UncheckedTarget.from_error(checked, str(wheel.path)))
                 facts = _unreadable_facts(wheel.path)
             else:
                 findings, facts = checked
@@ -316,19 +316,21 @@ class _PathChecks:
         file = self.entries.get(os.path.realpath(path))
         if file is None or file.metadata_hashes is None:
             return
-        place = CheckedFile(str(path), "METADATA")
+        location = Location(str(path), "METADATA")
         data = None
         with suppress(OSError):
             data = Path(f"{path}.metadata").read_bytes()
         if data is None:
-            yield place.found(checks.MISSING_FILE, f"{path.name}.metadata does not exist")
+            yield location.finding(checks.MISSING_FILE, f"{path.name}.metadata does not exist")
             return
         try:
             check_bytes(data, file.metadata_hashes, None, where=f"{path}.metadata")
         except IntegrityError as error:
             yield wrong_hash(error, f"{path}.metadata")
         if facts.metadata and data != facts.metadata:
-            yield place.found(checks.METADATA_DIFFERS, "the file beside the wheel has other bytes")
+            yield location.finding(
+                checks.METADATA_DIFFERS, "the file beside the wheel has other bytes"
+            )
 
     def _index_file(self, path: Path) -> None:
         data = self._read(path, DEFAULT_LIMITS.size)
@@ -343,7 +345,7 @@ class _PathChecks:
         release = parse_index_file_name(path.name)
         if release is None:
             message = "its name has no project and version"
-            self.findings.append(CheckedFile(str(path)).found(checks.MISSPELT_INDEX_FILE, message))
+            self.findings.append(Location(str(path)).finding(checks.MISSPELT_INDEX_FILE, message))
         else:
             group = self._group(release, path)
             if not group.index_files:  # the first of several in one folder
@@ -359,7 +361,7 @@ class _PathChecks:
 
         findings, document = check_variant_document(
             data,
-            CheckedFile(str(path)),
+            Location(str(path)),
             label=label,
             is_whole=path.name != _DOCUMENT,
             profiles=self.options.profiles,
@@ -370,7 +372,7 @@ class _PathChecks:
         labels = [*document.variants, *document.unusable]
         if len(labels) != 1:
             message = f"it has {len(labels)} labels, a wheel has one"
-            self.findings.append(CheckedFile(str(path)).found(checks.WRONG_LABEL, message))
+            self.findings.append(Location(str(path)).finding(checks.WRONG_LABEL, message))
 
     def _read(self, path: Path, limit: int) -> bytes | None:
         try:
@@ -378,7 +380,7 @@ class _PathChecks:
                 return file.read(limit + 1)
         except OSError as error:
             message = f"the file cannot be read: {os_reason(error)}"
-            self.files.unchecked.append(Unchecked(str(path), FileProblem.reference, message))
+            self.files.unchecked.append(UncheckedTarget(str(path), FileProblem.reference, message))
             return None
 
     def _releases(self) -> int:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
+from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
 from wheelfit.checking.pages import ListedRelease, check_listing, sort_files
 from wheelfit.checking.releases import (
     IndexFacts,
@@ -89,7 +89,7 @@ def check_project(
         if page is None:
             raise ProjectNotFound(f"{name} was not found in any index", where=repository.name)
     except WheelfitError as error:
-        return Report.of((), [Unchecked.because(error, name)], Count())
+        return Report.of((), [UncheckedTarget.from_error(error, name)])
     is_limited = bool(str(versions))
     releases = {
         version: listed
@@ -100,7 +100,7 @@ def check_project(
     if is_limited:
         if not releases:
             reason = f"{name} has no release that {versions} admits"
-            return Report.of((), [Unchecked(page.source, "project-not-found", reason)], Count())
+            return Report.of((), [UncheckedTarget(page.source, "project-not-found", reason)])
         selected = {file for listed in releases.values() for file in listed.files}
         files = tuple(file for file in page.files if file in selected)
     elif not with_plain_releases:
@@ -109,7 +109,9 @@ def check_project(
     if not (releases or with_plain_releases):
         reason = f"no release of {name} has variants, so none was checked"
         hint = f"name versions, as project:{name}>=0, to check their wheels"
-        project_checks.unchecked.append(Unchecked(page.source, "nothing-checked", reason, hint))
+        project_checks.unchecked.append(
+            UncheckedTarget(page.source, "nothing-checked", reason, hint)
+        )
     project_checks.findings += check_listing(
         files, page.notes, page.source, options.profiles, name_of=_name_of
     )
@@ -127,18 +129,18 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
     listed = next(iter(sort_files([file]).values()), ListedRelease())
     if file.filename.endswith(".whl") and not listed.wheels:
         findings = check_listing([file], (), redact(plain_url))
-        return Report.of(findings, (), Count(wheels=1))
+        return Report.of(findings, (), CheckedCounts(wheels=1))
     outcomes = [
         *map(url_checks.index_file, listed.index_files),
         *map(url_checks.wheel, listed.wheels),
     ]
     if outcomes:
         (outcome,) = outcomes
-        count = Count(len(listed.wheels), len(listed.index_files), 1)
+        count = CheckedCounts(len(listed.wheels), len(listed.index_files), 1)
         return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
     is_newer = is_newer_format(file.filename)
     reason = NEWER_FORMAT if is_newer else "the file is neither a wheel nor a *-variants.json file"
-    return Report.of((), [Unchecked(redact(plain_url), FileProblem.reference, reason)], Count())
+    return Report.of((), [UncheckedTarget(redact(plain_url), FileProblem.reference, reason)])
 
 
 def _name_of(file: File) -> str:
@@ -156,7 +158,7 @@ class _Outcome:
     findings: list[Finding] = field(default_factory=list)
     wheel: WheelFacts | None = None
     index_file: IndexFacts | None = None
-    unchecked: Unchecked | None = None
+    unchecked: UncheckedTarget | None = None
 
 
 @dataclass(slots=True)
@@ -172,7 +174,7 @@ class _ProjectChecks:
     without_ranges: set[object] = field(default_factory=set)
     """Servers without support for range requests."""
     findings: list[Finding] = field(default_factory=list)
-    unchecked: list[Unchecked] = field(default_factory=list)
+    unchecked: list[UncheckedTarget] = field(default_factory=list)
 
     def report(
         self,
@@ -181,7 +183,7 @@ class _ProjectChecks:
         now: datetime,
         progress: Progress,
     ) -> Report:
-        count = Count(releases=len(releases))
+        count = CheckedCounts(releases=len(releases))
         progress.start(sum(1 for listed in releases.values() for _ in listed.files))
         with ThreadPoolExecutor(_THREADS) as pool:
             for version, listed in releases.items():
@@ -212,7 +214,9 @@ class _ProjectChecks:
                 self.findings += self.on_release(facts)
                 if Profile.PYPI in self.options.profiles and is_closed(listed.files, now):
                     self.findings.append(closed_finding(facts))
-                count += Count(wheels=len(listed.wheels), index_files=len(listed.index_files))
+                count += CheckedCounts(
+                    wheels=len(listed.wheels), index_files=len(listed.index_files)
+                )
         progress.done()
         return Report.of(self.findings, self.unchecked, count)
 
@@ -225,8 +229,8 @@ class _ProjectChecks:
             except UnexpectedStatus as error:
                 if error.status != 200:
                     raise
-                place = CheckedFile(_name_of(file))  # the file exceeds the limit
-                return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
+                location = Location(_name_of(file))  # the file exceeds the limit
+                return _Outcome([location.finding(checks.UNREADABLE_DOCUMENT, error.message)])
             findings, facts = check_index_file(
                 data, file.filename, where=_name_of(file), profiles=self.options.profiles
             )
@@ -263,10 +267,10 @@ class _ProjectChecks:
         metadata = None
         if file.metadata_hashes is not None or server not in self.without_ranges:
             metadata = self.repository.metadata(file)
-        place = CheckedFile(_name_of(file))
-        findings, facts = check_parts(filename, metadata, document, place, self.options.profiles)
+        location = Location(_name_of(file))
+        findings, facts = check_parts(filename, metadata, document, location, self.options.profiles)
         if filename.is_variant and document is None:
-            findings.append(place.found(checks.MISSING_DOCUMENT, "there is no variant.json"))
+            findings.append(location.finding(checks.MISSING_DOCUMENT, "there is no variant.json"))
         return _Outcome(findings, wheel=facts)
 
     def _whole(self, file: File, filename: WheelFilename) -> _Outcome:
@@ -280,41 +284,41 @@ class _ProjectChecks:
                 separate = self.repository.metadata(file)
                 if separate != facts.metadata:
                     message = "the file beside the wheel has other bytes"
-                    place = CheckedFile(where, "METADATA")
-                    findings.append(place.found(checks.METADATA_DIFFERS, message))
+                    location = Location(where, "METADATA")
+                    findings.append(location.finding(checks.METADATA_DIFFERS, message))
         return _Outcome(findings, wheel=facts)
 
     def _run_check(self, file: File, check: Callable[[], _Outcome]) -> _Outcome:
         """Call a check, and convert its errors to a finding or an unchecked target."""
         where = _name_of(file)
-        place = CheckedFile(where)
+        location = Location(where)
         server = _server(file)
         if server in self.unreachable_servers:
             return _Outcome(unchecked=_unreachable(file))
         try:
             return check()
         except InvalidWheel as error:
-            return _Outcome([place.found(checks.UNSOUND_ARCHIVE, error.message)])
+            return _Outcome([location.finding(checks.UNSOUND_ARCHIVE, error.message)])
         except IntegrityError as error:
             return _Outcome([wrong_hash(error, where)])
         except TooCostly as error:
-            reason = Unchecked(where, error.reference, error.message, "--full fetches it")
+            reason = UncheckedTarget(where, error.reference, error.message, "--full fetches it")
             return _Outcome(unchecked=reason)
         except WheelfitError as error:
             if isinstance(error, UnexpectedStatus) and error.status in _MISSING_STATUSES:
-                return _Outcome([place.found(checks.MISSING_FILE, error.message)])
+                return _Outcome([location.finding(checks.MISSING_FILE, error.message)])
             if isinstance(error, Unreachable) and server is not None:
                 self.unreachable_servers.add(server)
                 return _Outcome(unchecked=_unreachable(file))
-            return _Outcome(unchecked=Unchecked.because(error, where))
+            return _Outcome(unchecked=UncheckedTarget.from_error(error, where))
 
 
 def _server(file: File) -> object:
     return None if file.is_local else origin(file.url)
 
 
-def _unreachable(file: File) -> Unchecked:
+def _unreachable(file: File) -> UncheckedTarget:
     """Return the same value for all files of a server, so that it is reported once."""
     server = origin(file.url)
     where = f"{server.scheme}://{server.host}:{server.port}"
-    return Unchecked(where, Unreachable.reference, "the server cannot be reached")
+    return UncheckedTarget(where, Unreachable.reference, "the server cannot be reached")

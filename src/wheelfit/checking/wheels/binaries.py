@@ -13,7 +13,7 @@ from msgspec import Struct
 from packaging.version import InvalidVersion
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, some_of
+from wheelfit.checking.findings import Severity, listed_briefly
 from wheelfit.checking.wheels.loading import search_path_findings
 from wheelfit.checking.wheels.platform_tags import platform_findings
 from wheelfit.checking.wheels.stable_abi import stable_abi_findings
@@ -36,7 +36,7 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
@@ -45,7 +45,7 @@ _AMD, _NVIDIA, _X86_64 = "amd", "nvidia", "x86_64"
 
 
 def claim_findings(
-    binaries: Binaries, name: WheelFilename, document: VariantDocument | None, place: CheckedFile
+    binaries: Binaries, name: WheelFilename, document: VariantDocument | None, location: Location
 ) -> Iterator[Finding]:
     """Yield contradictions between the binaries of a wheel and its claims (B-60).
 
@@ -53,27 +53,27 @@ def claim_findings(
     """
     for binary in binaries:
         for fault in binary.faults:
-            yield place.found(checks.UNREADABLE_BINARY, f"{binary.member}: {fault}")
-    yield from platform_findings(binaries, name, place)
-    yield from search_path_findings(binaries, place)
-    yield from _trace_findings(binaries, place)
-    yield from stable_abi_findings(binaries, name, place)
+            yield location.finding(checks.UNREADABLE_BINARY, f"{binary.member}: {fault}")
+    yield from platform_findings(binaries, name, location)
+    yield from search_path_findings(binaries, location)
+    yield from _trace_findings(binaries, location)
+    yield from stable_abi_findings(binaries, name, location)
     properties = None
     if document is not None and name.label is not None:
         properties = document.properties(name.label)
     claimed = {} if properties is None else properties.to_mapping()
-    yield from _level_findings(binaries, claimed.get(_X86_64, {}), place)
-    yield from _amd_findings(binaries, claimed.get(_AMD, {}).get("gfx_arch", ()), place)
+    yield from _level_findings(binaries, claimed.get(_X86_64, {}), location)
+    yield from _amd_findings(binaries, claimed.get(_AMD, {}).get("gfx_arch", ()), location)
     nvidia = claimed.get(_NVIDIA, {})
     if properties is not None and properties and not nvidia.get("sm_arch"):
-        yield from _no_arch_findings(binaries, place, claims_nvidia=bool(nvidia))
+        yield from _no_arch_findings(binaries, location, claims_nvidia=bool(nvidia))
     if nvidia:
-        yield from _code_findings(binaries, nvidia.get("sm_arch", ()), place)
-        yield from _driver_findings(binaries, nvidia, place)
+        yield from _code_findings(binaries, nvidia.get("sm_arch", ()), location)
+        yield from _driver_findings(binaries, nvidia, location)
 
 
 def _level_findings(
-    binaries: Binaries, features: Mapping[str, Sequence[str]], place: CheckedFile
+    binaries: Binaries, features: Mapping[str, Sequence[str]], location: Location
 ) -> Iterator[Finding]:
     """Compare the level with the one that the loader requires, and with unguarded code (P-102)."""
     claimed = claimed_level(features)
@@ -84,24 +84,24 @@ def _level_findings(
     for level in sorted({binary.levels.needed for binary in binaries if binary.levels.needed}):
         members = [binary.member for binary in binaries if binary.levels.needed == level]
         if is_below(claimed, level):
-            yield place.found(
+            yield location.finding(
                 checks.LEVEL_TOO_LOW,
-                f"{some_of(members)} refuses to load below {level}, {claim}",
+                f"{listed_briefly(members)} refuses to load below {level}, {claim}",
                 severity=severity,
             )
     for code in unguarded_code(binaries, claimed):
-        yield place.found(checks.UNGUARDED_CODE, f"{code}; {claim}", severity=severity)
+        yield location.finding(checks.UNGUARDED_CODE, f"{code}; {claim}", severity=severity)
 
 
 def _no_arch_findings(
-    binaries: Binaries, place: CheckedFile, *, claims_nvidia: bool
+    binaries: Binaries, location: Location, *, claims_nvidia: bool
 ) -> Iterator[Finding]:
     """Report code for GPUs in a variant that claims no GPU (P-95).
 
     A variant without properties of NVIDIA may run without a GPU; plain wheels are not reported.
     """
     if binaries.code:
-        yield place.found(
+        yield location.finding(
             checks.NO_SM_ARCH,
             f"it has {listed([str(code) for code in binaries.code])} and claims no sm_arch, so "
             "that it is also chosen for other GPUs",
@@ -110,7 +110,7 @@ def _no_arch_findings(
 
 
 def _code_findings(
-    binaries: Binaries, values: Sequence[str], place: CheckedFile
+    binaries: Binaries, values: Sequence[str], location: Location
 ) -> Iterator[Finding]:
     """Compare the values of ``sm_arch`` with the present code (B-60, P-90, P-91)."""
     if not values:
@@ -118,7 +118,7 @@ def _code_findings(
     with_code = binaries.with_code
     has_unreadable = any(binary.faults for binary in binaries)
     if not with_code:
-        yield from _no_code_findings("sm_arch", place, is_partial=has_unreadable)
+        yield from _no_code_findings("sm_arch", location, is_partial=has_unreadable)
         return
     present = listed([str(code) for code in binaries.code])
     for value in values:
@@ -131,18 +131,18 @@ def _code_findings(
         }
         if lacking_members:
             missing = f"{_gpus(min(lacking_members.values(), key=len))}: only {present}"
-            yield _missing_code(value, list(lacking_members), len(with_code), missing, place)
+            yield _missing_code(value, list(lacking_members), len(with_code), missing, location)
         elif not has_unreadable and not any(_has_value(code, value) for code in binaries.code):
-            yield place.found(
+            yield location.finding(
                 checks.NO_SUCH_CODE,
                 f"it claims {value}, and has only other code that runs on these GPUs",
                 severity=Severity.NOTE,
             )
-    yield from _unclaimed_code(binaries, values, place)
+    yield from _unclaimed_code(binaries, values, location)
 
 
 def _missing_code(
-    value: str, members: Sequence[str], count: int, missing: str, place: CheckedFile
+    value: str, members: Sequence[str], count: int, missing: str, location: Location
 ) -> Finding:
     """Return the finding of members without GPU code for a value.
 
@@ -151,14 +151,14 @@ def _missing_code(
     """
     if len(members) == count:
         message = f"it claims {value}, and has no code for {missing}"
-        return place.found(checks.NO_SUCH_CODE, message)
-    message = f"it claims {value}, for which there is no code in {some_of(members)}"
-    return place.found(checks.NO_SUCH_CODE, message, severity=Severity.WARNING)
+        return location.finding(checks.NO_SUCH_CODE, message)
+    message = f"it claims {value}, for which there is no code in {listed_briefly(members)}"
+    return location.finding(checks.NO_SUCH_CODE, message, severity=Severity.WARNING)
 
 
-def _no_code_findings(feature: str, place: CheckedFile, *, is_partial: bool) -> Iterator[Finding]:
+def _no_code_findings(feature: str, location: Location, *, is_partial: bool) -> Iterator[Finding]:
     if not is_partial:
-        yield place.found(
+        yield location.finding(
             checks.NO_SUCH_CODE,
             f"it claims {feature}, and no binary in it has code for GPUs",
             severity=Severity.NOTE,
@@ -166,7 +166,7 @@ def _no_code_findings(feature: str, place: CheckedFile, *, is_partial: bool) -> 
 
 
 def _amd_findings(
-    binaries: Binaries, values: Sequence[str], place: CheckedFile
+    binaries: Binaries, values: Sequence[str], location: Location
 ) -> Iterator[Finding]:
     """Compare the values of ``gfx_arch`` with the present code (B-60)."""
     if not values:
@@ -174,7 +174,7 @@ def _amd_findings(
     with_code = binaries.with_targets
     if not with_code:
         is_partial = any(binary.faults for binary in binaries)
-        yield from _no_code_findings("gfx_arch", place, is_partial=is_partial)
+        yield from _no_code_findings("gfx_arch", location, is_partial=is_partial)
         return
     present = sorted({target for binary in with_code for target in binary.targets})
     for value in values:
@@ -186,10 +186,10 @@ def _amd_findings(
         ]
         if lacking_members:
             missing = f"that: only {listed(present)}"
-            yield _missing_code(value, lacking_members, len(with_code), missing, place)
+            yield _missing_code(value, lacking_members, len(with_code), missing, location)
     unclaimed = [target for target in present if set(values).isdisjoint(values_of(target))]
     if unclaimed:
-        yield place.found(
+        yield location.finding(
             checks.UNCLAIMED_CODE,
             f"it contains {listed(unclaimed)}, which no claimed gfx_arch covers",
         )
@@ -202,7 +202,7 @@ def _has_value(code: DeviceCode, value: str) -> bool:
 
 
 def _unclaimed_code(
-    binaries: Binaries, values: Sequence[str], place: CheckedFile
+    binaries: Binaries, values: Sequence[str], location: Location
 ) -> Iterator[Finding]:
     """Yield code for GPUs that none of the claimed values covers."""
     covered: set[Capability] = set()
@@ -221,7 +221,7 @@ def _unclaimed_code(
         and (oldest is None or code.capability < oldest)
     ]
     if unclaimed:
-        yield place.found(
+        yield location.finding(
             checks.UNCLAIMED_CODE,
             f"it contains {listed(unclaimed)}, which no claimed sm_arch covers",
         )
@@ -239,7 +239,7 @@ class _Bound(Struct, frozen=True):
 
 
 def _driver_findings(
-    binaries: Binaries, claimed: Mapping[str, Sequence[str]], place: CheckedFile
+    binaries: Binaries, claimed: Mapping[str, Sequence[str]], location: Location
 ) -> Iterator[Finding]:
     """Compare the lower bound of the driver with runtime libraries and PTX (P-92, P-93)."""
     bound = _bound(claimed.get("cuda_version_lower_bound", ()))
@@ -249,7 +249,7 @@ def _driver_findings(
             majors.setdefault(major, []).append(binary)
     if bound is None:
         if majors and "cuda_version_lower_bound" not in claimed:
-            yield place.found(
+            yield location.finding(
                 checks.WRONG_CUDA_BOUND,
                 f"it needs libraries of CUDA {min(majors)}, and claims no lower bound for drivers",
                 severity=Severity.WARNING,
@@ -257,22 +257,23 @@ def _driver_findings(
         return
     if majors and min(majors) > bound.pair[0]:
         members = [binary.member for binary in majors[min(majors)]]
-        yield place.found(
+        yield location.finding(
             checks.WRONG_CUDA_BOUND,
-            f"it claims {bound.text}, and {some_of(members)} needs libraries of CUDA {min(majors)}",
+            f"it claims {bound.text}, and libraries of CUDA {min(majors)} are needed by "
+            f"{listed_briefly(members)}",
         )
     elif majors and max(majors) < bound.pair[0]:
-        yield place.found(
+        yield location.finding(
             checks.WRONG_CUDA_BOUND,
             f"it claims {bound.text}, and its libraries are of CUDA {max(majors)}: older drivers "
             "would be sufficient",
             severity=Severity.NOTE,
         )
-    yield from _ptx_findings(binaries, claimed.get("sm_arch", ()), bound, place)
+    yield from _ptx_findings(binaries, claimed.get("sm_arch", ()), bound, location)
 
 
 def _ptx_findings(
-    binaries: Binaries, values: Sequence[str], bound: _Bound, place: CheckedFile
+    binaries: Binaries, values: Sequence[str], bound: _Bound, location: Location
 ) -> Iterator[Finding]:
     """Report GPUs for which there is only PTX that is too new for the oldest driver."""
     boards = has_boards(binaries)
@@ -286,7 +287,7 @@ def _ptx_findings(
             }
             if needed:
                 code = refused[min(needed)]
-                yield place.found(
+                yield location.finding(
                     checks.WRONG_CUDA_BOUND,
                     f"it claims {value} and {bound.text}, and the only code of {binary.member} for "
                     f"{_gpus(sorted(needed))} is {code}, which needs a driver for CUDA "
@@ -319,20 +320,20 @@ _MACHINE_ACCOUNTS = frozenset(
 """Names of accounts of machines, not of persons."""
 
 
-def _trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
+def _trace_findings(binaries: Binaries, location: Location) -> Iterator[Finding]:
     """Yield findings of debug data and of paths of the build machine."""
     debug = {binary.member: binary.debug for binary in binaries if binary.debug}
     if sum(debug.values()) > _MAX_DEBUG_SIZE:
         largest = sorted(debug, key=lambda member: -debug[member])
         size = size_in_words(sum(debug.values()))
-        yield place.found(checks.DEBUG_SYMBOLS, f"{size} in {some_of(largest)}")
+        yield location.finding(checks.DEBUG_SYMBOLS, f"{size} in {listed_briefly(largest)}")
     paths = [(path, binary.member) for binary in binaries for path in binary.build_paths or ()]
     personal = [(path, member) for path, member in paths if _is_personal(path)]
     if shown := personal or paths:
         path, member = shown[0]
         path_count = len({path for path, _ in paths})
         others = f", and {count_of(path_count - 1, 'other path')}" if path_count > 1 else ""
-        yield place.found(
+        yield location.finding(
             checks.BUILD_PATH,
             f"{member} names {path}{others}",
             severity=Severity.WARNING if personal else None,

@@ -9,7 +9,7 @@ from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, some_of
+from wheelfit.checking.findings import Severity, listed_briefly
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import AbiExports, parse_abi_exports
 from wheelfit.wheels.dist_info import data_folder, header_values
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
     from wheelfit.wheels.archive import WheelArchive
 
 _GENERIC_FOLDERS = frozenset(
@@ -49,32 +49,34 @@ _LINUX_POLICY = pattern(r"\A(?:manylinux|musllinux)(?:1|2010|2014|_\d+_\d+)_")
 _MACHINE = pattern(r"_(?:arm64|x86_64)\Z")
 
 
-def content_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
+def content_findings(archive: WheelArchive, location: Location) -> Iterator[Finding]:
     """Yield findings about the files of a wheel, and about the tags in its WHEEL file."""
     names = archive.names()
-    yield from _tag_findings(archive, place)
+    yield from _tag_findings(archive, location)
     yield from _generic_findings(
-        _installed_paths(names, archive.dist_info), archive.filename.name, place
+        _installed_paths(names, archive.dist_info), archive.filename.name, location
     )
-    yield from _bytecode_findings(names, archive, place)
-    yield from _native_findings(names, archive.filename.tags, place)
+    yield from _bytecode_findings(names, archive, location)
+    yield from _native_findings(names, archive.filename.tags, location)
     if f"{archive.dist_info}/{EXPORTS_FILE}" in archive:
-        yield from _exports_findings(archive, place.inside(EXPORTS_FILE))
+        yield from _exports_findings(archive, location.inside(EXPORTS_FILE))
 
 
 # --- WHEEL --------------------------------------------------------------------------------
 
 
-def _tag_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
+def _tag_findings(archive: WheelArchive, location: Location) -> Iterator[Finding]:
     """Compare the tags in WHEEL, which tools read after installation, with the file name (F-15)."""
     if f"{archive.dist_info}/WHEEL" not in archive:
         return
-    inside = place.inside("WHEEL")
+    inside = location.inside("WHEEL")
     texts = list(header_values(archive.read(f"{archive.dist_info}/WHEEL"), "Tag"))
     try:
         wheel_tags = frozenset(tag for text in texts for tag in parse_tag(text))
     except (InvalidTag, TooManyTagsError, ValueError):
-        yield inside.found(checks.WRONG_WHEEL_TAGS, f"it has invalid tags: {listed(texts, most=2)}")
+        yield inside.finding(
+            checks.WRONG_WHEEL_TAGS, f"it has invalid tags: {listed(texts, most=2)}"
+        )
         return
     filename_tags = archive.filename.tags
     if wheel_tags == filename_tags:
@@ -87,11 +89,11 @@ def _tag_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding
     # `pip check` and `uv pip check` report the installed package as incompatible otherwise.
     are_compatible = any(_covers(tag, other) for tag in wheel_tags for other in filename_tags)
     severity = Severity.WARNING if are_compatible else Severity.ERROR
-    yield inside.found(checks.WRONG_WHEEL_TAGS, message, severity=severity)
+    yield inside.finding(checks.WRONG_WHEEL_TAGS, message, severity=severity)
 
 
 def _in_words(tags: Iterable[Tag]) -> str:
-    return some_of(sorted(map(str, tags)))
+    return listed_briefly(sorted(map(str, tags)))
 
 
 def _covers(wheel_tag: Tag, filename_tag: Tag) -> bool:
@@ -114,7 +116,7 @@ def _is_wider_form(inner: str, named: str) -> bool:
     return named.startswith("macosx_") and inner == _MACHINE.sub("_universal2", named)
 
 
-def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Finding]:
+def _exports_findings(archive: WheelArchive, inside: Location) -> Iterator[Finding]:
     """Yield the faults of the promises about a library's ABI (B-61)."""
     try:
         exports = parse_abi_exports(
@@ -122,12 +124,12 @@ def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Fi
         )
     except InvalidDocument as error:
         for fault in error.faults:
-            yield inside.found(checks.WRONG_ABI_EXPORTS, fault.message, path=fault.path)
+            yield inside.finding(checks.WRONG_ABI_EXPORTS, fault.message, path=fault.path)
         return
     names = {name.rpartition("/")[2] for name in archive.names()}
     for library in exports.libraries:
         if not any(AbiExports(libraries=(library,)).covers(name) for name in names):
-            yield inside.found(
+            yield inside.finding(
                 checks.WRONG_ABI_EXPORTS,
                 f"the wheel has no file named {library}",
                 path="libraries",
@@ -150,7 +152,7 @@ def _installed_paths(names: Sequence[str], dist_info: str) -> Iterator[str]:
 
 
 def _generic_findings(
-    installed: Iterable[str], project: str, place: CheckedFile
+    installed: Iterable[str], project: str, location: Location
 ) -> Iterator[Finding]:
     """Yield files and folders of the source tree that would be installed at the top level."""
     generic: dict[str, None] = {}
@@ -160,12 +162,12 @@ def _generic_findings(
         if top.lower() in generic_names and canonicalize_name(top) != project:
             generic[f"{top}/" if slash else top] = None
     if generic:
-        message = f"{some_of(generic)} would be installed at the top level of site-packages"
-        yield place.found(checks.GENERIC_TOP_LEVEL, message)
+        message = f"{listed_briefly(generic)} would be installed at the top level of site-packages"
+        yield location.finding(checks.GENERIC_TOP_LEVEL, message)
 
 
 def _bytecode_findings(
-    names: Iterable[str], archive: WheelArchive, place: CheckedFile
+    names: Iterable[str], archive: WheelArchive, location: Location
 ) -> Iterator[Finding]:
     """Yield bytecode with source, and bytecode without source in wheels for several Pythons."""
     copies: list[str] = []
@@ -178,7 +180,7 @@ def _bytecode_findings(
         message = (
             f"{listed(copies, most=2)}: installers compile it themselves, for the Python in use"
         )
-        yield place.found(checks.COMPILED_PYTHON, message)
+        yield location.finding(checks.COMPILED_PYTHON, message)
     pythons = {tag.interpreter for tag in archive.filename.tags}
     has_one_python = len(pythons) == 1 and all(map(_CPYTHON_3.fullmatch, pythons))
     if without_source and not has_one_python:
@@ -186,11 +188,11 @@ def _bytecode_findings(
             f"{listed(without_source, most=2)} has no source and works with one Python only; the "
             f"tag allows {', '.join(sorted(pythons))}"
         )
-        yield place.found(checks.COMPILED_PYTHON, message, severity=Severity.ERROR)
+        yield location.finding(checks.COMPILED_PYTHON, message, severity=Severity.ERROR)
 
 
 def _native_findings(
-    names: Iterable[str], tags: frozenset[Tag], place: CheckedFile
+    names: Iterable[str], tags: frozenset[Tag], location: Location
 ) -> Iterator[Finding]:
     """Yield native code that contradicts the tags of the wheel (F-15)."""
     # By module, each file with the CPython version in its name; None: for any version.
@@ -206,7 +208,7 @@ def _native_findings(
         else:
             libraries.append(name)
     if all(tag.platform == "any" for tag in tags):
-        yield from _portable_findings(modules, libraries, place)
+        yield from _portable_findings(modules, libraries, location)
         return
     pythons = {tag.interpreter for tag in tags}
     if not all(_CPYTHON_3.fullmatch(python) for python in pythons):
@@ -220,8 +222,8 @@ def _native_findings(
         and not any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)
     ]
     if foreign:
-        message = f"{some_of(foreign)} cannot be imported by {', '.join(sorted(pythons))}"
-        yield place.found(checks.FOREIGN_EXTENSION, message)
+        message = f"{listed_briefly(foreign)} cannot be imported by {', '.join(sorted(pythons))}"
+        yield location.finding(checks.FOREIGN_EXTENSION, message)
 
 
 def is_library(name: str) -> bool:
@@ -230,12 +232,12 @@ def is_library(name: str) -> bool:
 
 
 def _portable_findings(
-    modules: dict[str, list[tuple[str, int | None]]], libraries: Sequence[str], place: CheckedFile
+    modules: dict[str, list[tuple[str, int | None]]], libraries: Sequence[str], location: Location
 ) -> Iterator[Finding]:
     if modules:
         first = [files[0][0] for files in modules.values()]
-        message = f"{some_of(first)} is for one platform, but the platform tag is any"
-        yield place.found(checks.NATIVE_CODE_FOR_ANY, message)
+        message = f"{listed_briefly(first)} is for one platform, but the platform tag is any"
+        yield location.finding(checks.NATIVE_CODE_FOR_ANY, message)
     elif libraries:
-        message = f"{some_of(libraries)} is native code, but the platform tag is any"
-        yield place.found(checks.NATIVE_CODE_FOR_ANY, message, severity=Severity.NOTE)
+        message = f"{listed_briefly(libraries)} is native code, but the platform tag is any"
+        yield location.finding(checks.NATIVE_CODE_FOR_ANY, message, severity=Severity.NOTE)

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
 from wheelfit.checking.documents.document import VOCABULARIES
-from wheelfit.checking.documents.places import with_places
+from wheelfit.checking.documents.positions import with_positions
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement
 from wheelfit.wheels.dist_info import data_folder
@@ -29,7 +29,7 @@ from wheelfit_runtime.loader.declarations import Implementation, read
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit_runtime.loader.declarations import KnownImplementation, Property
 
@@ -37,7 +37,7 @@ _MAX_MODULE_DEPTH = 21
 """The number of names in the longest module name that a declaration may have."""
 
 
-def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
+def declaration_findings(archive: WheelArchive, location: Location) -> Iterator[Finding]:
     """Yield faults of the declarations of a wheel, and of the folder they lie in."""
     members = _members_by_path(archive)
     modules = _modules(members)
@@ -47,38 +47,38 @@ def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[
     )  # the order of the loader
     if len(declaration_paths) > MAX_FILES:
         message = f"{FOLDER} has {len(declaration_paths)} files; {MAX_FILES} are read"
-        yield place.found(checks.BAD_DECLARATION, message)
+        yield location.finding(checks.BAD_DECLARATION, message)
     for path in declaration_paths[:MAX_FILES]:
         folder, _, name = path.rpartition("/")
-        member_place = place.inside(members[path])
+        member_location = location.inside(members[path])
         if folder == FOLDER and name.startswith("__init__."):
             message = f"{name} makes the folder a package, but many distributions share it"
-            yield member_place.found(checks.DECLARATIONS_AS_PACKAGE, message)
+            yield member_location.finding(checks.DECLARATIONS_AS_PACKAGE, message)
         elif folder != FOLDER or not name.endswith(".json") or name.startswith("."):
             if _looks_like_declaration(path):
                 message = f"declarations are {FOLDER}/*.json at the top of a wheel; this is {path}"
-                yield member_place.found(checks.UNREAD_DECLARATION, message)
+                yield member_location.finding(checks.UNREAD_DECLARATION, message)
         else:
             try:
                 data = _read_beginning(archive, members[path])
                 declaration = read(data, name)
             except InvalidWheel as error:
-                yield member_place.found(checks.DAMAGED_CONTENT, error.message)
+                yield member_location.finding(checks.DAMAGED_CONTENT, error.message)
             except InvalidDeclaration as error:
-                yield member_place.found(checks.BAD_DECLARATION, f"{name}: {error}")
+                yield member_location.finding(checks.BAD_DECLARATION, f"{name}: {error}")
             else:
                 key = (
                     (declaration.group, declaration.name)
                     if isinstance(declaration, Implementation)
                     else (declaration[0], "")
                 )
-                findings = [*_content_findings(declaration, archive, modules, member_place)]
-                findings += _file_name_findings(name, key, archive, member_place)
+                findings = [*_content_findings(declaration, archive, modules, member_location)]
+                findings += _file_name_findings(name, key, archive, member_location)
                 if (other := first_files.setdefault(key, name)) != name:
                     declared = " ".join(filter(None, key))
                     message = f"{other} declares {declared} already, and the first one counts"
-                    findings.append(member_place.found(checks.REPEATED_DECLARATION, message))
-                yield from with_places(findings, data)
+                    findings.append(member_location.finding(checks.REPEATED_DECLARATION, message))
+                yield from with_positions(findings, data)
 
 
 def _looks_like_declaration(path: str) -> bool:
@@ -91,22 +91,22 @@ def _content_findings(
     declaration: Implementation | tuple[str, tuple[KnownImplementation, ...]],
     archive: WheelArchive,
     modules: Container[str],
-    place: CheckedFile,
+    location: Location,
 ) -> Iterator[Finding]:
     """Yield findings about parts of a declaration that contradict its wheel or have no effect."""
     if isinstance(declaration, Implementation):
         own = archive.filename.name
         if declaration.module not in modules:
             message = f"the wheel has no module {declaration.module}"
-            yield place.found(checks.MISSING_MODULE, message, path="module")
+            yield location.finding(checks.MISSING_MODULE, message, path="module")
         if declaration.distribution and canonicalize_name(declaration.distribution) != own:
             message = f"it names {declaration.distribution}, but the wheel is of {own}"
-            yield place.found(checks.WRONG_DISTRIBUTION, message, path="distribution")
+            yield location.finding(checks.WRONG_DISTRIBUTION, message, path="distribution")
         dimensions = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
         required = (
             property_ for property_ in declaration.properties if property_.feature not in dimensions
         )
-        yield from _property_findings(required, "properties", place)
+        yield from _property_findings(required, "properties", location)
         return
     for number, implementation in enumerate(declaration[1]):
         path = f"known[{number}]"
@@ -114,12 +114,12 @@ def _content_findings(
             parse_requirement(implementation.install, allow_variant_markers=False)
         except InvalidRequirement:
             message = f"{implementation.install!r} is not a valid requirement"
-            yield place.found(checks.NOT_INSTALLABLE, message, path=f"{path}.install")
-        yield from _property_findings(implementation.properties, f"{path}.properties", place)
+            yield location.finding(checks.NOT_INSTALLABLE, message, path=f"{path}.install")
+        yield from _property_findings(implementation.properties, f"{path}.properties", location)
 
 
 def _property_findings(
-    properties: Iterable[Property], path: str, place: CheckedFile
+    properties: Iterable[Property], path: str, location: Location
 ) -> Iterator[Finding]:
     """Yield the properties of known namespaces that no machine supports (P-28)."""
     for feature, values in properties:
@@ -129,21 +129,21 @@ def _property_findings(
         offered = vocabulary.features.get(feature.name)
         if offered is None:
             message = f"{feature.namespace} has no feature {feature.name}"
-            yield place.found(checks.UNKNOWN_FEATURE, message, path=path)
+            yield location.finding(checks.UNKNOWN_FEATURE, message, path=path)
         elif unknown := [value for value in values if not offered.is_known(value)]:
             message = f"no provider offers {feature} with the value {' or '.join(unknown)}"
-            yield place.found(checks.UNKNOWN_VALUE, message, path=path)
+            yield location.finding(checks.UNKNOWN_VALUE, message, path=path)
 
 
 def _file_name_findings(
-    name: str, key: tuple[str, str], archive: WheelArchive, place: CheckedFile
+    name: str, key: tuple[str, str], archive: WheelArchive, location: Location
 ) -> Iterator[Finding]:
     """Yield a finding if another distribution could have a file of the same name."""
     words = _words(name.removesuffix(".json"))
     is_of_implementation = key[1] and all(_words(part) in words for part in key)
     if _words(archive.filename.name) not in words and not is_of_implementation:
         message = f"another distribution may have a {name} too, and one overwrites the other"
-        yield place.found(checks.SHARED_DECLARATION_NAME, message)
+        yield location.finding(checks.SHARED_DECLARATION_NAME, message)
 
 
 def _words(name: str) -> str:

@@ -27,7 +27,7 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
@@ -64,7 +64,7 @@ class DeclaredNames:
 
 
 def check_dependencies(
-    core: CoreMetadata, label: Label | None, place: CheckedFile, profiles: frozenset[Profile]
+    core: CoreMetadata, label: Label | None, location: Location, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Check the dependencies of one wheel."""
     with_markers: list[str] = []
@@ -72,7 +72,7 @@ def check_dependencies(
         try:
             requirement = parse_requirement(text, allow_variant_markers=True)
         except InvalidRequirement as error:
-            yield place.found(
+            yield location.finding(
                 checks.INVALID_REQUIREMENT,
                 f"{shortened(text, _LONGEST)!r}: {error.message}",
                 rule="F-105" if "variant_" in text else "PEP 508",
@@ -85,17 +85,17 @@ def check_dependencies(
         for comparison in comparisons(requirement.marker.expression):
             reason = _reason_to_never_match(comparison)
             if reason is not None:
-                yield place.found(checks.MARKER_NEVER_MATCHES, f"{quoted}: {reason}")
+                yield location.finding(checks.MARKER_NEVER_MATCHES, f"{quoted}: {reason}")
     if with_markers and label is None:
         message = f"a plain wheel has {listed(with_markers, most=2)}"
-        yield place.found(checks.VARIANT_MARKER_IN_PLAIN_WHEEL, message)
+        yield location.finding(checks.VARIANT_MARKER_IN_PLAIN_WHEEL, message)
     if with_markers and Profile.UV in profiles:
         message = f"METADATA has {listed(with_markers, most=2)}"
-        yield place.found(checks.UV_MARKERS, message)
+        yield location.finding(checks.UV_MARKERS, message)
 
 
 def undeclared_findings(
-    core: CoreMetadata, declared: DeclaredNames, place: CheckedFile
+    core: CoreMetadata, declared: DeclaredNames, location: Location
 ) -> Iterator[Finding]:
     """Yield markers for labels and properties that no variant of the release has (F-107)."""
     for requirement, text in _valid_requirements(core):
@@ -111,14 +111,14 @@ def undeclared_findings(
             elif variable not in VARIANT_SETS:
                 continue
             if not declared.has(variable, literal):
-                yield place.found(
+                yield location.finding(
                     checks.UNDECLARED_IN_MARKER,
                     f"{shortened(text, _LONGEST)!r}: no variant of the release has {literal}",
                 )
 
 
 def abi_findings(
-    core: CoreMetadata, label: Label, document: VariantDocument, place: CheckedFile
+    core: CoreMetadata, label: Label, document: VariantDocument, location: Location
 ) -> Iterator[Finding]:
     """Yield dependencies that exclude the versions that the wheel was built for (P-58)."""
     namespaces = abi_namespaces(document.providers)
@@ -132,7 +132,7 @@ def abi_findings(
             continue
         on_project = [requirement for requirement in requirements if requirement.name == project]
         if not on_project:
-            yield place.found(
+            yield location.finding(
                 checks.ABI_NOT_REQUIRED, f"{feature} is declared, but {project} is not required"
             )
         for value in values:
@@ -145,7 +145,7 @@ def abi_findings(
                 ):
                     continue
                 if not_admitted(requirement.specifier, [value]):
-                    yield place.found(
+                    yield location.finding(
                         checks.ABI_CONTRADICTION,
                         f"{feature} :: {value} is declared, but {requirement} excludes it",
                     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, some_of
+from wheelfit.checking.findings import Severity, listed_briefly
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import listed
@@ -18,7 +18,7 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
     from wheelfit.checking.wheels.linux_policies import LinuxPolicy
     from wheelfit.wheels.binaries.facts import Binaries, Binary
 
@@ -64,7 +64,7 @@ def _installed(member: str) -> str:
     return member
 
 
-def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
+def search_path_findings(binaries: Binaries, location: Location) -> Iterator[Finding]:
     """Yield search paths of binaries that are outside of site-packages."""
     folders: dict[Severity, dict[str, None]] = defaultdict(dict)
     members: dict[Severity, dict[str, None]] = defaultdict(dict)
@@ -78,8 +78,8 @@ def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Fin
                 members[severity][binary.member] = None
     for severity, entries in folders.items():
         binaries_in_words = listed(list(members[severity]), most=2)
-        message = f"{binaries_in_words} search libraries in {some_of(entries)}"
-        yield place.found(checks.RPATH_LEADS_OUT, message, severity=severity)
+        message = f"{binaries_in_words} search libraries in {listed_briefly(entries)}"
+        yield location.finding(checks.RPATH_LEADS_OUT, message, severity=severity)
 
 
 def _severity(path: SearchPath, *, is_only: bool) -> Severity | None:
@@ -124,13 +124,13 @@ def library_findings(
     tag: str,
     machines: frozenset[str],
     policy: LinuxPolicy,
-    place: CheckedFile,
+    location: Location,
 ) -> Iterator[Finding]:
     """Compare libraries and symbol versions with those that a platform tag guarantees."""
     lacking: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
     for name, needing in _BundledLibraries(native).missing(Format.ELF, machines).items():
         if policy.has_library(name):
-            yield from _version_findings(name, needing, tag, policy, place)
+            yield from _version_findings(name, needing, tag, policy, location)
         elif _DRIVERS.fullmatch(name):
             lacking["drivers provide them"][name] = needing
         elif all(_searches_other_packages(binary, native) for binary in needing):
@@ -141,7 +141,7 @@ def library_findings(
         message = (
             f"{_needed_libraries_in_words(libraries)}; {origin or f'{tag} does not guarantee it'}"
         )
-        yield place.found(
+        yield location.finding(
             checks.EXTERNAL_LIBRARY, message, severity=Severity.NOTE if origin else None
         )
 
@@ -149,21 +149,20 @@ def library_findings(
 def _needed_libraries_in_words(libraries: dict[str, list[Binary]]) -> str:
     """Return a text on the needed libraries that are not in the wheel, and their binaries."""
     members = dict.fromkeys(binary.member for needing in libraries.values() for binary in needing)
-    return (
-        f"{some_of(sorted(libraries))} not in the wheel, needed by {listed(list(members), most=2)}"
-    )
+    needed_by = listed(list(members), most=2)
+    return f"{listed_briefly(sorted(libraries))} not in the wheel, needed by {needed_by}"
 
 
 def _version_findings(
-    name: str, needing: Sequence[Binary], tag: str, policy: LinuxPolicy, place: CheckedFile
+    name: str, needing: Sequence[Binary], tag: str, policy: LinuxPolicy, location: Location
 ) -> Iterator[Finding]:
     """Yield symbol versions that are newer than those of the oldest system with the tag."""
     for binary in needing:
         needed = [version.name for version in binary.versions if version.library == name]
         if too_new := [version for version in needed if policy.is_too_new(version)]:
-            needs = f"{binary.member} needs {some_of(too_new)} of {name}"
+            needs = f"{binary.member} needs {listed_briefly(too_new)} of {name}"
             message = f"{needs}, which {tag} does not guarantee"
-            yield place.found(checks.PLATFORM_TOO_OLD, message)
+            yield location.finding(checks.PLATFORM_TOO_OLD, message)
 
 
 def _searches_other_packages(binary: Binary, native: Iterable[Binary]) -> bool:
@@ -173,7 +172,7 @@ def _searches_other_packages(binary: Binary, native: Iterable[Binary]) -> bool:
     return any(path is not None and path.partition("/")[0] not in (*own, ".") for path in paths)
 
 
-def macos_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iterator[Finding]:
+def macos_library_findings(native: Sequence[Binary], location: Location) -> Iterator[Finding]:
     """Yield libraries by absolute path that only the machine of the build has for certain."""
     machines = frozenset(machine for binary in native for machine in binary.machines)
     lacking = {
@@ -183,10 +182,10 @@ def macos_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iter
     }
     if lacking:
         message = f"{_needed_libraries_in_words(lacking)}; it is not part of macOS"
-        yield place.found(checks.EXTERNAL_LIBRARY, message)
+        yield location.finding(checks.EXTERNAL_LIBRARY, message)
 
 
-def windows_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iterator[Finding]:
+def windows_library_findings(native: Sequence[Binary], location: Location) -> Iterator[Finding]:
     """Yield libraries that are neither in the wheel nor part of Windows or Python.
 
     Libraries of drivers and of the Visual C++ runtime are notes.
@@ -202,7 +201,7 @@ def windows_library_findings(native: Sequence[Binary], place: CheckedFile) -> It
         reason = "neither Windows nor Python has it"
         if origin:
             reason = f"not every Windows has {origin}"
-        yield place.found(
+        yield location.finding(
             checks.EXTERNAL_LIBRARY,
             f"{_needed_libraries_in_words(libraries)}; {reason}",
             severity=Severity.NOTE if origin else None,

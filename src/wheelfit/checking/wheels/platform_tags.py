@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, some_of
+from wheelfit.checking.findings import Severity, listed_briefly
 from wheelfit.checking.wheels.linux_policies import linux_policy
 from wheelfit.checking.wheels.loading import (
     library_findings,
@@ -22,7 +22,7 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
     from wheelfit.checking.wheels.linux_policies import LinuxPolicy
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary
@@ -91,7 +91,7 @@ def _linux(
 
 
 def platform_findings(
-    binaries: Binaries, name: WheelFilename, place: CheckedFile
+    binaries: Binaries, name: WheelFilename, location: Location
 ) -> Iterator[Finding]:
     """Yield contradictions between binaries and the platform tags.
 
@@ -103,22 +103,22 @@ def platform_findings(
     if len(claims) != len(tags) or not native:
         return
     for claim in claims:
-        yield from _machine_findings(claim, native, place)
+        yield from _machine_findings(claim, native, location)
     floors = [claim for claim in claims if claim.floor is not None]
     if floors:
-        yield from _floor_findings(min(floors, key=_floor), native, place)
-    yield from _library_findings(claims, native, place)
+        yield from _floor_findings(min(floors, key=_floor), native, location)
+    yield from _library_findings(claims, native, location)
     if any(claim.c_library == "musl" for claim in claims):
         for binary in native:
             if glibc := _required_glibc(binary):
-                yield place.found(
+                yield location.finding(
                     checks.FOREIGN_BINARY,
                     f"{binary.member} needs glibc ({glibc[1]}), the tag is for musl",
                 )
 
 
 def _library_findings(
-    claims: Iterable[ClaimedPlatform], native: list[Binary], place: CheckedFile
+    claims: Iterable[ClaimedPlatform], native: list[Binary], location: Location
 ) -> Iterator[Finding]:
     """Compare the libraries that binaries load with those of all systems of the tags."""
     oldest: dict[object, ClaimedPlatform] = {}
@@ -126,15 +126,15 @@ def _library_findings(
         oldest[claim.c_library, claim.machines] = claim
     for claim in oldest.values():
         if claim.policy is not None:
-            yield from library_findings(native, claim.tag, claim.machines, claim.policy, place)
+            yield from library_findings(native, claim.tag, claim.machines, claim.policy, location)
     if any(claim.format is Format.MACHO for claim in oldest.values()):
-        yield from macos_library_findings(native, place)
+        yield from macos_library_findings(native, location)
     if any(claim.format is Format.PE for claim in oldest.values()):
-        yield from windows_library_findings(native, place)
+        yield from windows_library_findings(native, location)
 
 
 def _machine_findings(
-    claim: ClaimedPlatform, native: list[Binary], place: CheckedFile
+    claim: ClaimedPlatform, native: list[Binary], location: Location
 ) -> Iterator[Finding]:
     candidates = [binary for binary in native if binary.format is claim.format]
     served = frozenset(machine for binary in candidates for machine in binary.machines)
@@ -144,7 +144,7 @@ def _machine_findings(
                 {f"{machine} ({binary.format})" for binary in native for machine in binary.machines}
             )
         )
-        yield place.found(
+        yield location.finding(
             checks.FOREIGN_BINARY,
             f"the tag is {claim.tag}, and no binary is for "
             f"{listed(sorted(missing))}, only for {present}",
@@ -152,7 +152,7 @@ def _machine_findings(
         return
     for binary in candidates:
         if claim.machines.isdisjoint(binary.machines):
-            yield place.found(
+            yield location.finding(
                 checks.FOREIGN_BINARY,
                 f"{binary.member} is for {listed(binary.machines)}, the tag is {claim.tag}",
                 severity=Severity.WARNING,
@@ -164,7 +164,7 @@ def _floor(claim: ClaimedPlatform) -> tuple[int, int]:
 
 
 def _floor_findings(
-    claim: ClaimedPlatform, native: list[Binary], place: CheckedFile
+    claim: ClaimedPlatform, native: list[Binary], location: Location
 ) -> Iterator[Finding]:
     """Compare the oldest system that a tag admits with the requirements of binaries."""
     floor = _floor(claim)
@@ -191,8 +191,8 @@ def _floor_findings(
                 )
                 members_by_message[message, severity].append(binary.member)
     for (message, severity), members in members_by_message.items():
-        yield place.found(
-            checks.PLATFORM_TOO_OLD, f"{some_of(members)} {message}", severity=severity
+        yield location.finding(
+            checks.PLATFORM_TOO_OLD, f"{listed_briefly(members)} {message}", severity=severity
         )
 
 

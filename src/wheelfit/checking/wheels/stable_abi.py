@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import some_of
+from wheelfit.checking.findings import listed_briefly
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.checking.findings import CheckedFile, Finding
+    from wheelfit.checking.findings import Finding, Location
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries
 
@@ -30,7 +30,7 @@ def oldest_stable(name: WheelFilename) -> int | None:
 
 
 def stable_abi_findings(
-    binaries: Binaries, name: WheelFilename, place: CheckedFile
+    binaries: Binaries, name: WheelFilename, location: Location
 ) -> Iterator[Finding]:
     """Yield symbols outside of Python's stable ABI, or newer than the tag (PEP 384, F-15).
 
@@ -46,16 +46,18 @@ def stable_abi_findings(
             used_by.setdefault(symbol, binary.member)
     outside = sorted(symbol for symbol in used_by if symbol not in since)
     if outside:
-        message = f"{used_by[outside[0]]} uses {some_of(outside)}, which is not in the stable ABI"
-        yield place.found(checks.OUTSIDE_STABLE_ABI, message)
+        message = (
+            f"{used_by[outside[0]]} uses {listed_briefly(outside)}, which is not in the stable ABI"
+        )
+        yield location.finding(checks.OUTSIDE_STABLE_ABI, message)
     newer = sorted(symbol for symbol in used_by if since.get(symbol, 0) > oldest)
     if newer:
         newest = max(since[symbol] for symbol in newer)
         message = (
-            f"{used_by[newer[0]]} uses {some_of(newer)}, which the stable ABI has since Python "
-            f"3.{newest}; the tag allows 3.{oldest}"
+            f"{used_by[newer[0]]} uses {listed_briefly(newer)}, which the stable ABI has since "
+            f"Python 3.{newest}; the tag allows 3.{oldest}"
         )
-        yield place.found(checks.OUTSIDE_STABLE_ABI, message)
+        yield location.finding(checks.OUTSIDE_STABLE_ABI, message)
 
 
 def stable_since() -> Mapping[str, int] | None:

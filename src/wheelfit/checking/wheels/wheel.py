@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.classifiers import classifier_findings
-from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.findings import Location, Severity
 from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.checking.wheels.contents import content_findings, is_library
 from wheelfit.checking.wheels.dependencies import abi_findings, check_dependencies
@@ -81,18 +81,18 @@ def check_wheel(
     :raises FileProblem: it cannot be read.
     :raises NeedsExtra: binaries are to be checked, and the library for that is not installed.
     """
-    place = CheckedFile(where)
+    location = Location(where)
     try:
         name = parse_wheel_filename(filename)
     except InvalidFilename as error:
-        return [place.found(checks.INVALID_FILENAME, error.message)], None
-    findings = list(filename_findings(name, place))
+        return [location.finding(checks.INVALID_FILENAME, error.message)], None
+    findings = list(filename_findings(name, location))
     try:
         with WheelArchive(source, name, where=where, lenient=True) as archive:
-            findings += tool_profiles.wheel_findings(name, archive.size, place, options.profiles)
-            findings += _archive_findings(archive, place, full=options.full)
-            findings += _member_findings(archive, place, options.profiles)
-            findings += content_findings(archive, place)
+            findings += tool_profiles.wheel_findings(name, archive.size, location, options.profiles)
+            findings += _archive_findings(archive, location, full=options.full)
+            findings += _member_findings(archive, location, options.profiles)
+            findings += content_findings(archive, location)
             metadata, document = _metadata_and_document(archive)
             libraries = _libraries(archive) if name.is_variant else ()
             native = None
@@ -100,15 +100,15 @@ def check_wheel(
                 try:
                     native = _binaries(archive, instructions=options.instructions)
                 except InvalidWheel as error:
-                    findings.append(place.found(checks.DAMAGED_CONTENT, error.message))
+                    findings.append(location.finding(checks.DAMAGED_CONTENT, error.message))
     except InvalidWheel as error:
-        findings.append(place.found(checks.UNSOUND_ARCHIVE, error.message))
+        findings.append(location.finding(checks.UNSOUND_ARCHIVE, error.message))
         return findings, WheelFacts(where, name)
-    part_findings, facts = check_parts(name, metadata, document, place, options.profiles)
+    part_findings, facts = check_parts(name, metadata, document, location, options.profiles)
     if native is not None:
         from wheelfit.checking.wheels.binaries import claim_findings
 
-        part_findings += claim_findings(native, name, facts.document, place)
+        part_findings += claim_findings(native, name, facts.document, location)
     return findings + part_findings, replace(facts, libraries=libraries)
 
 
@@ -158,7 +158,7 @@ def check_parts(
     name: WheelFilename,
     metadata: bytes | None,
     document: bytes | None,
-    place: CheckedFile,
+    location: Location,
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], WheelFacts]:
     """Check METADATA and ``variant.json`` of a wheel.
@@ -169,41 +169,41 @@ def check_parts(
     findings: list[Finding] = []
     core = parsed = None
     if metadata is not None:
-        member_place = place.inside("METADATA")
+        member_location = location.inside("METADATA")
         for field_name in repeated_fields(metadata):
             message = f"it has {field_name} more than once"
-            findings.append(member_place.found(checks.REPEATED_METADATA, message))
+            findings.append(member_location.finding(checks.REPEATED_METADATA, message))
         try:
-            core = read_metadata(metadata, place.where)
+            core = read_metadata(metadata, location.where)
         except InvalidWheel as error:
-            findings.append(member_place.found(checks.WRONG_METADATA, error.message))
+            findings.append(member_location.finding(checks.WRONG_METADATA, error.message))
         else:
-            findings += _identity_findings(name, core, member_place)
-            findings += classifier_findings(core.classifiers, member_place)
-            findings += check_dependencies(core, name.label, member_place, profiles)
-    member_place = place.inside("variant.json")
+            findings += _identity_findings(name, core, member_location)
+            findings += classifier_findings(core.classifiers, member_location)
+            findings += check_dependencies(core, name.label, member_location, profiles)
+    member_location = location.inside("variant.json")
     if document is not None and name.label is None:
         findings.append(
-            member_place.found(checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label")
+            member_location.finding(checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label")
         )
     elif document is not None:
         from wheelfit.checking.documents.document import check_variant_document
 
         document_findings_, parsed = check_variant_document(
-            document, member_place, label=name.label, profiles=profiles
+            document, member_location, label=name.label, profiles=profiles
         )
         findings += document_findings_
     if core is not None and parsed is not None and name.label is not None:
-        findings += abi_findings(core, name.label, parsed, place.inside("METADATA"))
-    return findings, WheelFacts(place.where, name, parsed, core, metadata or b"")
+        findings += abi_findings(core, name.label, parsed, location.inside("METADATA"))
+    return findings, WheelFacts(location.where, name, parsed, core, metadata or b"")
 
 
-def filename_findings(name: WheelFilename, place: CheckedFile) -> Iterator[Finding]:
+def filename_findings(name: WheelFilename, location: Location) -> Iterator[Finding]:
     """Yield findings about a valid file name (F-3, F-17)."""
     if str(name) != name.text:
-        yield place.found(checks.UNUSUAL_FILENAME, f"the normalised name is {name}")
+        yield location.finding(checks.UNUSUAL_FILENAME, f"the normalised name is {name}")
     if (size := len(name.text.encode())) > _MAX_NAME_SIZE:
-        yield place.found(
+        yield location.finding(
             checks.LONG_FILENAME, f"the name has {size} bytes, more than {_MAX_NAME_SIZE}"
         )
 
@@ -212,7 +212,7 @@ _MAX_NAME_SIZE = 255
 
 
 def _identity_findings(
-    name: WheelFilename, core: CoreMetadata, place: CheckedFile
+    name: WheelFilename, core: CoreMetadata, location: Location
 ) -> Iterator[Finding]:
     for field_name, value, expected in (
         ("name", core.name, name.name),
@@ -220,27 +220,27 @@ def _identity_findings(
     ):
         if value != expected:
             message = f"the {field_name} is {value}, in the file name {expected}"
-            yield place.found(checks.WRONG_METADATA, message)
+            yield location.finding(checks.WRONG_METADATA, message)
 
 
 def _archive_findings(
-    archive: WheelArchive, place: CheckedFile, *, full: bool
+    archive: WheelArchive, location: Location, *, full: bool
 ) -> Iterator[Finding]:
     for fault in archive.faults(contents=full, identity=False):
-        yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
+        yield location.inside(fault.path).finding(_check_of(fault), fault.message, rule=fault.rule)
     zstandard_member = next(
         (member.name for member in archive.members if member.method == ZSTANDARD), None
     )
     if zstandard_member is not None:
         message = f"{zstandard_member!r} has Zstandard compression, which pip needs Python 3.14 for"
-        yield place.found(checks.UNSOUND_ARCHIVE, message)
+        yield location.finding(checks.UNSOUND_ARCHIVE, message)
     names = [member.name for member in archive.members]
     everywhere = {fault.message for fault in archive.tolerated}
     only_windows = all(tag.platform.startswith("win") for tag in archive.filename.tags)
     severity = Severity.ERROR if only_windows else Severity.WARNING
     for message in target_faults(names, is_windows=True):
         if message not in everywhere:
-            yield place.found(checks.UNPORTABLE_NAME, message, severity=severity)
+            yield location.finding(checks.UNPORTABLE_NAME, message, severity=severity)
 
 
 def _check_of(fault: Fault) -> Check:
@@ -266,33 +266,35 @@ _DECLARATIONS = "wheelfit_implementations"
 
 
 def _member_findings(
-    archive: WheelArchive, place: CheckedFile, profiles: frozenset[Profile]
+    archive: WheelArchive, location: Location, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     for name in SIGNATURES:
         if f"{archive.dist_info}/{name}" in archive:
-            yield place.inside(name).found(checks.SIGNED_RECORD, f"there is a {name}")
+            yield location.inside(name).finding(checks.SIGNED_RECORD, f"there is a {name}")
     for name in archive.names():
         if _STARTUP_FILE.fullmatch(name):
-            yield place.found(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
+            yield location.finding(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
     if any(_DECLARATIONS in name for name in archive.names()):
         from wheelfit.checking.wheels.declarations import declaration_findings
 
-        yield from declaration_findings(archive, place)
-    yield from _destination_findings(archive, place)
+        yield from declaration_findings(archive, location)
+    yield from _destination_findings(archive, location)
     if Profile.PYPI in profiles:
         expected = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
         if archive.dist_info != expected:
-            yield place.found(
+            yield location.finding(
                 checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, and not {expected}"
             )
         with_descriptor = [
             member.name for member in archive.members if member.flags & _DATA_DESCRIPTOR
         ]
         if with_descriptor:
-            yield place.found(checks.PYPI_ARCHIVE, f"{with_descriptor[0]} has a data descriptor")
+            yield location.finding(
+                checks.PYPI_ARCHIVE, f"{with_descriptor[0]} has a data descriptor"
+            )
 
 
-def _destination_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
+def _destination_findings(archive: WheelArchive, location: Location) -> Iterator[Finding]:
     """Yield members without a valid destination, and those that installers refuse."""
     data = data_folder(archive.names(), archive.dist_info)
     for name in archive.names():
@@ -303,26 +305,26 @@ def _destination_findings(archive: WheelArchive, place: CheckedFile) -> Iterator
         if folder != data:
             if (reason := _why_reserved_in_target(name)) is not None:
                 message = f"{name} cannot be installed with --target: {reason}"
-                yield place.found(checks.RESERVED_FILE, message, severity=Severity.WARNING)
+                yield location.finding(checks.RESERVED_FILE, message, severity=Severity.WARNING)
         elif scheme not in DATA_FOLDERS or not path:
-            yield place.found(checks.BAD_SCRIPT, f"{name} has no known destination")
+            yield location.finding(checks.BAD_SCRIPT, f"{name} has no known destination")
         elif (reason := why_reserved(scheme, path)) is not None:
             message = f"{name} cannot be installed: {reason}"
-            yield place.found(checks.RESERVED_FILE, message)
+            yield location.finding(checks.RESERVED_FILE, message)
     text = f"{archive.dist_info}/entry_points.txt"
     if text in archive:
-        member_place = place.inside("entry_points.txt")
+        member_location = location.inside("entry_points.txt")
         try:
             commands = parse_commands(
-                archive.read(text).decode("utf-8", "replace"), where=place.where
+                archive.read(text).decode("utf-8", "replace"), where=location.where
             )
         except InvalidWheel as error:
-            yield member_place.found(checks.BAD_SCRIPT, error.message)
+            yield member_location.finding(checks.BAD_SCRIPT, error.message)
         else:
             for command in commands:
                 if (reason := why_reserved_in_scripts(command.name)) is not None:
                     message = f"the command {command.name} cannot be installed: {reason}"
-                    yield member_place.found(checks.RESERVED_FILE, message)
+                    yield member_location.finding(checks.RESERVED_FILE, message)
 
 
 def _why_reserved_in_target(name: str) -> str | None:

@@ -9,7 +9,7 @@ from wheelfit.operations.text import in_one_line
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
-    from wheelfit.checking.findings import Finding, Report, Unchecked
+    from wheelfit.checking.findings import Finding, Report, UncheckedTarget
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.check import CheckReport
 
@@ -65,7 +65,7 @@ def show_check(
     output.result_json(mapping)
     for line, style in lines:
         output.paragraph(line, style)
-    if findings.count.wheels and not report.full:
+    if findings.counts.wheels and not report.full:
         output.detail("contents were not compared with RECORD and hashes; use --full to do that")
 
 
@@ -120,7 +120,7 @@ def _finding_lines(finding: Finding) -> list[tuple[str, Style]]:
     ]
 
 
-def _unchecked_lines(target: Unchecked) -> list[tuple[str, Style]]:
+def _unchecked_lines(target: UncheckedTarget) -> list[tuple[str, Style]]:
     lines: list[tuple[str, Style]] = [
         (in_one_line(target.where), "strong"),
         (f"  not checked: {target.message} [{target.code}]", "bad"),
@@ -129,18 +129,19 @@ def _unchecked_lines(target: Unchecked) -> list[tuple[str, Style]]:
 
 
 def _summary(report: Report) -> str:
-    numbers = report.numbers().items()
+    severity_counts = report.severity_counts().items()
     findings = (
-        ", ".join(count_of(number, word) for word, number in numbers if number) or "no faults"
+        ", ".join(count_of(number, word) for word, number in severity_counts if number)
+        or "no faults"
     )
-    count = report.count
+    counts = report.counts
     parts = [
         count_of(number, word)
         for number, word in (
-            (count.wheels, "wheel"),
-            (count.index_files, "index file"),
-            (count.releases, "release"),
-            (count.installed, "installed variant"),
+            (counts.wheels, "wheel"),
+            (counts.index_files, "index file"),
+            (counts.releases, "release"),
+            (counts.installed_variants, "installed variant"),
         )
         if number
     ]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from wheelfit.checking.findings import Check, CheckedFile, Severity
+from wheelfit.checking.findings import Check, Location, Severity
 from wheelfit.core.filename import (
     parse_index_file_name,
     parse_wheel_filename,
@@ -142,7 +142,7 @@ def _keep_published_releases(
         if published_sha256 != sha256:
             changed.add(release_of(file.filename))
             actual = "no sha256" if sha256 is None else f"{sha256[:16]}…"
-            yield CheckedFile(file.filename).found(
+            yield Location(file.filename).finding(
                 CHANGED_FILE,
                 f"it was published with sha256 {str(published_sha256)[:16]}…, and has {actual}",
             )
@@ -200,7 +200,7 @@ class _Conversion:
     def _add_document(self, release: Release, index_files: list[tuple[File, bytes]]) -> None:
         """Write the document of a release in the current layout."""
         where = redact(index_files[0][0].url) if index_files else f"{release[0]} {release[1]}"
-        place = CheckedFile(where)
+        location = Location(where)
         try:
             read = [read_document(data, where=redact(file.url)) for file, data in index_files]
             documents = []
@@ -212,11 +212,11 @@ class _Conversion:
             if not documents:
                 return  # only its wheels can describe themselves
             document = combine(documents)
-            written = self._write(document, place)
+            written = self._write(document, location)
         except WheelfitError as error:
             note = f": {error.note}" if error.note else ""
             self.result.findings.append(
-                place.found(UNCONVERTIBLE, " ".join(f"{error.message}{note}".split()))
+                location.finding(UNCONVERTIBLE, " ".join(f"{error.message}{note}".split()))
             )
             return
         if written is not None:
@@ -224,12 +224,12 @@ class _Conversion:
             self.result.parts.append(part)
             self.entries.append((release, entry))
 
-    def _write(self, document: VariantDocument, place: CheckedFile) -> bytes | None:
+    def _write(self, document: VariantDocument, location: Location) -> bytes | None:
         lost = losses(document)
         if lost and not self.accept_losses:
-            self.result.findings += [place.found(LOSSY, text) for text in lost]
+            self.result.findings += [location.finding(LOSSY, text) for text in lost]
             return None
-        self.result.lost += [f"{place.where}: {text}" for text in lost]
+        self.result.lost += [f"{location.where}: {text}" for text in lost]
         return write_document(document, accept_losses=True)
 
     # --- files ------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class _Conversion:
                 new = self._rewrite_wheel(path, name)
             except (WheelfitError, InvalidDocument) as error:
                 self.result.findings.append(
-                    CheckedFile(str(path)).found(UNCONVERTIBLE, error.message)
+                    Location(str(path)).finding(UNCONVERTIBLE, error.message)
                 )
                 return
             if new is None:
@@ -267,8 +267,10 @@ class _Conversion:
         except InvalidDocument as error:
             if any(fault.rule != "F-56" for fault in error.faults):
                 raise
-            place = CheckedFile(str(path), "variant.json")
-            self.result.findings += [place.found(LOSSY, fault.message) for fault in error.faults]
+            location = Location(str(path), "variant.json")
+            self.result.findings += [
+                location.finding(LOSSY, fault.message) for fault in error.faults
+            ]
             return None
         self.result.lost += [f"{path}: {text}" for text in converted.lost]
         if converted.is_new:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from wheelfit.checking.findings import CheckedFile
+from wheelfit.checking.findings import Location
 from wheelfit.core.filename import (
     NEWER_FORMAT,
     index_file_name,
@@ -244,12 +244,12 @@ class _Selection:
             if self._requested and release not in self._requested:
                 continue
             facts = self._facts[archive.name]
-            place = CheckedFile(archive.name)
+            location = Location(archive.name)
             other = first_of_name.setdefault(filename.casefold(), archive)
             if other is not archive:
                 if other.filename == filename and self._facts[other.name].sha256 == facts.sha256:
                     continue
-                self._refuse(filename, [place.found(SAME_NAME, f"there is {other.name} too")])
+                self._refuse(filename, [location.finding(SAME_NAME, f"there is {other.name} too")])
                 continue
             findings = list(facts.findings)
             published_sha256 = self._known.get(filename, facts.sha256)
@@ -258,7 +258,7 @@ class _Selection:
                     f"it was published with sha256 {published_sha256[:16]}…, "
                     f"and has {facts.sha256[:16]}…"
                 )
-                findings.append(place.found(CHANGED_FILE, message))
+                findings.append(location.finding(CHANGED_FILE, message))
             provenance = self._provenance(archive, facts, findings)
             if findings or release is None:
                 self._refuse(filename, findings)
@@ -283,7 +283,7 @@ class _Selection:
         data = provenance_file.path.read_bytes()
         fault = provenance_fault(data, archive.filename, facts.sha256)
         if fault is not None:
-            faults.append(CheckedFile(provenance_file.name).found(FOREIGN_PROVENANCE, fault))
+            faults.append(Location(provenance_file.name).finding(FOREIGN_PROVENANCE, fault))
             return None
         return data
 
@@ -362,9 +362,11 @@ class _Selection:
             and name not in included | excluded
             and parse_index_file_name(name) is None
         ]
-        place = CheckedFile(f"{release[0]}-{release[1]}")
+        location = Location(f"{release[0]}-{release[1]}")
         for name in sorted(missing):
-            self.refused.append(place.found(INCOMPLETE_RELEASE, f"{name} is published already"))
+            self.refused.append(
+                location.finding(INCOMPLETE_RELEASE, f"{name} is published already")
+            )
         if excluded or missing:
             self.excluded |= included
         return bool(excluded or missing)

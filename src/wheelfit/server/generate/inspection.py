@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename
 
 from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.findings import CheckedFile, Finding, Severity
+from wheelfit.checking.findings import Finding, Location, Severity
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
@@ -146,23 +146,23 @@ def _source(archive: CollectedFile, digest: str) -> FileFacts:
     import zipfile
     import zlib
 
-    place = CheckedFile(archive.name)
+    location = Location(archive.name)
     try:
         # The version of the file name is used: projects write 1.0 and mean 1.0.0.
         name, _ = parse_sdist_filename(archive.filename)
     except ValueError as error:
-        fault = place.found(checks.INVALID_FILENAME, str(error)[:200])
+        fault = location.finding(checks.INVALID_FILENAME, str(error)[:200])
         return FileFacts(digest, findings=(fault,))
     try:
         metadata = _package_info(archive)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
-        fault = place.found(checks.UNSOUND_ARCHIVE, f"it is not an archive: {error}")
+        fault = location.finding(checks.UNSOUND_ARCHIVE, f"it is not an archive: {error}")
         return FileFacts(digest, findings=(fault,))
     if metadata is None:
         return FileFacts(digest)  # old ones have none, so the file name is used
     metadata_name = header_value(metadata, "Name")
     if metadata_name is not None and canonicalize_name(metadata_name) != name:
-        fault = place.inside("PKG-INFO").found(
+        fault = location.inside("PKG-INFO").finding(
             checks.WRONG_METADATA, f"the name is {metadata_name}, in the file name {name}"
         )
         return FileFacts(digest, findings=(fault,))
@@ -254,8 +254,8 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
         try:
             document = read_wheel_document(data, label, where=where)
         except InvalidWheel as error:
-            place = CheckedFile(where, "variant.json")
-            findings.append(place.found(checks.WRONG_LABEL, error.message))
+            location = Location(where, "variant.json")
+            findings.append(location.finding(checks.WRONG_LABEL, error.message))
             continue
         read[label, data] = document
         documents.append((where, document))
@@ -266,9 +266,9 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
             f"{where}: {value}"
             for where, value in zip((conflict.first, conflict.second), conflict.values, strict=True)
         )
-        place = CheckedFile(conflict.second, "variant.json")
+        location = Location(conflict.second, "variant.json")
         findings.append(
-            place.found(
+            location.finding(
                 checks.INCONSISTENT_WHEELS,
                 f"it and {conflict.first} contradict each other about {conflict.path} ({values})",
                 path=conflict.path,
@@ -280,7 +280,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
         written = write_document(combine(documents), accept_losses=False)
     except InvalidDocument as error:
         where = index_file_name(ordered[0].filename.name, ordered[0].filename.version)
-        return None, (CheckedFile(where).found(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
+        return None, (Location(where).finding(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
     return written, ()
 
 
@@ -289,14 +289,14 @@ def published_findings(index_file: CollectedFile, generated: bytes | None) -> It
 
     :param generated: the document of the wheels; None if there is none.
     """
-    place = CheckedFile(index_file.name)
+    location = Location(index_file.name)
     if generated is None:
-        yield place.found(checks.LABEL_WITHOUT_WHEEL, "the release has no variant wheel")
+        yield location.finding(checks.LABEL_WITHOUT_WHEEL, "the release has no variant wheel")
         return
     try:
         document = read_document(index_file.path.read_bytes(), where=index_file.name)
     except InvalidDocument as error:
-        yield place.found(checks.UNREADABLE_DOCUMENT, _in_one_line(error))
+        yield location.finding(checks.UNREADABLE_DOCUMENT, _in_one_line(error))
         return
     expected = read_document(generated, where=index_file.name)
     for key, is_equal in (
@@ -305,7 +305,7 @@ def published_findings(index_file: CollectedFile, generated: bytes | None) -> It
         ("providers", dict(document.providers) == dict(expected.providers)),
     ):
         if not is_equal:
-            yield place.found(
+            yield location.finding(
                 checks.CLAIMS_DISAGREE, f"{key} differ from those of the wheels", path=key
             )
 

@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.documents.places import places, with_places, with_places_in_toml
-from wheelfit.checking.findings import CheckedFile, Correction
+from wheelfit.checking.documents.positions import (
+    find_positions,
+    with_positions,
+    with_toml_positions,
+)
+from wheelfit.checking.findings import Correction, Location
 from wheelfit.core.strict_json import path_of
 
 TEXT = b"""{
@@ -26,7 +30,7 @@ TEXT = b"""{
 
 def line_numbers(data: bytes, wanted: Collection[str] = ()) -> dict[str, int]:
     """Return the lines of places alone."""
-    return {path: place.line for path, place in places(data, wanted).items()}
+    return {path: entry.line for path, entry in find_positions(data, wanted).items()}
 
 
 def test_every_place() -> None:
@@ -67,16 +71,16 @@ def test_no_more_than_is_asked() -> None:
 
 def test_what_is_missing() -> None:
     """Something that should be there and is not stands where its parent stands."""
-    place = CheckedFile("x.json")
+    location = Location("x.json")
     check = CHECKS["wrong-keys"]
-    found = [place.found(check, "", path=path) for path in ("a.z", 'a.b[1].q["r s"]', "z", "")]
-    assert [place.line for place in with_places(found, TEXT)] == [2, 3, 1, 1]
+    found = [location.finding(check, "", path=path) for path in ("a.z", 'a.b[1].q["r s"]', "z", "")]
+    assert [finding.line for finding in with_positions(found, TEXT)] == [2, 3, 1, 1]
 
 
 def test_without_places() -> None:
     """Findings about the whole document are left as they are."""
-    found = [CheckedFile("x.json").found(CHECKS["wrong-keys"], "")]
-    assert with_places(found, TEXT) == found
+    found = [Location("x.json").finding(CHECKS["wrong-keys"], "")]
+    assert with_positions(found, TEXT) == found
 
 
 JSON = st.recursive(
@@ -91,12 +95,12 @@ JSON = st.recursive(
 def test_all_places_of_any_document(document: dict[str, object]) -> None:
     """Every place of any document is found, whatever its keys and strings hold."""
     text = json.dumps(document, indent=1)
-    found = places(text.encode())
+    found = find_positions(text.encode())
 
     def walk(steps: tuple[str | int, ...], value: object) -> None:
-        place = found[path_of(*steps)]
-        assert place.value is None or json.loads(text[slice(*place.value)]) == value
-        assert place.key is None or json.loads(text[slice(*place.key)]) == steps[-1]
+        location = found[path_of(*steps)]
+        assert location.value is None or json.loads(text[slice(*location.value)]) == value
+        assert location.key is None or json.loads(text[slice(*location.key)]) == steps[-1]
         if isinstance(value, dict):
             for key, inner in value.items():
                 walk((*steps, key), inner)
@@ -109,9 +113,11 @@ def test_all_places_of_any_document(document: dict[str, object]) -> None:
 
 def test_corrections() -> None:
     """A correction takes the place of a key or of a value; without a place there is none."""
-    place, check = CheckedFile("x.json"), CHECKS["wrong-keys"]
+    location, check = Location("x.json"), CHECKS["wrong-keys"]
     found = [
-        place.found(check, "", path=path, correction=Correction(text, is_of_key=of_key), remedy="r")
+        location.finding(
+            check, "", path=path, correction=Correction(text, is_of_key=of_key), remedy="r"
+        )
         for path, text, of_key in (
             ("a.b", '"c"', True),
             ("a.b[1]", '"y"', False),
@@ -120,7 +126,7 @@ def test_corrections() -> None:
             ("ha", '"a"', True),  # which is there already
         )
     ]
-    corrected = with_places(found, TEXT)
+    corrected = with_positions(found, TEXT)
     regions = [one.correction and one.correction.region for one in corrected]
     assert regions == [(2, 9, 2, 12), (3, 5, 3, 15), None, None, None]
     assert [one.remedy == "r" for one in corrected] == [True, True, False, False, False]
@@ -130,8 +136,8 @@ def test_lists_in_order() -> None:
     """F-23: a list of values is put in order, as it was laid out if nothing is there twice."""
 
     def corrected(values: str) -> str | None:
-        finding = CheckedFile("x.json").found(CHECKS["bad-values"], "", path="a")
-        (placed,) = with_places([finding], f'{{"a": {values}}}'.encode())
+        finding = Location("x.json").finding(CHECKS["bad-values"], "", path="a")
+        (placed,) = with_positions([finding], f'{{"a": {values}}}'.encode())
         return placed.correction.text if placed.correction is not None else None
 
     assert corrected('["b",\n  "a"]') == '["a",\n  "b"]'
@@ -142,12 +148,12 @@ def test_lists_in_order() -> None:
 def test_places_in_toml() -> None:
     """Findings in TOML have lines, and corrections the regions of values."""
     text = "b = 1\n[a]\nlist = [\n  \"ü\", 'x',\n]\n".encode()
-    place, check = CheckedFile("pyproject.toml"), CHECKS["unknown-classifier"]
+    location, check = Location("pyproject.toml"), CHECKS["unknown-classifier"]
     found = [
-        place.found(check, "", path=path, correction=Correction('"y"'))
+        location.finding(check, "", path=path, correction=Correction('"y"'))
         for path in ("a.list[1]", "a.other", "")
     ]
-    placed = with_places_in_toml(found, text)
+    placed = with_toml_positions(found, text)
     assert [one.line for one in placed] == [4, 2, None]
     assert [one.correction and one.correction.region for one in placed] == [
         (4, 8, 4, 11), None, None,

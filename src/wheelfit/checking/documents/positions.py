@@ -39,12 +39,12 @@ class DocumentEntry:
     """The start and end of the value; None if the end was not read."""
 
 
-def places(data: bytes, paths: Collection[str] = ()) -> dict[str, DocumentEntry]:
+def find_positions(data: bytes, paths: Collection[str] = ()) -> dict[str, DocumentEntry]:
     r"""Return every key and element, by path.
 
     Invalid JSON is read as far as possible.
 
-    >>> places(b'{"variants":\n {"null": {}}}')["variants.null"]
+    >>> find_positions(b'{"variants":\n {"null": {}}}')["variants.null"]
     DocumentEntry(line=2, key=(15, 21), value=(23, 25))
 
     :param paths: the required paths, after which reading stops; empty: all.
@@ -107,7 +107,7 @@ def _scan(text: str, by_path: dict[str, DocumentEntry], missing: set[str]) -> No
             return
 
 
-def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
+def with_positions(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     """Return findings in a JSON document with their lines, and with the regions of corrections."""
     all_findings = list(findings)
     if not any(finding.path for finding in all_findings):
@@ -115,7 +115,7 @@ def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     corrected_paths = {
         new_path for finding in all_findings if (new_path := _corrected_path(finding)) is not None
     }
-    by_path = places(
+    by_path = find_positions(
         data, corrected_paths.union(finding.path for finding in all_findings if finding.path)
     )
     lines = {path: entry.line for path, entry in by_path.items()}
@@ -126,7 +126,7 @@ def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     ]
 
 
-def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Finding]:
+def with_toml_positions(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     """Return findings in a TOML document with their lines, and with corrections of values."""
     text = _Text(data.decode("utf-8"))
     spans = {path_of(*steps): span for steps, span in values_of(text.content).items()}
