@@ -11,7 +11,7 @@ from wheelfit.checking.findings import Finding, Report
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.property_support import Support, support_for
-from wheelfit.doctor.environment import about_contents, examine_environment
+from wheelfit.doctor.environment import diagnose_packages, examine_environment
 from wheelfit.doctor.machine import Hardware
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.testing.detectors import FixedDetector
@@ -60,7 +60,7 @@ class Patient:
 
         contents = examine_environment(self.environment, full=full)
         hardware = Hardware.of([one for one in asked if one is not None])
-        return about_contents(contents, self.environment.target, hardware, ask)
+        return diagnose_packages(contents, self.environment.target, hardware, ask)
 
     def findings(
         self, answers: Answers | None = None, *, full: bool = False

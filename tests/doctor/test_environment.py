@@ -18,7 +18,7 @@ from packaging.tags import Tag
 from wheelfit.checking.findings import Severity
 from wheelfit.core.target import Target
 from wheelfit.doctor.environment import examine_environment
-from wheelfit.doctor.packages import about_tags
+from wheelfit.doctor.packages import tag_findings
 from wheelfit.testing.wheels import release_document
 
 Machine = Callable[..., dict[str, dict[str, list[str]]]]
@@ -460,7 +460,7 @@ class TestTags:
 
         def found(platform: str) -> list[str]:
             target = Target.of("host", environment, [Tag("py3", "none", platform)])
-            return [tag.code for tag in about_tags([package], target, "env")]
+            return [finding.code for finding in tag_findings([package], target, "env")]
 
         assert found("manylinux_2_28_riscv64") == found("linux_riscv64") == []
         assert found("manylinux_2_28_x86_64") == ["wrong-platform"]

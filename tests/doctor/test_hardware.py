@@ -9,7 +9,7 @@ from doctor.patient import Patient
 
 from wheelfit.doctor.environment import examine_environment
 from wheelfit.doctor.machine import Hardware
-from wheelfit.doctor.packages import about_hardware
+from wheelfit.doctor.packages import hardware_findings
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -61,7 +61,7 @@ def test_drivers_of_windows(patient: Patient) -> None:
     remedies = [
         finding.remedy
         for windows in (False, True)
-        for finding in about_hardware(
+        for finding in hardware_findings(
             contents.builds, Hardware.of([detection], windows=windows), contents.name
         )
     ]

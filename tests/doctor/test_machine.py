@@ -9,10 +9,10 @@ from packaging.tags import Tag
 
 from wheelfit.core.target import Target
 from wheelfit.doctor.machine import (
-    about_detections,
-    about_interpreter,
-    about_overrides,
+    detection_findings,
+    interpreter_findings,
     is_translated,
+    override_findings,
     read_nvidia_files,
 )
 from wheelfit.testing.detectors import supported
@@ -30,12 +30,12 @@ def judge(machine: Machine) -> dict[str, str]:
     asked = [machine.detect(namespace) for namespace in machine.namespaces]
     seen = machine.view
     findings = [
-        *about_detections(
+        *detection_findings(
             [one for one in asked if one is not None],
             read_nvidia_files(seen),
             translated=is_translated(seen),
         ),
-        *about_overrides(machine.overrides_in_effect(), seen, machine.namespaces),
+        *override_findings(machine.overrides_in_effect(), seen, machine.namespaces),
     ]
     return {f"{finding.severity} {finding.code}": finding.message for finding in findings}
 
@@ -81,7 +81,7 @@ def test_driver_versions(versions: str, code: str) -> None:
     detection = Detection(
         "nvidia", status=Status.SUPPORTED, evidence=(Evidence("driver versions", versions),)
     )
-    (finding,) = about_detections([detection], NvidiaFiles())
+    (finding,) = detection_findings([detection], NvidiaFiles())
     assert f"{finding.severity} {finding.code}" == code
     assert finding.message == versions
 
@@ -91,7 +91,7 @@ def test_old_driver() -> None:
     machine = open_recorded(MACHINES / "linux-x86-old-driver")
     detection = machine.detect("nvidia")
     assert detection is not None
-    (finding,) = about_detections([detection], read_nvidia_files(machine.view))
+    (finding,) = detection_findings([detection], read_nvidia_files(machine.view))
     assert "10.2 is too old" in finding.message
     assert finding.remedy == "update NVIDIA's driver"
 
@@ -102,7 +102,7 @@ def test_reasons() -> None:
         "intel", status=Status.FAILED, evidence=(Evidence("level zero", "crashed with SIGSEGV"),)
     )
     switched_off = Detection("amd", status=Status.DISABLED, source="--disable-provider")
-    (finding,) = about_detections([failed, switched_off], NvidiaFiles())
+    (finding,) = detection_findings([failed, switched_off], NvidiaFiles())
     assert (finding.code, finding.message) == (
         "detection-failed",
         "level zero: crashed with SIGSEGV",
@@ -112,7 +112,7 @@ def test_reasons() -> None:
 def test_misspelt_overrides() -> None:
     """P-73: a variable that no provider reads is told by name."""
     view = SystemView(environ={"WHEELFIT_OVERRIDE_NVIDA_SM_ARCH": "90_real"})
-    (finding,) = about_overrides((), view, ["nvidia", "x86_64"])
+    (finding,) = override_findings((), view, ["nvidia", "x86_64"])
     assert (finding.code, finding.where) == (
         "override-without-provider",
         "WHEELFIT_OVERRIDE_NVIDA_SM_ARCH",
@@ -122,7 +122,7 @@ def test_misspelt_overrides() -> None:
 def test_declared_versions() -> None:
     """P-57: versions that a variable declares are an override like others."""
     view = SystemView(environ={"VARIANT_ABI_DEPENDENCY": "torch==2.8"})
-    (finding,) = about_overrides((), view, [])
+    (finding,) = override_findings((), view, [])
     assert finding.code == "override-in-effect"
     assert "VARIANT_ABI_DEPENDENCY=torch==2.8" in finding.message
 
@@ -147,17 +147,17 @@ def test_interpreters(platform: str, machine: str, found: list[str]) -> None:
     """P-104: a 32-bit Python on a 64-bit system is told, on a 32-bit system it is normal."""
     target = interpreter(platform, machine)
     view = SystemView(system="Linux")
-    assert [one.code for one in about_interpreter(target, view)] == found
+    assert [one.code for one in interpreter_findings(target, view)] == found
 
 
 def test_rosetta() -> None:
     """P-106: a translated Python is told, with what to do, and its missing AVX not twice."""
     view = open_recorded(MACHINES / "macos-rosetta").view
     target = interpreter("macosx_14_0_x86_64", "x86_64")
-    (finding,) = about_interpreter(target, view)
+    (finding,) = interpreter_findings(target, view)
     assert finding.code == "translated-interpreter"
     assert "arm64" in finding.remedy
     native = open_recorded(MACHINES / "macos-x86-skylake").view
-    assert list(about_interpreter(target, native)) == []
+    assert list(interpreter_findings(target, native)) == []
     x86 = supported("x86_64", {"level": ["v2"]})
-    assert list(about_detections([x86], NvidiaFiles(), translated=True)) == []
+    assert list(detection_findings([x86], NvidiaFiles(), translated=True)) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.checking.findings import Severity
-from wheelfit.doctor.process import ExaminedProcess, about_process, examine_process
+from wheelfit.doctor.process import ExaminedProcess, examine_process, process_findings
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -101,7 +101,7 @@ def install(site: Path, name: str, version: str, path: str, content: bytes) -> P
 
 def codes(process: ExaminedProcess) -> list[str]:
     """Return severity and code of what is found."""
-    return sorted(f"{one.severity} {one.code}" for one in about_process(process))
+    return sorted(f"{one.severity} {one.code}" for one in process_findings(process))
 
 
 def test_one_of_each(site: Path, load: Load, library: Callable[..., bytes]) -> None:
@@ -135,7 +135,7 @@ def test_two_majors(site: Path, load: Load, library: Callable[..., bytes]) -> No
         library("libcudart.so.13"),
     )
     process = examine_process(load(one, other))
-    (finding,) = about_process(process)
+    (finding,) = process_findings(process)
     assert (finding.code, finding.severity) == ("several-majors", Severity.WARNING)
     assert finding.message == (
         "CUDA 12: libcudart.so.12 of nvidia-cuda-runtime-cu12 12.9.79; "
@@ -152,7 +152,7 @@ def test_one_name_two_contents(site: Path, load: Load, library: Callable[..., by
     process = examine_process(load(one, other))
     assert {found.cuda_major for found in process.libraries} == {12, 13}  # by their packages
     assert codes(process) == ["error same-soname", "warning several-majors"]
-    (finding,) = (one for one in about_process(process) if one.code == "same-soname")
+    (finding,) = (one for one in process_findings(process) if one.code == "same-soname")
     assert f"{one} (nvidia-nccl-cu12 2.27.3)" in finding.message
     assert f"{other} (nvidia-nccl-cu13 2.27.3)" in finding.message
     copy = site / "copied/libnccl.so.2"
@@ -207,7 +207,7 @@ def test_from_elsewhere(
     extension = install(site, "other", "1", "b/libcublas.so.12", library("libcublas.so.12"))
     process = examine_process(load(stranger, extension))
     assert codes(process) == ["warning foreign-library"]
-    (finding,) = about_process(process)
+    (finding,) = process_findings(process)
     assert "and not from runtime 12.9, which is installed" in finding.message
 
 

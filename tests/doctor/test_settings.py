@@ -10,7 +10,7 @@ from doctor.patient import Patient
 
 from wheelfit.checking.findings import Finding
 from wheelfit.doctor.environment import examine_environment
-from wheelfit.doctor.settings import about_settings, read_settings
+from wheelfit.doctor.settings import read_machine_settings, settings_findings
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.features import Detection, Status
@@ -49,8 +49,8 @@ def judge(
     view = SystemView(str(root), environ, system="Linux")
     contents = None if patient is None else examine_environment(patient.environment)
     return list(
-        about_settings(
-            read_settings(view),
+        settings_findings(
+            read_machine_settings(view),
             detections,
             () if contents is None else contents.libraries,
             {} if contents is None else contents.modules,
@@ -104,7 +104,7 @@ def test_foreign_tool(root: Path) -> None:
 
     def found() -> list[Finding]:
         machine = SystemView(str(root), {"PATH": "/usr/bin"}, system="Linux", processes=Told())
-        return list(about_settings(read_settings(machine), (), (), {}))
+        return list(settings_findings(read_machine_settings(machine), (), (), {}))
 
     assert found() == []
     assert asked == []  # without a driver it is not worth starting
@@ -163,7 +163,7 @@ def test_toolkits(root: Path) -> None:
     toolkit(root, "/usr/local/cuda-12.4", "12.4.1")
     toolkit(root, "/usr/local/cuda-13.0", "13.0.2")
     environ = {"PATH": "/usr/local/cuda-13.0/bin", "CUDA_HOME": "/usr/local/cuda-12.4/"}
-    settings = read_settings(SystemView(str(root), environ, system="Linux"))
+    settings = read_machine_settings(SystemView(str(root), environ, system="Linux"))
     assert [(one.path, one.version) for one in settings.toolkits] == [
         ("/usr/local/cuda-12.4", "12.4.1"),
         ("/usr/local/cuda-13.0", "13.0.2"),
@@ -191,7 +191,7 @@ def test_garbage_beside_a_toolkit(root: Path) -> None:
     toolkit(root, "/usr/local/cuda-12.4", "12.4")
     for text in ("", "[]", '{"cuda": 3}', '{"cuda": {"version": 12}}', "[" * 100_000):
         (root / "usr/local/cuda-12.4/version.json").write_text(text)
-        (found,) = read_settings(SystemView(str(root), {}, system="Linux")).toolkits
+        (found,) = read_machine_settings(SystemView(str(root), {}, system="Linux")).toolkits
         assert (found.path, found.version) == ("/usr/local/cuda-12.4", "")
 
 
@@ -212,8 +212,8 @@ def test_pip_of_another_environment(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "env/bin")
 
     def found(folder: str) -> list[str]:
-        settings = read_settings(SystemView(environ={"PATH": str(tmp_path / folder)}))
-        return codes(list(about_settings(settings, (), (), {}, str(tmp_path / "env/bin"))))
+        settings = read_machine_settings(SystemView(environ={"PATH": str(tmp_path / folder)}))
+        return codes(list(settings_findings(settings, (), (), {}, str(tmp_path / "env/bin"))))
 
     assert found("env/bin") == found("link") == found("none") == []
     assert found("other/bin") == ["note pip-elsewhere"]
@@ -223,10 +223,10 @@ def test_shims_of_pyenv(tmp_path: Path) -> None:
     """A shim stands for the versions beside it, not for an environment elsewhere."""
     touch(tmp_path, "pyenv/shims/pip", "pyenv/versions/3.12/bin/pip")
     (tmp_path / "pyenv/shims/pip").chmod(0o755)
-    settings = read_settings(SystemView(environ={"PATH": str(tmp_path / "pyenv/shims")}))
+    settings = read_machine_settings(SystemView(environ={"PATH": str(tmp_path / "pyenv/shims")}))
 
     def found(scripts: Path) -> list[str]:
-        return codes(list(about_settings(settings, (), (), {}, str(scripts))))
+        return codes(list(settings_findings(settings, (), (), {}, str(scripts))))
 
     assert found(tmp_path / "pyenv/versions/3.12/bin") == []
     assert found(tmp_path / "env/bin") == ["note pip-elsewhere"]
@@ -236,7 +236,7 @@ def test_windows(root: Path) -> None:
     """On Windows lists are separated by semicolons, and folders may have a drive."""
     touch(root, "C/src/numpy.py")
     environ = {"PYTHONPATH": "C:\\src;C:\\gone"}
-    settings = read_settings(SystemView(str(root), environ, system="Windows"))
+    settings = read_machine_settings(SystemView(str(root), environ, system="Windows"))
     assert [(folder.path, folder.exists) for folder in settings.module_folders] == [
         ("C:/src", True),
         ("C:/gone", False),

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from wheelfit.doctor.machine import TimedProcesses, TimedQuestion
+from wheelfit.doctor.machine import TimedProbe, TimedProcesses
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question, RealProcesses
 
 
@@ -19,9 +19,9 @@ def test_answers_pass_through() -> None:
     bad = timed.ask(Question("second", ("/no such program",), {}, 60.0))
     assert (good.output.strip(), good.code) == (b"told", 3)
     assert bad.ending is Ending.NOT_STARTED
-    assert timed.questions == (
-        TimedQuestion("first", 2.5, Ending.EXITED, 3),
-        TimedQuestion("second", 0.25, Ending.NOT_STARTED, 0),
+    assert timed.probes == (
+        TimedProbe("first", 2.5, Ending.EXITED, 3),
+        TimedProbe("second", 0.25, Ending.NOT_STARTED, 0),
     )
 
 
@@ -36,5 +36,5 @@ def test_every_ending_has_words(ending: Ending) -> None:
 
     timed = TimedProcesses(Fake())
     timed.ask(Question("it", ("x",), {}, 1.0))
-    (question,) = timed.questions
+    (question,) = timed.probes
     assert " " in str(question)

@@ -235,7 +235,7 @@ def test_files_that_are_lost(home: Path) -> None:
     """A package whose folder was deleted is named, though its record is there."""
     shutil.rmtree(site_of(home) / "packaging")
     done = run(home, "doctor", code=13)
-    assert "are missing, as packaging/__init__.py" in in_a_line(done.stdout)
+    assert "are missing, such as packaging/__init__.py" in in_a_line(done.stdout)
     done = run(home, "list", code=70)
     assert "packaging" in done.stderr
 

@@ -68,7 +68,6 @@ from wheelfit.core.properties import Feature
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.shorthands import NAMES, find_shorthand
 from wheelfit.doctor.machine import Hardware
-from wheelfit.doctor.settings import read_settings
 from wheelfit.doctor.settings import variables_in
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.accelerator_libraries import identify

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.documents.document import check_variant_document, speaks_for_vendor
+from wheelfit.checking.documents.document import check_variant_document, uses_vendor_vocabulary
 from wheelfit.checking.findings import Location, Severity
 from wheelfit.core.metadata import write_document
 from wheelfit.core.plugin_answer import PluginAnswer, read_report
@@ -91,7 +91,7 @@ class ProviderAnswers:
                 return "built-in provider"
             case PluginProvider() if self._is_valid(namespace):
                 return f"plugin {self.plugins[namespace]}"
-            case PluginProvider() as provider if speaks_for_vendor(namespace, provider):
+            case PluginProvider() as provider if uses_vendor_vocabulary(namespace, provider):
                 return "built-in provider"
             case _:
                 return None
@@ -170,7 +170,7 @@ def ask_providers(
             missing = f"its plugin is not installed: {', '.join(provider.requires)}"
             build_time[namespace] = answer or PluginAnswer(failure=missing)
         elif isinstance(provider, PluginProvider) and namespace in used_namespaces:
-            if speaks_for_vendor(namespace, provider) and not validate:
+            if uses_vendor_vocabulary(namespace, provider) and not validate:
                 continue
             configs = answer_of(namespace, provider, "get_all_configs")
             if configs is not None:

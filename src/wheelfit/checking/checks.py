@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHECKS = CheckTable()
 """Every check by its code, in the order of the reference."""
 
-# A table: its code and its rule, its meaning, its remedy.
+# Columns: code and rule, meaning, remedy.
 # fmt: off
 
 # --- documents: their form ------------------------------------------------------------
@@ -43,11 +43,11 @@ RESERVED_LABEL = CHECKS.error("reserved-label", "F-4",
     "the label consists of dots, or is the name of a device on Windows",
     "choose another label")
 NULL_WITH_PROPERTIES = CHECKS.error("null-with-properties", "F-6",
-    "the label null has properties, but always means none",
+    "the label null has properties, although it stands for none",
     "give the variant another label, or remove its properties")
 LABEL_WITHOUT_PROPERTIES = CHECKS.error("label-without-properties", "F-7",
     "a label other than null has no properties",
-    "call the variant null")
+    "use the label null")
 BAD_PRIORITIES = CHECKS.error("bad-priorities", "F-21",
     "the priorities are not a list of distinct namespaces, or lack one that is used",
     "list every namespace in use once, most important first")
@@ -79,7 +79,7 @@ WRONG_LABEL = CHECKS.error("wrong-label", "F-24",
 # The checks above by their rules, and by further rules that they cover.
 DOCUMENT_CHECKS: Mapping[str, Check] = MappingProxyType(
     {
-        **{one.rule: one for one in CHECKS.values() if one is not WRONG_LABEL},
+        **{check.rule: check for check in CHECKS.values() if check is not WRONG_LABEL},
         **dict.fromkeys(("F-38", "F-40"), UNSUPPORTED_SCHEMA),
         **dict.fromkeys(("F-47", "F-51", "F-52", "F-109"), BAD_PROVIDER),
         **dict.fromkeys((f"P-{number}" for number in range(1, 10)), BAD_PROVIDER),
@@ -87,9 +87,9 @@ DOCUMENT_CHECKS: Mapping[str, Check] = MappingProxyType(
         "P-46": BAD_ABI_VALUE,
     }
 )
-"""Which check a rule of `wheelfit.core.metadata.check_document` belongs to."""
+"""The check for each rule of `wheelfit.core.metadata.check_document`."""
 
-# --- documents: their sense -----------------------------------------------------------
+# --- documents: their content -----------------------------------------------------------
 
 OLD_LAYOUT = CHECKS.warning("old-layout", "F-39",
     "the document has a layout of an earlier draft, which many tools do not read",
@@ -132,7 +132,7 @@ NEEDS_TRUST = CHECKS.note("needs-trust", "P-14",
     "use static-properties if the values do not depend on the machine")
 LOOKALIKE_NAMESPACE = CHECKS.warning("lookalike-namespace", "P-63",
     "the namespace looks like a well-known one, or like another one of the document",
-    "use the well-known name if you mean it, else a more distinct one")
+    "use the well-known name if you mean it, otherwise a more distinct one")
 SAME_PROPERTIES = CHECKS.warning("same-properties", "F-8",
     "two labels have the same properties, so only one of them is ever chosen",
     "keep one label, or correct the properties of the other")
@@ -143,8 +143,8 @@ STALE_LABEL = CHECKS.warning("stale-label", "F-143",
     "the label looks like a hash, and is not the one of its properties",
     "derive the label again, or choose a readable one")
 LONG_LABEL = CHECKS.warning("long-label", "F-3",
-    "the label is longer than is good for file names",
-    "choose at most 32 characters; older tools take 16")
+    "the label is too long for readable file names, or for older tools",
+    "choose at most 32 characters; older tools allow 16")
 
 # --- wheels ----------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ DEPRECATED_CLASSIFIER = CHECKS.note("deprecated-classifier", "B-34",
     "use its replacement")
 ABI_CONTRADICTION = CHECKS.error("abi-contradiction", "P-58",
     "the dependencies exclude a version that the variant claims to be built for",
-    "make the requirement admit every release that the variant lists")
+    "widen the requirement to every release that the variant lists")
 ABI_NOT_REQUIRED = CHECKS.warning("abi-not-required", "P-58",
     "the variant is built for versions of a project that it does not depend on",
     "add the project to the dependencies")
@@ -250,7 +250,7 @@ UNREAD_DECLARATION = CHECKS.warning("unread-declaration", "B-34",
     "put it at the top of the wheel, as wheelfit_implementations/NAME.json, or leave it out")
 DECLARATIONS_AS_PACKAGE = CHECKS.error("declarations-as-package", "B-34",
     "the folder of declarations is a package, and every distribution has files in it",
-    "leave the file out")
+    "remove the file from the wheel")
 MISSING_MODULE = CHECKS.error("missing-module", "B-34",
     "a declaration names a module that the wheel does not have",
     "correct module, or put the module into the wheel")
@@ -258,7 +258,7 @@ WRONG_DISTRIBUTION = CHECKS.warning("wrong-distribution", "B-34",
     "a declaration names another distribution than the one that contains it",
     "write the name of the wheel, which messages show to users")
 REPEATED_DECLARATION = CHECKS.error("repeated-declaration", "B-34",
-    "two declarations are of the same implementation, so one of them is never used",
+    "two declarations are for the same implementation, so one of them is never used",
     "keep one, or give each implementation a name of its own")
 SHARED_DECLARATION_NAME = CHECKS.warning("shared-declaration-name", "B-34",
     "another distribution may have a declaration of the same name, and one overwrites the other",
@@ -273,7 +273,7 @@ NO_SUCH_CODE = CHECKS.error("no-such-code", "B-60",
     "the wheel claims code for a GPU, and its binaries have none that runs there",
     "build with that architecture, or remove the value")
 UNCLAIMED_CODE = CHECKS.note("unclaimed-code", "B-60",
-    "the binaries have code for a GPU that none of the claimed values covers",
+    "the binaries have code for a GPU that no claimed value covers",
     "add the value, or build without that architecture")
 NO_SM_ARCH = CHECKS.warning("no-sm-arch", "P-95",
     "the binaries have code for GPUs, and the variant claims no sm_arch",
@@ -295,7 +295,7 @@ PLATFORM_TOO_OLD = CHECKS.error("platform-too-old", "F-15",
     "build on an older system, or claim a newer one")
 EXTERNAL_LIBRARY = CHECKS.warning("external-library", "F-15",
     "a binary needs a library that is neither in the wheel nor on every system of the tag",
-    "put it into the wheel (auditwheel, delocate, delvewheel), or depend on a package that has it")
+    "put it into the wheel (auditwheel, delocate, delvewheel), or depend on a package with it")
 OUTSIDE_STABLE_ABI = CHECKS.warning("outside-stable-abi", "F-15",
     "a wheel for the stable ABI uses functions outside of it, or missing in its oldest Python",
     "build with Py_LIMITED_API set to the Python of the tag, or name a newer one in the tag")
@@ -303,7 +303,7 @@ RPATH_LEADS_OUT = CHECKS.warning("rpath-leads-out", "B-34",
     "a binary searches libraries in a folder outside of the Python environment",
     "make the folder relative, as $ORIGIN/../fast.libs, with auditwheel or patchelf")
 DEBUG_SYMBOLS = CHECKS.warning("debug-symbols", "B-34",
-    "the wheel has more than a megabyte of debug information, which every user fetches",
+    "the wheel has more than a megabyte of debug information, which every user downloads",
     "strip the binaries, and publish the debug information apart")
 BUILD_PATH = CHECKS.note("build-path", "B-34",
     "a binary names folders of the machine where it was built",
@@ -324,16 +324,16 @@ DUPLICATE_INDEX_FILE = CHECKS.error("duplicate-index-file", "F-78",
     "there are several index files of one release, so clients may ignore them all",
     "keep the one with the normalised name of the wheels")
 MISSPELT_INDEX_FILE = CHECKS.warning("misspelt-index-file", "F-70",
-    "name or version in the name of an index file are not written as in wheel names",
+    "name or version in the name of an index file are not spelled as in wheel names",
     "rename the file")
 CLAIMS_DISAGREE = CHECKS.error("claims-disagree", "F-93",
     "a wheel has other properties than in the index file, so installers reject it",
     "generate the index file again from the wheels")
 LABEL_NOT_IN_INDEX = CHECKS.error("label-not-in-index", "F-73",
-    "the index file does not have the label of a wheel, so the wheel may be ignored",
+    "the index file lacks the label of a wheel, so the wheel may be ignored",
     "generate the index file again from the wheels")
 LABEL_WITHOUT_WHEEL = CHECKS.warning("label-without-wheel", "F-73",
-    "the index file has a label, and no wheel has it",
+    "the index file has a label that no wheel has",
     "generate the index file again from the wheels, or add the wheel")
 INCONSISTENT_WHEELS = CHECKS.error("inconsistent-release", "F-65",
     "files of one release contradict each other about priorities, providers or a label",
@@ -376,7 +376,7 @@ UNMET_PIN = CHECKS.error("unmet-pin", "F-92",
     "a wheel requires a version that no index has, so it cannot be installed",
     "publish that version again, or name the index that has it with --index-url")
 NO_KNOWN_MACHINE = CHECKS.warning("no-known-machine", "F-28",
-    "no machine that wheelfit knows supports the variant",
+    "no machine among the presets of wheelfit supports the variant",
     "correct the properties; no hardware, driver or toolkit supports them together")
 SHADOWED_VARIANT = CHECKS.warning("shadowed-variant", "F-66",
     "wherever the variant fits, another label ranks above it, so it is never chosen by default",
@@ -433,7 +433,7 @@ PYPI_FILE_SIZE = CHECKS.error("pypi-file-size", "B-53",
     "the file is larger than the 100 MB that the registry accepts by default",
     "ask for a higher limit before the release, or make the wheel smaller")
 PYPI_PROJECT_SIZE = CHECKS.warning("pypi-project-size", "B-53",
-    "all files together exceed the 10 GB that the registry gives a project by default",
+    "all files together exceed the 10 GB that the registry allows a project by default",
     "remove old files, or ask for a higher limit")
 PYPI_CLOSED_RELEASE = CHECKS.warning("pypi-closed-release", "B-53",
     "the release is older than 14 days, so the registry accepts no more files for it",

@@ -28,7 +28,7 @@ _LOCAL_ROCM = re.compile(r"rocm([0-9]+\.[0-9]+)(?:\.[0-9.]+)?")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _CUDA_FOLDER = re.compile(r"nvidia/cu(1[1-9])/")
 _FOLLOWS_CUDA = frozenset({"cuda-bindings", "cuda-python", "cuda-toolkit"})
-"""Projects whose own major version is that of CUDA."""
+"""Projects whose major version is that of CUDA."""
 _ROCM_PROJECTS = re.compile(r"rocm(?:-sdk(?:-[a-z0-9-]+)?)?")
 
 
@@ -52,7 +52,7 @@ class AcceleratorBuild:
     """The toolkit as ``12.8``; empty where the package states no minor version."""
     rocm: Mapping[str, str] = field(default_factory=dict)
     """ROCm versions as ``6.4``, each with its evidence."""
-    cpu_only: str = ""
+    cpu_evidence: str = ""
     """The evidence that it uses no accelerator, though other builds of it do."""
 
     @property
@@ -72,7 +72,10 @@ def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
 
 
 def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> AcceleratorBuild:
-    """Return the accelerator that a package with some accelerator libraries was built for."""
+    """Return the accelerator that a package was built for.
+
+    :param libraries: the accelerator libraries among its files.
+    """
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
     return AcceleratorBuild(
@@ -143,6 +146,7 @@ def _required_cuda(requirements: Iterable[Requirement]) -> Iterator[tuple[int, s
 
 
 def _toolkits(package: Package, local: str) -> Iterator[str]:
+    """Yield the CUDA toolkit that a package names, as ``12.8``."""
     match = _LOCAL_CUDA.search(local)
     if match is not None and match[2]:
         yield f"{match[1]}.{match[2]}"
@@ -160,10 +164,9 @@ def _named_rocm(package: Package, local: str) -> Iterator[tuple[str, str]]:
 
 
 def _property_rocm(package: Package) -> Iterator[tuple[str, str]]:
-    for value in filter(
-        _VERSION.fullmatch, package.installed.properties.values("amd", "rocm_version")
-    ):
-        yield value, f"its variant needs ROCm {value}"
+    for value in package.installed.properties.values("amd", "rocm_version"):
+        if _VERSION.fullmatch(value):
+            yield value, f"its variant needs ROCm {value}"
 
 
 def _cpu_evidence(local: str) -> str:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import Installed
 
-_REWRITING = frozenset({"conda", "debian", "rpm"})
+_REWRITING_INSTALLERS = frozenset({"conda", "debian", "rpm"})
 """Installers that write other content than in RECORD, and keep records of their own."""
-_RECORDING = frozenset({"pip", "uv", "wheelfit"})
+_RECORDING_INSTALLERS = frozenset({"pip", "uv", "wheelfit"})
 """Installers that install wheels unchanged, and always write a RECORD."""
 _TAG = re.compile(rb"^Tag:[ \t]*([!-~]+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _MAX_WHEEL_FILE_SIZE = 64 * 1024
@@ -67,11 +67,12 @@ class Package:
     tags: frozenset[Tag] = field(default=frozenset(), repr=False)
     """The tags of its wheel; empty where they were not recorded."""
     requirements: tuple[Requirement, ...] = field(default=(), repr=False)
-    """Its requirements here; without extras, which are not recorded."""
+    """The requirements that apply on this machine; those of extras are left out, since no record
+    lists the installed extras."""
     circumstances: Circumstances = Circumstances()
     """The host and the overrides for which its variant was chosen, if recorded."""
     problem: str = ""
-    """The reason why its RECORD or METADATA cannot be read; empty if they can."""
+    """The reason why RECORD or METADATA cannot be read; empty if both can."""
 
     @property
     def name(self) -> NormalizedName:
@@ -94,7 +95,10 @@ class Package:
 def read_packages(
     installed: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[Package, ...]:
-    """Read RECORD and METADATA of each distribution; faults are in the result."""
+    """Read RECORD and METADATA of each distribution; faults are in the result.
+
+    :param environment: the marker variables that decide which requirements apply.
+    """
     return tuple(_read(entry, environment) for entry in installed)
 
 
@@ -111,7 +115,7 @@ def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
 
 
 def _tags(entry: Installed) -> frozenset[Tag]:
-    if entry.legacy or entry.installer not in _RECORDING:
+    if entry.legacy or entry.installer not in _RECORDING_INSTALLERS:
         return frozenset()  # other package managers make their own builds, with any tags
     tags: set[Tag] = set()
     for text in _TAG.findall((entry.record("WHEEL") or b"")[:_MAX_WHEEL_FILE_SIZE]):
@@ -134,12 +138,13 @@ def _files(entry: Installed) -> Iterator[OwnedFile]:
     location = str(entry.location)
     data = entry.record("RECORD")
     if data is None:
-        if entry.installer in _RECORDING:
+        if entry.installer in _RECORDING_INSTALLERS:
             raise FileProblem("RECORD is missing, or no file that can be read")
         return  # other package managers keep their records elsewhere
     for row in parse_record(data, where=str(entry.path / "RECORD")).rows:
         path = row.path
-        if os.altsep or ".." in path or path.startswith(("/", ".")):
+        may_lead_out = os.altsep or ".." in path or path.startswith(("/", "."))
+        if may_lead_out:
             path = os.path.normpath(os.path.join(location, path))  # noqa: PTH118 - many paths
         else:
             path = f"{location}/{path}"
@@ -157,7 +162,7 @@ def _requirements(entry: Installed, environment: Mapping[str, str]) -> Iterator[
 
 
 @dataclass(frozen=True, slots=True)
-class PackageChange:
+class RecordDifferences:
     """The files of a package that differ from its RECORD."""
 
     package: Package
@@ -173,19 +178,20 @@ def compare_with_record(
     roots: Iterable[Path],
     *,
     full: bool = False,
-) -> tuple[PackageChange, ...]:
-    """Compare the existence and size of files with RECORD.
+) -> tuple[RecordDifferences, ...]:
+    """Compare the files of packages with RECORD: their existence and size.
 
     Files without a hash are ignored: tools write them later, as bytecode.
 
     :param shared: paths that several packages own; only their existence is checked.
     :param roots: the folders of the environment. Files elsewhere are ignored: pip's ``--target``
         records scripts at places where they never were.
+    :param full: whether the content is compared too.
     """
     prefixes = tuple(f"{root}{os.sep}" for root in roots)
     changed_packages = []
     for package in packages:
-        if package.installed.installer in _REWRITING:
+        if package.installed.installer in _REWRITING_INSTALLERS:
             continue
         lost, changed, unreadable = [], [], []
         for file in package.files:
@@ -205,7 +211,7 @@ def compare_with_record(
                 changed.append(file)
         if lost or changed or unreadable:
             changed_packages.append(
-                PackageChange(package, tuple(lost), tuple(changed), tuple(unreadable))
+                RecordDifferences(package, tuple(lost), tuple(changed), tuple(unreadable))
             )
     return tuple(changed_packages)
 
@@ -225,7 +231,7 @@ def has_recorded_content(file: OwnedFile) -> bool:
     return False
 
 
-def top_level(package: Package) -> frozenset[str]:
+def top_level_modules(package: Package) -> frozenset[str]:
     """Return the names of the modules that a package has at the top level."""
     names = set()
     for file in package.files:

@@ -36,7 +36,7 @@ AREAS: Mapping[Area, CheckTable] = MappingProxyType({area: CheckTable() for area
 
 _machine = AREAS[Area.MACHINE]
 DETECTION_FAILED = _machine.error("detection-failed", "P-17",
-    "a driver or tool did not answer, so nothing of its namespace counts as supported",
+    "a driver or tool did not answer, so its namespace counts as unsupported",
     "read the evidence (`wheelfit doctor -v`) and repair the driver; until then state what the "
     "machine supports with an override or --for")
 OVERRIDE_UNREADABLE = _machine.error("override-unreadable", "P-73",
@@ -56,11 +56,11 @@ DRIVER_VERSIONS_DIFFER = _machine.warning("driver-versions-differ", "P-94",
 FORWARD_COMPATIBLE = _machine.note("forward-compatibility", "P-94",
     "the driver's libraries are newer than its kernel module, as with NVIDIA's cuda-compat; that "
     "works with data-centre GPUs, some RTX GPUs and Jetson only",
-    "nothing if that is intended; on error 803 or 804 remove cuda-compat, or update the driver")
+    "no action is needed if that is intended; on error 803 or 804 remove cuda-compat, or update "
+    "the driver")
 DETECTION_WARNING = _machine.warning("detection-warning", "P-21",
-    "detection warns of something that may not be what you expect",
-    "if that hardware is to be used, remove the cause that is named; `wheelfit doctor -v` shows "
-    "the evidence")
+    "detection reports something unusual about the hardware or its driver",
+    "if you use this hardware, fix the cause; `wheelfit doctor -v` shows the evidence")
 TRANSLATED = _machine.warning("translated-interpreter", "P-106",
     "this Python runs translated for another kind of processor",
     "install a Python built for arm64, and create the environment again with it")
@@ -88,9 +88,9 @@ MASK_STOPS_EARLY = _settings.warning("mask-stops-early", "P-89",
     "name only devices that exist, from 0 on")
 STRAY_TOOL = _settings.warning("stray-tool", "P-98",
     "a vendor's tool is on PATH, but the driver that it belongs to is missing",
-    "uninstall the package that it belongs to; some tools take its presence for a GPU")
+    "uninstall the package that it belongs to: some programs conclude from it that there is a GPU")
 FOREIGN_TOOL = _settings.warning("foreign-tool", "P-98",
-    "nvidia-smi on PATH is of another driver release than the driver",
+    "nvidia-smi on PATH belongs to another release than the driver",
     "remove the one that does not come with the driver; its output may be wrong")
 STUB_LIBRARY = _settings.error("stub-library", "P-98",
     "the loader's path leads to stub libraries, which only serve to link programs",
@@ -102,7 +102,7 @@ PATH_ENTRY_MISSING = _settings.note("path-entry-missing", "",
     "a variable names a file or folder that does not exist",
     "remove it from the variable")
 PRELOADED = _settings.note("preloaded", "",
-    "a library is loaded into every program before its own",
+    "a variable loads a library into every program",
     "unset the variable when something crashes, and try again")
 PYTHONPATH_HIDES = _settings.warning("pythonpath-hides", "",
     "a module on PYTHONPATH is imported instead of one that is installed",
@@ -135,8 +135,8 @@ DRIVER_TOO_OLD = _packages.error("driver-too-old", "P-92",
     "packages need a CUDA major that the driver does not run",
     "update the driver, or install the builds for an older CUDA")
 GPU_TOO_OLD = _packages.error("gpu-too-old", "P-95",
-    "packages were made with a CUDA that makes no code for this GPU any more",
-    "install the builds for the CUDA major before")
+    "packages were built with a CUDA that no longer supports this GPU",
+    "install the builds for the previous CUDA major")
 MIXED_CUDA = _packages.warning("mixed-cuda", "P-92",
     "packages for several CUDA majors are installed",
     "install all of them for one CUDA major")
@@ -144,8 +144,8 @@ MIXED_ROCM = _packages.warning("mixed-rocm", "P-123",
     "packages for several ROCm versions are installed",
     "install all of them for one ROCm version")
 MIXED_VARIANTS = _packages.warning("mixed-variants", "",
-    "variants are installed that differ in what all of an environment must share",
-    "install all of them for the same")
+    "installed variants disagree about a value that must be the same in an environment",
+    "install builds for one value")
 MIXED_OPENMP = _packages.warning("mixed-openmp", "P-160",
     "OpenMP runtimes of several makers are installed; together in one process they may hang, "
     "crash or slow each other down",
@@ -160,8 +160,8 @@ IDLE_BUILD = _packages.warning("idle-build", "",
     "builds for a GPU are installed on a machine that cannot use them",
     "if there will be no GPU, install the builds for the CPU: they are much smaller")
 NEWER_THAN_DRIVER = _packages.note("newer-than-driver", "P-91",
-    "packages were made with a newer CUDA of the same major than the driver has; code that is "
-    "compiled on the machine may be refused (error 222)",
+    "packages were built with a newer minor version of CUDA than the driver supports; code that "
+    "is compiled on the machine may be refused (error 222)",
     "update the driver if something fails with that error")
 SHARED_FILE = _packages.warning("shared-file", "PEP 376",
     "two packages own one file with different content; the one installed last wrote it",
@@ -192,7 +192,7 @@ UNCHECKED_VARIANT = _packages.warning("unchecked-variant", "P-17",
 
 _process = AREAS[Area.PROCESS]
 SAME_SONAME = _process.error("same-soname", "P-92",
-    "two different libraries of one name are loaded; programs that need it get the first",
+    "two different libraries with one SONAME are loaded; programs that need it get the first",
     "remove one of the packages, or load both from one place")
 SEVERAL_MAJORS = _process.warning("several-majors", "P-92",
     "libraries of several CUDA majors are loaded; that works as long as every program was linked "
@@ -214,7 +214,7 @@ STUB_LOADED = _process.error("stub-loaded", "P-98",
 FOREIGN_LIBRARY = _process.warning("foreign-library", "P-92",
     "a library was loaded from elsewhere, though an installed package has it",
     "unset LD_LIBRARY_PATH and LD_PRELOAD, and restart the process")
-PROCESS_DRIVER_TOO_OLD = _process.error("runtime-too-new", "P-92",
+RUNTIME_TOO_NEW = _process.error("runtime-too-new", "P-92",
     "the loaded CUDA runtime needs a newer driver than the one that is loaded",
     "update the driver, or install the builds for an older CUDA")
 PROCESS_UNREADABLE = _process.error("process-unreadable", "",

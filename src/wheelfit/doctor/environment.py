@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Location, Report
 from wheelfit.checking.installed import report_on
 from wheelfit.core.shared_requirements import AGREEMENTS
-from wheelfit.doctor import contents, diagnoses, packages
+from wheelfit.doctor import diagnoses, packages
 from wheelfit.doctor.accelerators import build_of, owned_libraries
+from wheelfit.doctor.contents import (
+    compare_with_record,
+    has_recorded_content,
+    read_packages,
+    top_level_modules,
+)
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.installed import by_name
 from wheelfit.installation.variant_fit import judge
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Broken
 
-_SMALL = 16 * 1024 * 1024
+_MAX_HASHED_SIZE = 16 * 1024 * 1024
 """Bytes up to which a file with several owners is hashed to find the one that wrote it."""
 
 
@@ -37,13 +43,13 @@ class EnvironmentContents:
 
     name: str
     packages: tuple[Package, ...]
-    """The packages by name; of one name, the imported one comes first."""
+    """The packages, sorted by name; of several with one name, the imported one comes first."""
     broken: tuple[Broken, ...]
     """Entries that look like a package and cannot be read."""
     libraries: tuple[OwnedLibrary, ...]
     builds: tuple[AcceleratorBuild, ...]
     findings: tuple[Finding, ...] = ()
-    """Findings of comparing the files with their records."""
+    """Findings from the comparison of files with RECORD."""
 
     @property
     def modules(self) -> dict[str, str]:
@@ -51,7 +57,7 @@ class EnvironmentContents:
         return {
             module: str(package)
             for package in reversed(self.packages)
-            for module in contents.top_level(package)
+            for module in top_level_modules(package)
         }
 
 
@@ -59,7 +65,7 @@ def read_environment(environment: Environment, target: Target | None = None) -> 
     """Read the installed packages; only records are read, and nothing is imported."""
     scan = environment.scan()
     target = target or environment.target
-    installed = contents.read_packages(scan.installed, target.environment)
+    installed = read_packages(scan.installed, target.environment)
     libraries = tuple(library for package in installed for library in owned_libraries(package))
     by_package: dict[Package, list[OwnedLibrary]] = {}
     for library in libraries:
@@ -81,37 +87,37 @@ def examine_environment(
     :param target: the target for requirements; default: the environment's interpreter.
     """
     unexamined = read_environment(environment, target)
-    own = [package for package in unexamined.packages if not package.installed.outside]
-    shared = packages.shared_paths(own)
+    local_packages = [package for package in unexamined.packages if not package.installed.outside]
+    shared = packages.shared_paths(local_packages)
     # Of the packages that share a file, the one whose RECORD has its present hash wrote it last.
     writers = {
         path: package
         for path, owners in shared.items()
-        if full or max(file.size or 0 for _, file in owners) <= _SMALL
+        if full or max(file.size or 0 for _, file in owners) <= _MAX_HASHED_SIZE
         for package, file in owners
-        if contents.has_recorded_content(file)
+        if has_recorded_content(file)
     }
-    changes = contents.compare_with_record(
-        own, frozenset(shared), environment.schemes.folders().values(), full=full
+    changes = compare_with_record(
+        local_packages, frozenset(shared), environment.schemes.folders().values(), full=full
     )
     findings = [
-        *packages.about_shared_files(shared, writers),
-        *packages.about_changes(changes),
-        *packages.about_duplicates(own),
-        *_about_broken(unexamined.broken),
-        *_about_records(own),
+        *packages.shared_file_findings(shared, writers),
+        *packages.changed_file_findings(changes),
+        *packages.duplicate_findings(local_packages),
+        *_broken_findings(unexamined.broken),
+        *_record_findings(local_packages),
     ]
     return replace(unexamined, findings=tuple(findings))
 
 
-def _about_broken(broken: tuple[Broken, ...]) -> Iterator[Finding]:
+def _broken_findings(broken: tuple[Broken, ...]) -> Iterator[Finding]:
     for entry in broken:
         is_interrupted = entry.path.name.startswith((WORKPLACE, "~"))
         check = diagnoses.INTERRUPTED if is_interrupted else diagnoses.UNREADABLE
         yield Location(str(entry.path)).finding(check, entry.reason)
 
 
-def _about_records(installed: Iterable[Package]) -> Iterator[Finding]:
+def _record_findings(installed: Iterable[Package]) -> Iterator[Finding]:
     for package in installed:
         for problem in (*package.installed.notes, *filter(None, [package.problem])):
             yield Location(str(package.installed.path)).finding(
@@ -119,44 +125,45 @@ def _about_records(installed: Iterable[Package]) -> Iterator[Finding]:
             )
 
 
-def about_contents(
+def diagnose_packages(
     contents: EnvironmentContents,
     target: Target,
     hardware: Hardware | None,
-    ask: DetectSupport,
+    detect_support: DetectSupport,
     agreements: Iterable[Agreement] = AGREEMENTS,
 ) -> Report:
-    """Judge the installed packages against a machine, and against each other.
+    """Check the installed packages against a machine, and against each other.
 
-    :param hardware: the hardware of the machine; None: not detected, and only variants are judged.
+    :param hardware: the hardware of the machine; None: unknown, so only variants are judged by it.
+    :param detect_support: detects the values that the machine supports.
     """
     importable = by_name(contents.packages)
-    checked = report_on(judge((package.installed for package in contents.packages), ask))
+    checked = report_on(judge((package.installed for package in contents.packages), detect_support))
     by_path = {str(package.installed.path): package for package in importable.values()}
     builds = tuple(
         build for build in contents.builds if importable[build.package.name] is build.package
     )
     findings = [
-        *(_with_command(finding, by_path) for finding in checked.findings),
+        *(_with_refit_command(finding, by_path) for finding in checked.findings),
         *(
             Location(variant.where).finding(
                 diagnoses.UNCHECKED_VARIANT, variant.message, remedy=variant.hint
             )
             for variant in checked.unchecked
         ),
-        *packages.about_tags(contents.packages, target, contents.name),
-        *packages.about_builds(builds, contents.libraries, contents.name),
-        *packages.about_agreements(
+        *packages.tag_findings(contents.packages, target, contents.name),
+        *packages.conflict_findings(builds, contents.libraries, contents.name),
+        *packages.agreement_findings(
             (package.installed for package in importable.values()), agreements, contents.name
         ),
-        *(() if hardware is None else packages.about_hardware(builds, hardware, contents.name)),
-        *packages.about_needs(contents.packages),
+        *(() if hardware is None else packages.hardware_findings(builds, hardware, contents.name)),
+        *packages.requirement_findings(contents.packages),
         *contents.findings,
     ]
     return Report.of(findings, (), checked.counts)
 
 
-def _with_command(finding: Finding, by_path: dict[str, Package]) -> Finding:
+def _with_refit_command(finding: Finding, by_path: dict[str, Package]) -> Finding:
     """Return a finding about a variant with the reasons of its choice, and the command to run."""
     package = by_path.get(finding.where)
     if package is None:

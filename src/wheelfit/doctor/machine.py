@@ -39,12 +39,13 @@ def read_nvidia_files(view: SystemView) -> NvidiaFiles:
     return nvidia_files.parse(nvidia_files.read(view))
 
 
-def about_detections(
+def detection_findings(
     detections: Iterable[Detection], files: NvidiaFiles, *, translated: bool = False
 ) -> Iterator[Finding]:
-    """Yield findings about failed or odd detections.
+    """Yield findings about failed detections, and about their warnings.
 
-    :param translated: whether the interpreter runs translated, which is a finding of its own.
+    :param translated: whether the interpreter runs through Rosetta 2; warnings that follow from it
+        are left out, as `interpreter_findings` reports it.
     """
     for detection in detections:
         location = Location(detection.namespace)
@@ -73,22 +74,22 @@ def about_detections(
                 yield location.finding(
                     diagnoses.DETECTION_WARNING, warning, remedy=remedy, severity=severity
                 )
-        yield from _about_driver_versions(detection, location)
+        yield from _driver_version_findings(detection, location)
 
 
-def _about_driver_versions(detection: Detection, location: Location) -> Iterator[Finding]:
+def _driver_version_findings(detection: Detection, location: Location) -> Iterator[Finding]:
     """Yield evidence that NVIDIA's libraries and kernel module are of two releases (P-94)."""
     evidence = {entry.source: entry.value for entry in detection.evidence}
     if package := evidence.get("forward compatibility"):
         yield location.finding(diagnoses.FORWARD_COMPATIBLE, package)
     elif versions := evidence.get("driver versions"):
-        kernel, library = (_release(text) for text in versions.split(",", 1))
+        kernel, library = (_numbers_in(text) for text in versions.split(",", 1))
         is_newer = library > kernel
         check = diagnoses.FORWARD_COMPATIBLE if is_newer else diagnoses.DRIVER_VERSIONS_DIFFER
         yield location.finding(check, versions)
 
 
-def _release(text: str) -> list[int]:
+def _numbers_in(text: str) -> list[int]:
     return [int(part) for part in re.findall(r"[0-9]+", text)]
 
 
@@ -98,7 +99,7 @@ def _reason(detection: Detection) -> str:
     )
 
 
-def about_overrides(
+def override_findings(
     overrides: Iterable[str], view: SystemView, namespaces: Iterable[str]
 ) -> Iterator[Finding]:
     """Yield findings about variables that override detection (P-73).
@@ -118,11 +119,11 @@ def about_overrides(
     for name in unknown_overrides(view.environ, namespaces):
         yield Location(name).finding(
             diagnoses.OVERRIDE_WITHOUT_PROVIDER,
-            f"{name} has no effect: no provider has a namespace like that",
+            f"{name} has no effect: no provider has this namespace",
         )
 
 
-def about_interpreter(target: Target, view: SystemView) -> Iterator[Finding]:
+def interpreter_findings(target: Target, view: SystemView) -> Iterator[Finding]:
     """Yield findings about an interpreter that does not fit its machine."""
     machine = target.environment.get("platform_machine", "")
     if target.architecture in _ARCHITECTURES_32 and machine.lower() in _ARCHITECTURES_64:
@@ -164,7 +165,7 @@ class Hardware:
     present: frozenset[str] = frozenset()
     """Namespaces with a device that can be used."""
     cuda: Capability | None = None
-    """The CUDA version of the driver, as 12.8; None when there is none."""
+    """The CUDA version of the driver, as 12.8; None without a driver."""
     capabilities: tuple[Capability, ...] = ()
     """The compute capabilities of the GPUs, the highest first, each once."""
     windows: bool = False
@@ -216,11 +217,11 @@ def _highest(values: Iterable[str], pattern: re.Pattern[str]) -> Capability | No
 
 
 @dataclass(frozen=True, slots=True)
-class TimedQuestion:
+class TimedProbe:
     """The outcome and duration of one child process."""
 
     name: str
-    """The question, as ``nvidia-smi -q``."""
+    """The query, as ``nvidia-smi -q``."""
     seconds: float
     ending: Ending
     code: int
@@ -230,32 +231,32 @@ class TimedQuestion:
         words = {
             Ending.EXITED: f"exit status {self.code}",
             Ending.KILLED: f"crashed with signal {self.code}",
-            Ending.LATE: "no answer within its time; ended",
-            Ending.FLOODED: "wrote too much; ended",
+            Ending.LATE: "timed out",
+            Ending.FLOODED: "stopped, as it wrote too much",
             Ending.NOT_STARTED: "could not be started",
         }
         return words.get(self.ending, str(self.ending))
 
 
 class TimedProcesses:
-    """A wrapper of ``Processes`` that records the duration of each."""
+    """A wrapper of ``Processes`` that records the duration of each child process."""
 
     def __init__(
         self, processes: Processes, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._processes = processes
         self._clock = clock
-        self._questions: list[TimedQuestion] = []
+        self._probes: list[TimedProbe] = []
 
     @property
-    def questions(self) -> tuple[TimedQuestion, ...]:
-        """The questions so far, in the order of their answers."""
-        return tuple(self._questions)
+    def probes(self) -> tuple[TimedProbe, ...]:
+        """The finished child processes, in the order in which they ended."""
+        return tuple(self._probes)
 
     def ask(self, question: Question) -> Answer:
-        """Run a question, and record its duration."""
+        """Run a child process, and record its duration."""
         started = self._clock()
         answer = self._processes.ask(question)
         seconds = self._clock() - started
-        self._questions.append(TimedQuestion(question.name, seconds, answer.ending, answer.code))
+        self._probes.append(TimedProbe(question.name, seconds, answer.ending, answer.code))
         return answer

@@ -31,8 +31,8 @@ _CODE_SUFFIXES = (".py", ".so", ".pyd", ".dll", ".dylib")
 _RELEASE = pattern(r"v?[0-9]{1,20}(?:\.[0-9]{1,20})*")
 
 
-class ComingRelease(NamedTuple):
-    """A release that is about to be installed."""
+class DependencyRelease(NamedTuple):
+    """A release of wheelfit or of one of its dependencies, installed or to be installed."""
 
     version: str
     requires: tuple[str, ...] = ()
@@ -42,13 +42,13 @@ class ComingRelease(NamedTuple):
 class UnmetRequirement(NamedTuple):
     """A requirement of wheelfit, or of its dependencies, that no installed package meets."""
 
-    needing: str
+    dependent: str
     """Name and version of the distribution that has the requirement."""
     requirement: str
     """The requirement, as ``urllib3>=2.8,<3``."""
-    found: str | None
+    installed_version: str | None
     """The installed version; None: the package is not installed."""
-    lost: str | None = None
+    missing_file: str | None = None
     """A file of the installed package that is missing."""
 
     @property
@@ -59,33 +59,35 @@ class UnmetRequirement(NamedTuple):
     @property
     def remedy(self) -> str:
         """The requirement to install, as ``urllib3>=2.8,<3``."""
-        if self.lost is not None and self.found is not None:
-            return f"{self.name}=={self.found}"
+        if self.missing_file is not None and self.installed_version is not None:
+            return f"{self.name}=={self.installed_version}"
         return self.requirement
 
     def __str__(self) -> str:
-        if self.lost is not None:
-            return f"files of {self.name} {self.found} are missing, as {self.lost}"
-        state = "is not installed" if self.found is None else f"{self.found} is installed"
-        return f"{self.needing} requires {self.requirement}, but {self.name} {state}"
+        if self.missing_file is not None:
+            release = f"{self.name} {self.installed_version}"
+            return f"files of {release} are missing, such as {self.missing_file}"
+        is_missing = self.installed_version is None
+        state = "is not installed" if is_missing else f"{self.installed_version} is installed"
+        return f"{self.dependent} requires {self.requirement}, but {self.name} {state}"
 
 
 def unmet_requirements(
-    changes: Mapping[str, ComingRelease | None] | None = None, *, files: bool = False
+    changes: Mapping[str, DependencyRelease | None] | None = None, *, files: bool = False
 ) -> tuple[UnmetRequirement, ...]:
-    """Return the unmet requirements of wheelfit, in the order in which they are found.
+    """Return the unmet requirements of wheelfit, in breadth-first order.
 
     Optional requirements (extras) are left out: the commands that use them report their absence.
 
     :param changes: releases to assume in place of those installed, by normalised name; None: the
         package is removed.
-    :param files: whether to check for lost files, too.
+    :param files: whether to check for missing files, too.
     """
     return tuple(_unmet({} if changes is None else changes, files=files))
 
 
 def _unmet(
-    changes: Mapping[str, ComingRelease | None], *, files: bool
+    changes: Mapping[str, DependencyRelease | None], *, files: bool
 ) -> Iterator[UnmetRequirement]:
     markers = marker_values()
     releases = _ReleaseFinder(changes)
@@ -93,22 +95,22 @@ def _unmet(
     if own is None:  # it runs from a source tree that is not installed, or is removed
         return
     # Each release is checked once for each set of extras with which it is required.
-    pending: list[tuple[str, ComingRelease, frozenset[str]]] = [(OWN_NAME, own, frozenset())]
+    pending: list[tuple[str, DependencyRelease, frozenset[str]]] = [(OWN_NAME, own, frozenset())]
     seen = {(OWN_NAME, frozenset[str]())}
     checked: set[str] = set()
     if files:
-        yield from releases.lost(OWN_NAME, checked)
+        yield from releases.missing_files(OWN_NAME, checked)
     while pending:
-        needing, release, extras = pending.pop(0)
+        dependent, release, extras = pending.pop(0)
         for requirement in _requirements(release, extras, markers):
             name = requirement.project
             installed = releases.release(name)
             if installed is None or not _satisfies(installed.version, requirement.specifier):
                 version = None if installed is None else installed.version
-                yield UnmetRequirement(f"{needing} {release.version}", str(requirement), version)
+                yield UnmetRequirement(f"{dependent} {release.version}", str(requirement), version)
                 continue
             if files:
-                yield from releases.lost(name, checked)
+                yield from releases.missing_files(name, checked)
             key = (name, frozenset(requirement.extras))
             if key not in seen:
                 seen.add(key)
@@ -118,24 +120,24 @@ def _unmet(
 class _ReleaseFinder:
     """The releases that Python finds, or will find after a change."""
 
-    def __init__(self, changes: Mapping[str, ComingRelease | None]) -> None:
+    def __init__(self, changes: Mapping[str, DependencyRelease | None]) -> None:
         self._changes = changes
-        self._distributions: dict[str, tuple[Distribution, ComingRelease] | None] = {}
+        self._distributions: dict[str, tuple[Distribution, DependencyRelease] | None] = {}
 
-    def release(self, name: str) -> ComingRelease | None:
+    def release(self, name: str) -> DependencyRelease | None:
         """Return a release; None if there is none."""
         if name in self._changes:
             return self._changes[name]
         installed = self._installed(name)
         return None if installed is None else installed[1]
 
-    def _installed(self, name: str) -> tuple[Distribution, ComingRelease] | None:
+    def _installed(self, name: str) -> tuple[Distribution, DependencyRelease] | None:
         if name not in self._distributions:
             self._distributions[name] = _find_distribution(name)
         return self._distributions[name]
 
-    def lost(self, name: str, checked: set[str]) -> Iterator[UnmetRequirement]:
-        """Yield a requirement on a distribution that lacks a file of its code, each once.
+    def missing_files(self, name: str, checked: set[str]) -> Iterator[UnmetRequirement]:
+        """Yield the requirement on a distribution if a file of its code is missing.
 
         :param checked: names of distributions that were checked; the name is added.
         """
@@ -156,7 +158,7 @@ class _ReleaseFinder:
                 return
 
 
-def _find_distribution(name: str) -> tuple[Distribution, ComingRelease] | None:
+def _find_distribution(name: str) -> tuple[Distribution, DependencyRelease] | None:
     """Return the distribution that Python imports; None if it is missing or has no version."""
     try:
         installed = distribution(name)
@@ -173,11 +175,11 @@ def _find_distribution(name: str) -> tuple[Distribution, ComingRelease] | None:
         or (installed.requires if metadata_text is None else ())
         or ()
     )
-    return installed, ComingRelease(metadata["Version"], tuple(requires))
+    return installed, DependencyRelease(metadata["Version"], tuple(requires))
 
 
 def _requirements(
-    release: ComingRelease, extras: frozenset[str], markers: Mapping[str, str]
+    release: DependencyRelease, extras: frozenset[str], markers: Mapping[str, str]
 ) -> Iterator[Requirement]:
     """Yield the requirements that apply here; invalid ones are left out."""
     for text in release.requires:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
-    from wheelfit.doctor.contents import OwnedFile, Package, PackageChange
+    from wheelfit.doctor.contents import OwnedFile, Package, RecordDifferences
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.installed import Installed
     from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -41,7 +41,7 @@ _OFTEN_EDITED = frozenset({"cacert.pem"})
 """Files that administrators edit on purpose: the certificate authorities that a site trusts."""
 
 
-def about_tags(packages: Iterable[Package], target: Target, where: str) -> Iterator[Finding]:
+def tag_findings(packages: Iterable[Package], target: Target, where: str) -> Iterator[Finding]:
     """Yield a finding about packages whose wheels are not for this interpreter or system.
 
     :param packages: the installed packages; of several with one name, the imported one first.
@@ -53,13 +53,13 @@ def about_tags(packages: Iterable[Package], target: Target, where: str) -> Itera
         if package.tags and not _supports_any(package.tags, target.tags)
     ]
     if wrong:
-        words = listed_briefly(
+        names = listed_briefly(
             f"{package} (for {min(map(str, package.tags))})" for package in wrong
         )
         requirements = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
         yield Location(where).finding(
             diagnoses.WRONG_PLATFORM,
-            f"{target.name} cannot use {words}",
+            f"{target.name} cannot use {names}",
             remedy=f"wheelfit install --force-reinstall {requirements}",
         )
 
@@ -79,7 +79,7 @@ def _supports_any(tags: frozenset[Tag], supported: TagPreference) -> bool:
     )
 
 
-def about_builds(
+def conflict_findings(
     builds: Sequence[AcceleratorBuild], libraries: Sequence[OwnedLibrary], where: str
 ) -> Iterator[Finding]:
     """Yield findings about packages that conflict with each other."""
@@ -98,12 +98,12 @@ def about_builds(
     yield from _several_kinds_findings(libraries, "blas", where)
 
 
-def about_agreements(
+def agreement_findings(
     installed: Iterable[Installed], agreements: Iterable[Agreement], where: str
 ) -> Iterator[Finding]:
     """Yield a finding about variants that disagree on a property that all must share.
 
-    CUDA and ROCm are left out: `about_builds` has more evidence of them than properties.
+    CUDA and ROCm are left out: `conflict_findings` has more evidence of them than properties.
     """
     entries = {entry.name: entry for entry in installed}
     chosen = [ChosenBuild.that_stays(entry.for_resolver()) for entry in entries.values()]
@@ -155,9 +155,9 @@ def _mixed_cuda_findings(
     if conflict is None:
         yield Location(where).finding(diagnoses.MIXED_CUDA, parts, remedy=remedy)
         return
-    words = f"{parts}. {conflict}: a process loads only the first of them"
+    message = f"{parts}. {conflict}: a process loads only the first of them"
     yield Location(where).finding(
-        diagnoses.MIXED_CUDA, words, remedy=remedy, severity=Severity.ERROR
+        diagnoses.MIXED_CUDA, message, remedy=remedy, severity=Severity.ERROR
     )
 
 
@@ -192,11 +192,11 @@ def _several_kinds_findings(
     )
     check = diagnoses.MIXED_OPENMP if family == "openmp" else diagnoses.SEVERAL_BLAS
     # GNU's runtime beside another one is common, and rarely a problem.
-    harmless = family == "blas" or ("gnu" in kinds and len(kinds) == 2)
-    yield Location(where).finding(check, parts, severity=Severity.NOTE if harmless else None)
+    is_harmless = family == "blas" or ("gnu" in kinds and len(kinds) == 2)
+    yield Location(where).finding(check, parts, severity=Severity.NOTE if is_harmless else None)
 
 
-def about_hardware(
+def hardware_findings(
     builds: Sequence[AcceleratorBuild], hardware: Hardware, where: str
 ) -> Iterator[Finding]:
     """Yield findings about packages that cannot use the hardware, or need hardware that is absent.
@@ -218,8 +218,8 @@ def about_hardware(
     if "amd" in hardware.examined - hardware.present:
         rocm = [build.package for build in builds if build.rocm]
         if rocm:
-            words = f"{_names(rocm)}, {_total_size(rocm)} for ROCm, but no AMD GPU is usable"
-            yield Location(where).finding(diagnoses.IDLE_BUILD, words)
+            message = f"{_names(rocm)}, {_total_size(rocm)} for ROCm, but no AMD GPU is usable"
+            yield Location(where).finding(diagnoses.IDLE_BUILD, message)
     present = hardware.present
     devices = [
         accelerator.device
@@ -228,12 +228,12 @@ def about_hardware(
     ]
     if devices:
         for build in builds:
-            if evidence := build.cpu_only or _unused_hardware_evidence(build, hardware):
-                words = f"{build.package} is a build for the CPU ({evidence}), "
-                words += f"but this machine has {listed(devices)}"
+            if evidence := build.cpu_evidence or _unused_hardware_evidence(build, hardware):
+                message = f"{build.package} is a build for the CPU ({evidence}), "
+                message += f"but this machine has {listed(devices)}"
                 yield Location(where).finding(
                     diagnoses.IDLE_HARDWARE,
-                    words,
+                    message,
                     remedy=f"`wheelfit install --force-reinstall {build.package.name}`, from an "
                     "index that has builds for the GPU",
                 )
@@ -256,8 +256,10 @@ def _idle_cuda_findings(
     builds = chain.from_iterable(by_major.values())
     packages = list(dict.fromkeys(build.package for build in builds))
     if packages:
-        words = f"{_names(packages)}, {_total_size(packages)} for CUDA, but no NVIDIA GPU is usable"
-        yield Location(where).finding(diagnoses.IDLE_BUILD, words)
+        message = (
+            f"{_names(packages)}, {_total_size(packages)} for CUDA, but no NVIDIA GPU is usable"
+        )
+        yield Location(where).finding(diagnoses.IDLE_BUILD, message)
 
 
 def _unsupported_cuda_findings(
@@ -267,13 +269,13 @@ def _unsupported_cuda_findings(
     cuda = hardware.cuda
     if cuda is not None and cuda.major < major:
         floor = DRIVER_FLOOR.get(major, ("", ""))[hardware.windows]
-        words = (
+        message = (
             f"{_with_evidence(builds, major)}: CUDA {major} does not work with a driver for CUDA "
         )
-        words += str(cuda)
+        message += str(cuda)
         release = f" to release {floor} or newer" if floor else ""
         remedy = f"update NVIDIA's driver{release}, or install the builds for CUDA {cuda.major}"
-        yield Location(where).finding(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
+        yield Location(where).finding(diagnoses.DRIVER_TOO_OLD, message, remedy=remedy)
     oldest = CUDA_CODE_FLOOR.get(major)
     too_old = [
         capability
@@ -281,11 +283,13 @@ def _unsupported_cuda_findings(
         if oldest is not None and capability < oldest
     ]
     if too_old:
-        words = f"{_names(packages)}: CUDA {major} supports compute capability {oldest} and newer, "
-        words += f"but this machine has a GPU with {', '.join(map(str, too_old))}"
+        message = (
+            f"{_names(packages)}: CUDA {major} supports compute capability {oldest} and newer, "
+        )
+        message += f"but this machine has a GPU with {', '.join(map(str, too_old))}"
         yield Location(where).finding(
             diagnoses.GPU_TOO_OLD,
-            words,
+            message,
             remedy=f"install the builds for CUDA {major - 1}",
             severity=None if len(too_old) == len(hardware.capabilities) else Severity.WARNING,
         )
@@ -300,8 +304,8 @@ def _newer_toolkit_findings(
         if build.toolkit and int(major) == cuda.major and int(minor) > cuda.minor:
             newer.append(f"{build.package} (CUDA {build.toolkit})")
     if newer:
-        words = f"{listed_briefly(newer)}, but the driver supports CUDA {cuda}"
-        yield Location(where).finding(diagnoses.NEWER_THAN_DRIVER, words)
+        message = f"{listed_briefly(newer)}, but the driver supports CUDA {cuda}"
+        yield Location(where).finding(diagnoses.NEWER_THAN_DRIVER, message)
 
 
 def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
@@ -316,15 +320,15 @@ def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, O
     return shared
 
 
-def about_shared_files(
-    shared: Mapping[str, Sequence[tuple[Package, OwnedFile]]], winners: Mapping[str, Package]
+def shared_file_findings(
+    shared: Mapping[str, Sequence[tuple[Package, OwnedFile]]], writers: Mapping[str, Package]
 ) -> Iterator[Finding]:
     """Yield a finding for each pair of packages that own a file with different content.
 
-    Equal content is common and harmless (empty ``__init__.py`` files) unless it is a
+    Equal content is common and is_harmless (empty ``__init__.py`` files) unless it is a
     library: then uninstalling one of the packages breaks the other.
 
-    :param winners: by path, the package whose content the file has, where known.
+    :param writers: by path, the package whose content the file has, where known.
     """
     pairs: dict[tuple[Package, Package], list[tuple[OwnedFile, bool]]] = defaultdict(list)
     for owners in shared.values():
@@ -339,28 +343,28 @@ def about_shared_files(
         library = next((file for file in different if _LIBRARY.fullmatch(file.name)), None)
         shown = library or (different or [files[0][0]])[0]
         count = len(different or files)
-        words = f"{left} and {right} both own {left.relative_path(shown)}"
-        words += f" and {count - 1} more" if count > 1 else ""
+        message = f"{left} and {right} both own {left.relative_path(shown)}"
+        message += f" and {count - 1} more" if count > 1 else ""
         if not different:
-            words += "; the content is the same, but uninstalling one removes it from the other"
-        elif (winner := winners.get(shown.path)) is not None:
-            words += f"; its content is that of {winner}"
+            message += "; the content is the same, but uninstalling one removes it from the other"
+        elif (writer := writers.get(shown.path)) is not None:
+            message += f"; its content is that of {writer}"
         remedy = f"`wheelfit uninstall {left.name} {right.name}`, and install the one you need"
         severity = Severity.ERROR if library else Severity.WARNING if different else Severity.NOTE
         yield Location(str(left.installed.path)).finding(
-            diagnoses.SHARED_FILE, words, remedy=remedy, severity=severity
+            diagnoses.SHARED_FILE, message, remedy=remedy, severity=severity
         )
 
 
-def about_changes(changes: Iterable[PackageChange]) -> Iterator[Finding]:
+def changed_file_findings(changes: Iterable[RecordDifferences]) -> Iterator[Finding]:
     """Yield findings about files that are missing or not as they were installed."""
     for change in changes:
         package = change.package
         location = Location(str(package.installed.path))
         remedy = f"`wheelfit install --force-reinstall {package.name}=={package.installed.version}`"
         if change.lost:
-            words = _count_message(package, change.lost, "missing")
-            yield location.finding(diagnoses.LOST_FILE, words, remedy=remedy)
+            message = _count_message(package, change.lost, "missing")
+            yield location.finding(diagnoses.LOST_FILE, message, remedy=remedy)
         if change.unreadable:
             yield location.finding(
                 diagnoses.UNREADABLE,
@@ -368,21 +372,21 @@ def about_changes(changes: Iterable[PackageChange]) -> Iterator[Finding]:
                 remedy=f"run as owner: chmod -R a+rX {quote(str(package.installed.location))}",
             )
         if change.changed:
-            edited = all(file.name in _OFTEN_EDITED for file in change.changed)
+            only_edited = all(file.name in _OFTEN_EDITED for file in change.changed)
             yield location.finding(
                 diagnoses.CHANGED_FILE,
                 _count_message(package, change.changed, "not as installed"),
                 remedy=f"{remedy}, unless you changed them on purpose",
-                severity=Severity.NOTE if edited else None,
+                severity=Severity.NOTE if only_edited else None,
             )
 
 
-def _count_message(package: Package, files: Sequence[OwnedFile], words: str) -> str:
+def _count_message(package: Package, files: Sequence[OwnedFile], message: str) -> str:
     names = listed_briefly([package.relative_path(file) for file in files])
-    return f"{package}: {len(files)} of {len(package.files)} files {words}: {names}"
+    return f"{package}: {len(files)} of {len(package.files)} files {message}: {names}"
 
 
-def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
+def duplicate_findings(packages: Iterable[Package]) -> Iterator[Finding]:
     """Yield a finding for each project that is recorded twice in one folder."""
     by_location: dict[tuple[str, str], list[Package]] = defaultdict(list)
     for package in packages:
@@ -399,29 +403,29 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
             )
 
 
-def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
-    """Yield a finding for each package whose needs are not met."""
+def requirement_findings(packages: Sequence[Package]) -> Iterator[Finding]:
+    """Yield a finding for each package with unmet requirements."""
     present = by_name(packages)
     for package in present.values():
         if package.installed.outside:
             continue  # it belongs to another environment, from which this one can import
         unmet = []
-        requirements = []
-        for need in package.requirements:
-            other = present.get(need.name)
+        to_install = []
+        for requirement in package.requirements:
+            text = f"{requirement.name}{requirement.specifier}"
+            other = present.get(requirement.name)
             if other is None:
-                unmet.append(f"{need.name}{need.specifier} (not installed)")
-            elif not need.specifier.contains(other.installed.version, prereleases=True):
-                words = f"{need.name}{need.specifier} ({other.installed.version} is installed)"
-                unmet.append(words)
+                unmet.append(f"{text} (not installed)")
+            elif not requirement.specifier.contains(other.installed.version, prereleases=True):
+                unmet.append(f"{text} ({other.installed.version} is installed)")
             else:
                 continue
-            requirements.append(f"'{need.name}{need.specifier}'")
+            to_install.append(f"'{text}'")
         if unmet:
             yield Location(str(package.installed.path)).finding(
                 diagnoses.UNMET,
                 f"{package} needs {listed_briefly(unmet)}",
-                remedy=f"wheelfit install {' '.join(requirements)}",
+                remedy=f"wheelfit install {' '.join(to_install)}",
             )
 
 
@@ -429,11 +433,11 @@ def _with_evidence(builds: Sequence[AcceleratorBuild], major: int) -> str:
     programs = [build for build in builds if not build.is_library]
     libraries = len(builds) - len(programs)
     shown = programs or builds
-    words = [f"{build.package} ({build.cuda[major]})" for build in shown]
+    packages = [f"{build.package} ({build.cuda[major]})" for build in shown]
     if programs and libraries:
         library_count = count_of(libraries, "library", "libraries")
-        return f"{listed_briefly(words)}, with {library_count}"
-    return listed_briefly(words)
+        return f"{listed_briefly(packages)}, with {library_count}"
+    return listed_briefly(packages)
 
 
 def _names(packages: Iterable[Package]) -> str:

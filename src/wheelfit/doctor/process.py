@@ -1,7 +1,7 @@
 """The accelerator libraries that a running process has loaded, their owners, and findings.
 
-`examine_process` reads, `about_process` yields findings. A program may examine itself at any time:
-nothing is loaded, and no GPU runtime is touched::
+`examine_process` reads, and `process_findings` yields findings. A program may examine itself at any
+time: nothing is loaded, and no GPU runtime is touched::
 
     from wheelfit.doctor.process import examine_process
 
@@ -50,9 +50,9 @@ class LoadedLibrary:
     file: MappedFile
     identity: AcceleratorLibrary
     soname: str
-    """Its SONAME; its file name where that cannot be read any more."""
+    """Its SONAME; its file name if the SONAME is no longer readable."""
     owner: str
-    """In words: a package with its version, a toolkit, the driver, or the system."""
+    """Its owner in words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
     version: str = ""
     """The version of a package that is only this library; else the one in the file name."""
@@ -75,7 +75,7 @@ class ExaminedProcess:
     packages: tuple[Package, ...] = field(default=(), repr=False)
     """The packages in the folders from which it loaded libraries."""
     hashes: tuple[tuple[str, str | None], ...] = ()
-    """Paths of libraries that share a SONAME, with their hashes; None: not readable any more."""
+    """Paths of libraries that share a SONAME, with their hashes; None: no longer readable."""
 
 
 def examine_process(pid: int | None, view: SystemView | None = None) -> ExaminedProcess:
@@ -125,14 +125,14 @@ def examine_process(pid: int | None, view: SystemView | None = None) -> Examined
 
 def _packages(view: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
     """Read the packages in the folders of loaded files, which may be of another environment."""
+    if not view.is_real:
+        return ()
     folders: dict[str, None] = {}
     for file in mapped.files:
         for name in _LIBRARY_FOLDERS:
             head, separator, _ = file.path.partition(f"/{name}/")
             if separator:
                 folders[f"{head}/{name}"] = None
-    if not view.is_real:
-        return ()
     return read_packages(scan(map(Path, folders)).installed, {})
 
 
@@ -167,7 +167,7 @@ def _owner(
 
 
 def _conda_owner(view: SystemView, path: str) -> str | None:
-    """Return the conda package or environment that owns a file; None: it is in neither."""
+    """Return the conda package or environment that owns a file; None: it has neither owner."""
     prefix, separator, inside = path.partition("/lib/")
     folder = f"{prefix}/conda-meta"
     if not separator or not view.exists(folder):
@@ -186,19 +186,19 @@ def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibra
     return groups
 
 
-def about_process(process: ExaminedProcess) -> Iterator[Finding]:
+def process_findings(process: ExaminedProcess) -> Iterator[Finding]:
     """Yield findings about the loaded libraries of a process."""
     location = Location(f"process {process.mapped.pid}")
     if process.mapped.problem:
         yield location.finding(diagnoses.PROCESS_UNREADABLE, process.mapped.problem)
         return
-    yield from _same_sonames(process, location)
-    yield from _mixed_libraries(process.libraries, location)
-    yield from _old_driver(process.libraries, location)
+    yield from _same_soname_findings(process, location)
+    yield from _mixed_library_findings(process.libraries, location)
+    yield from _old_driver_findings(process.libraries, location)
     for library in process.libraries:
         if "/stubs/" in library.path:
             yield location.finding(diagnoses.STUB_LOADED, f"{library.path} is loaded")
-    yield from _foreign_libraries(process, location)
+    yield from _foreign_library_findings(process, location)
     deleted = [file.path for file in process.mapped.files if file.deleted and ".so" in file.name]
     if deleted:
         more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
@@ -206,7 +206,7 @@ def about_process(process: ExaminedProcess) -> Iterator[Finding]:
         yield location.finding(diagnoses.DELETED_LIBRARY, message)
 
 
-def _same_sonames(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
+def _same_soname_findings(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
     hashes = dict(process.hashes)
     for soname, group in _by_soname(process.libraries).items():
         if len(group) < 2:
@@ -218,7 +218,9 @@ def _same_sonames(process: ExaminedProcess, location: Location) -> Iterator[Find
         yield location.finding(check, f"{soname} is loaded {len(group)} times: {paths}")
 
 
-def _mixed_libraries(libraries: Sequence[LoadedLibrary], location: Location) -> Iterator[Finding]:
+def _mixed_library_findings(
+    libraries: Sequence[LoadedLibrary], location: Location
+) -> Iterator[Finding]:
     majors: dict[int, list[LoadedLibrary]] = defaultdict(list)
     openmp: dict[str, LoadedLibrary] = {}
     for library in libraries:
@@ -242,7 +244,9 @@ def _mixed_libraries(libraries: Sequence[LoadedLibrary], location: Location) -> 
         yield location.finding(diagnoses.SEVERAL_OPENMP, message, severity=severity)
 
 
-def _old_driver(libraries: Sequence[LoadedLibrary], location: Location) -> Iterator[Finding]:
+def _old_driver_findings(
+    libraries: Sequence[LoadedLibrary], location: Location
+) -> Iterator[Finding]:
     runtimes = [
         library for library in libraries if library.identity.stem == "cudart" and library.cuda_major
     ]
@@ -254,7 +258,7 @@ def _old_driver(libraries: Sequence[LoadedLibrary], location: Location) -> Itera
             floor = DRIVER_FLOOR.get(runtime.cuda_major or 0)
             if floor is not None and _numbers(match[1]) < _numbers(floor[0]):
                 yield location.finding(
-                    diagnoses.PROCESS_DRIVER_TOO_OLD,
+                    diagnoses.RUNTIME_TOO_NEW,
                     f"{runtime.soname} of {runtime.owner} needs driver {floor[0]} or newer, but "
                     f"{match[1]} is loaded",
                 )
@@ -265,7 +269,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _foreign_libraries(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
+def _foreign_library_findings(process: ExaminedProcess, location: Location) -> Iterator[Finding]:
     """Yield findings about libraries loaded from outside of the package that contains them."""
     installed: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for package in process.packages:

@@ -42,25 +42,26 @@ def _has_pip() -> bool:
 
 
 def repair(
-    unmet: Sequence[UnmetRequirement], environ: Mapping[str, str], say: Callable[[str], None]
+    unmet: Sequence[UnmetRequirement], environ: Mapping[str, str], report: Callable[[str], None]
 ) -> None:
     """Install the unmet requirements, and then unmet ones of the installed packages.
 
     The installer is the pip of this environment, else the uv in ``PATH``, else pip as installed by
     `ensurepip`.
 
-    :raises InternalError: ``broken-installation``; it cannot be repaired; the note has the output
-        of the installer.
+    :param report: called with each command before it runs.
+    :raises InternalError: ``broken-installation``: the repair failed; the note has the output of
+        the installer.
     """
     uv = None
     if not _has_pip():
         uv = shutil.which("uv", path=environ.get("PATH", os.defpath))
         if uv is None:
-            say(f"running {sys.executable} -m ensurepip")
+            report(f"running {sys.executable} -m ensurepip")
             _run([sys.executable, "-P", "-m", "ensurepip"], environ)
     for _ in range(_MAX_ROUNDS):
         command = install_command(unmet, uv)
-        say(f"running {' '.join(command)}")
+        report(f"running {' '.join(command)}")
         _run(command, environ)
         importlib.invalidate_caches()
         before, unmet = unmet, unmet_requirements(files=True)
@@ -91,5 +92,6 @@ def _run(command: list[str], environ: Mapping[str, str]) -> None:
             f"the repair failed: {' '.join(command[:6])} ended with status {process.returncode}",
             code="broken-installation",
             note=process.stdout.strip()[-_MAX_OUTPUT:] or None,
-            hint="correct what it says, or reinstall wheelfit into an environment of its own",
+            hint="fix the error that the installer reports, or reinstall wheelfit into an "
+            "environment of its own",
         )

@@ -1,7 +1,7 @@
 """Environment variables, the loader's path and tools of a machine, and findings about them.
 
-`read_settings` reads through `SystemView`, so it works for recorded machines too;
-`about_settings` yields the findings.
+`read_machine_settings` reads through `SystemView`, so it works for recorded machines too;
+`settings_findings` yields the findings.
 """
 
 from __future__ import annotations
@@ -50,52 +50,53 @@ class Tool:
     name: str
     path: str
     version: str = ""
-    """By a file beside it, or ``nvidia-smi`` itself; empty when unknown."""
+    """From a file beside it, or from ``nvidia-smi`` itself; empty when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
-    """An entry of a variable that lists folders or files."""
+class PathEntry:
+    """An entry of a variable that lists folders or files, as ``LD_LIBRARY_PATH``."""
 
     variable: str
     path: str
     exists: bool
     names: tuple[str, ...] = ()
-    """The names of its files."""
+    """The names of the files in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class MachineSettings:
     """The settings of a machine: variables, folders, tools."""
 
     variables: tuple[ExaminedVariable, ...] = ()
     tools: tuple[Tool, ...] = ()
     toolkits: tuple[Tool, ...] = ()
-    library_folders: tuple[Folder, ...] = ()
-    preloaded: tuple[Folder, ...] = ()
-    module_folders: tuple[Folder, ...] = ()
+    library_folders: tuple[PathEntry, ...] = ()
+    preloaded: tuple[PathEntry, ...] = ()
+    """The libraries that variables load into every program."""
+    module_folders: tuple[PathEntry, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    device_counts: Mapping[str, int] = field(default_factory=dict)
     """The number of devices, by mask, as far as known."""
     kernel_driver: str = ""
     """Release of NVIDIA's kernel module; empty when none is loaded."""
 
 
-def read_settings(view: SystemView) -> Settings:
-    """Read variables, folders and tools; only ``nvidia-smi`` is started, beside a driver."""
+def read_machine_settings(view: SystemView) -> MachineSettings:
+    """Read variables, folders and tools; only ``nvidia-smi`` is run, and only with a driver."""
     kernel = nvidia_kernel.release(view.read_text) or ""
     environ = view.environ
     gpus = view.children(nvidia_kernel.GPUS)
-    counts = {"CUDA_VISIBLE_DEVICES": len(gpus)} if gpus else {}
-    return Settings(
-        variables_in(environ, counts),
+    device_counts = {"CUDA_VISIBLE_DEVICES": len(gpus)} if gpus else {}
+    return MachineSettings(
+        variables_in(environ, device_counts),
         tuple(_tools(view, kernel)),
         tuple(_toolkits(view)),
         tuple(_folders(view, ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), "lib")),
         tuple(_preloaded(view)),
         tuple(_folders(view, ("PYTHONPATH",), "")),
         environ,
-        counts,
+        device_counts,
         kernel,
     )
 
@@ -161,27 +162,27 @@ def _entries(view: SystemView, variable: str, separators: str = ":") -> Iterator
             yield entry
 
 
-def _folders(view: SystemView, variables: Iterable[str], prefix: str) -> Iterator[Folder]:
+def _folders(view: SystemView, variables: Iterable[str], prefix: str) -> Iterator[PathEntry]:
     for variable in variables:
         for path in dict.fromkeys(_entries(view, variable)):
             if not path.startswith("/") and view.system != "Windows":
                 continue  # relative to the working folder of each program
             names = tuple(n for n in view.children(path) if n.startswith(prefix))
-            yield Folder(variable, path, view.exists(path), names)
+            yield PathEntry(variable, path, view.exists(path), names)
 
 
-def _preloaded(view: SystemView) -> Iterator[Folder]:
+def _preloaded(view: SystemView) -> Iterator[PathEntry]:
     for variable in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES"):
         for path in dict.fromkeys(_entries(view, variable, ": ")):
             # The loader searches for names without a slash.
-            yield Folder(variable, path, "/" not in path or view.exists(path))
+            yield PathEntry(variable, path, "/" not in path or view.exists(path))
 
 
-# --- judging ---------------------------------------------------------------------------------
+# --- findings --------------------------------------------------------------------------------
 
 
-def about_settings(
-    settings: Settings,
+def settings_findings(
+    settings: MachineSettings,
     detections: Iterable[Detection],
     libraries: Iterable[OwnedLibrary],
     modules: Mapping[str, str],
@@ -191,10 +192,12 @@ def about_settings(
 
     :param scripts: folder of the environment's scripts; None: it has none of its own.
     """
-    yield from _about_masks(settings)
-    yield from _about_tools(settings, {detection.namespace: detection for detection in detections})
-    yield from _about_library_path(settings, libraries)
-    yield from _about_modules(settings, modules)
+    yield from _mask_findings(settings)
+    yield from _tool_findings(
+        settings, {detection.namespace: detection for detection in detections}
+    )
+    yield from _library_path_findings(settings, libraries)
+    yield from _module_findings(settings, modules)
     pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
     if scripts is not None and pip is not None and not _is_program_of(pip.path, scripts):
         yield Location(pip.path).finding(
@@ -219,12 +222,12 @@ def _is_program_of(path: str, folder: str) -> bool:
     return os.path.realpath(path.rpartition("/")[0]) == os.path.realpath(folder)
 
 
-def _about_masks(settings: Settings) -> Iterator[Finding]:
+def _mask_findings(settings: MachineSettings) -> Iterator[Finding]:
     for name in MASKS:
         text = settings.environ.get(name)
         if text is None:
             continue
-        count = settings.counts.get(name)
+        count = settings.device_counts.get(name)
         mask = read_mask(text, count)
         if not mask.visible:
             shown = f"{name}={text}" if text else f"{name} is set and empty"
@@ -240,7 +243,9 @@ def _about_masks(settings: Settings) -> Iterator[Finding]:
             )
 
 
-def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Iterator[Finding]:
+def _tool_findings(
+    settings: MachineSettings, detections: Mapping[str, Detection]
+) -> Iterator[Finding]:
     kernel = settings.kernel_driver
     for tool in settings.tools:
         detection = detections.get(_TOOLS[tool.name])
@@ -271,7 +276,9 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
             )
 
 
-def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -> Iterator[Finding]:
+def _library_path_findings(
+    settings: MachineSettings, libraries: Iterable[OwnedLibrary]
+) -> Iterator[Finding]:
     owned = {library.file.name: library for library in libraries}
     for folder in settings.library_folders:
         location = Location(folder.variable)
@@ -298,12 +305,12 @@ def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -
             yield _missing(entry)
 
 
-def _missing(entry: Folder) -> Finding:
+def _missing(entry: PathEntry) -> Finding:
     message = f"{entry.variable}: {entry.path} does not exist"
     return Location(entry.variable).finding(diagnoses.PATH_ENTRY_MISSING, message)
 
 
-def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[Finding]:
+def _module_findings(settings: MachineSettings, modules: Mapping[str, str]) -> Iterator[Finding]:
     for folder in settings.module_folders:
         if not folder.exists:
             yield _missing(folder)
@@ -320,7 +327,7 @@ MASKS: Mapping[str, str] = MappingProxyType(
 )
 """Variables with a list of devices that programs may see, and their kind."""
 
-_MEANING: Mapping[str, str] = MappingProxyType(
+_MEANINGS: Mapping[str, str] = MappingProxyType(
     {
         **{
             name: meaning
@@ -372,21 +379,21 @@ class ExaminedVariable:
 
 
 def variables_in(
-    environ: Mapping[str, str], counts: Mapping[str, int] | None = None
+    environ: Mapping[str, str], device_counts: Mapping[str, int] | None = None
 ) -> tuple[ExaminedVariable, ...]:
     """Return the relevant variables, sorted by name, without credentials.
 
-    :param counts: the number of devices, by mask, as far as known.
+    :param device_counts: the number of devices, by mask, as far as known.
     """
     variables = []
     for name in sorted(environ):
         value = environ[name]
-        meaning = _MEANING.get(name) or next(
-            (words for prefix, words in _PREFIXES.items() if name.startswith(prefix)), None
+        meaning = _MEANINGS.get(name) or next(
+            (text for prefix, text in _PREFIXES.items() if name.startswith(prefix)), None
         )
         if name in MASKS:
-            mask = read_mask(value, (counts or {}).get(name))
-            meaning = f"programs see {mask.words(name)}"
+            mask = read_mask(value, (device_counts or {}).get(name))
+            meaning = f"programs see {mask.in_words(name)}"
         if meaning is not None:
             is_secret = value and _SECRET.search(name)
             shown = "(not shown)" if is_secret else redact(value)
@@ -396,14 +403,14 @@ def variables_in(
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The meaning of a list of visible devices (P-89)."""
+    """The devices that a variable such as ``CUDA_VISIBLE_DEVICES`` makes visible (P-89)."""
 
     visible: tuple[str, ...]
     """The devices that programs see, in the order in which they number them from 0."""
     stopped_at: str | None = None
     """The first entry that names no device; neither it nor those after it are visible."""
 
-    def words(self, name: str) -> str:
+    def in_words(self, name: str) -> str:
         """Return the devices that programs see, in words."""
         if not self.visible:
             return f"no {MASKS[name]}"

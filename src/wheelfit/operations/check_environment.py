@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.shared_requirements import binding_agreements
-from wheelfit.doctor.environment import about_contents, read_environment
+from wheelfit.doctor.environment import diagnose_packages, read_environment
 from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environment_findings import finding_json, summary_json, with_remedies_for
 from wheelfit.operations.environments import open_environment_of, warn_of_interruption
@@ -51,7 +51,7 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     contents = read_environment(environment, machine.target)
     verdicts = judge((package.installed for package in contents.packages), machine.support)
     agreements = binding_agreements(request.agreement_table, request.allow_mixed)
-    report = about_contents(contents, machine.target, None, machine.support, agreements)
+    report = diagnose_packages(contents, machine.target, None, machine.support, agreements)
     findings = tuple(with_remedies_for(report.findings, request))
     return FitnessReport(machine, environment.name, tuple(verdicts), findings)
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import EnvironmentContents
-    from wheelfit.doctor.machine import TimedQuestion
+    from wheelfit.doctor.machine import TimedProbe
     from wheelfit.doctor.process import ExaminedProcess
-    from wheelfit.doctor.settings import ExaminedVariable, Settings
+    from wheelfit.doctor.settings import ExaminedVariable, MachineSettings
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.owner_indexes import OwnerBuild, OwnerIndex
@@ -90,9 +90,9 @@ class Diagnosis:
     target: Target | None = None
     environment: Environment | None = None
     detections: tuple[Detection, ...] = ()
-    questions: tuple[TimedQuestion, ...] = ()
+    probes: tuple[TimedProbe, ...] = ()
     """The child processes of detection."""
-    settings: Settings | None = None
+    settings: MachineSettings | None = None
     """The relevant settings; None if the results are for another machine."""
     sources: SourcesReport = SourcesReport()
     """The sources of files on this machine, by settings and pip's configuration."""
@@ -143,8 +143,8 @@ class Diagnosis:
                 detection.namespace: _detection(detection, scrub) for detection in self.detections
             },
             "processes": [
-                plain_fields(question, "name ending code", seconds=round(question.seconds, 6))
-                for question in self.questions
+                plain_fields(probe, "name ending code", seconds=round(probe.seconds, 6))
+                for probe in self.probes
             ],
             "environment": _environment(self),
             "settings": None if self.settings is None else _settings(self.settings, scrub),
@@ -230,15 +230,15 @@ def _environment(diagnosis: Diagnosis) -> dict[str, object] | None:
                 "rocm": [
                     {"version": version, "known_by": sign} for version, sign in build.rocm.items()
                 ],
-                "cpu_only": build.cpu_only or None,
+                "cpu_only": build.cpu_evidence or None,
             }
             for build in diagnosis.contents.builds
-            if build.cuda or build.rocm or build.cpu_only
+            if build.cuda or build.rocm or build.cpu_evidence
         ],
     }
 
 
-def _settings(settings: Settings, scrub: Callable[[str], str]) -> dict[str, object]:
+def _settings(settings: MachineSettings, scrub: Callable[[str], str]) -> dict[str, object]:
     return {
         "variables": [
             {"name": variable.name, "value": scrub(variable.value), "meaning": variable.meaning}

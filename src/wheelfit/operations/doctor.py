@@ -95,13 +95,13 @@ def _check_codes(codes: Iterable[str]) -> None:
 
 
 def _diagnose_process(number: int) -> Diagnosis:
-    from wheelfit.doctor.process import about_process, examine_process
+    from wheelfit.doctor.process import examine_process, process_findings
 
     view = SystemView()
     process = examine_process(number or None, view)
     return Diagnosis(
         "this machine",
-        Report.of(about_process(process)).findings,
+        Report.of(process_findings(process)).findings,
         Scrubber.of(view),
         process=process,
     )
@@ -110,9 +110,9 @@ def _diagnose_process(number: int) -> Diagnosis:
 def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     from wheelfit.core.shared_requirements import binding_agreements
     from wheelfit.doctor import machine as machines
-    from wheelfit.doctor.environment import about_contents, examine_environment
+    from wheelfit.doctor.environment import diagnose_packages, examine_environment
     from wheelfit.doctor.machine import Hardware
-    from wheelfit.doctor.settings import about_settings, read_settings
+    from wheelfit.doctor.settings import read_machine_settings, settings_findings
 
     environment, unusable = _open_environment(request, context.environ)
     machine, real, timed = _open_machine(request, environment.target, context)
@@ -128,7 +128,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         windows = real.view.system == "Windows"
     hardware = Hardware.of(detections, windows=windows)
     agreements = binding_agreements(request.agreement_table, request.allow_mixed)
-    report = about_contents(contents, machine.target, hardware, machine.support, agreements)
+    report = diagnose_packages(contents, machine.target, hardware, machine.support, agreements)
     findings = [*unusable, *report.findings]
     settings = None
     sources = SourcesReport()
@@ -136,17 +136,17 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         sources = _sources(request, context, environment, contents)
     if request.host is None:
         view = real.view
-        settings = read_settings(view)
-        findings += machines.about_detections(
+        settings = read_machine_settings(view)
+        findings += machines.detection_findings(
             detections,
             machines.read_nvidia_files(view),
             translated=machines.is_translated(view),
         )
-        findings += machines.about_interpreter(machine.target, view)
+        findings += machines.interpreter_findings(machine.target, view)
         of_conda = (text for text in machine.overrides if text.startswith(overrides.CONDA))
         in_effect = dict.fromkeys((*real.overrides_in_effect(), *of_conda))
-        findings += machines.about_overrides(in_effect, view, real.namespaces)
-        findings += about_settings(
+        findings += machines.override_findings(in_effect, view, real.namespaces)
+        findings += settings_findings(
             settings,
             detections,
             contents.libraries,
@@ -163,7 +163,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         target=machine.target,
         environment=environment,
         detections=detections,
-        questions=timed.questions,
+        probes=timed.probes,
         settings=settings,
         sources=sources,
         contents=contents,

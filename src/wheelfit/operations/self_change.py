@@ -65,26 +65,26 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     changed = {entry.name for entry in plan.remove} | {pin.name for pin in plan.install}
     if not changed & _NAMES or not _is_ours(environment):
         return
-    from wheelfit.doctor.own_requirements import ComingRelease, unmet_requirements
+    from wheelfit.doctor.own_requirements import DependencyRelease, unmet_requirements
 
-    changes: dict[str, ComingRelease | None] = {entry.name: None for entry in plan.remove}
+    changes: dict[str, DependencyRelease | None] = {entry.name: None for entry in plan.remove}
     for pin in plan.install:
         requires = () if pin.core is None else pin.core.requires_texts
-        changes[pin.name] = ComingRelease(str(pin.version), tuple(requires))
+        changes[pin.name] = DependencyRelease(str(pin.version), tuple(requires))
     unmet = unmet_requirements(changes)
     if not unmet:
         return
     broken = {
-        (unmet_requirement.needing, unmet_requirement.requirement)
+        (unmet_requirement.dependent, unmet_requirement.requirement)
         for unmet_requirement in unmet_requirements()
     }
-    refused = [one for one in unmet if (one.needing, one.requirement) not in broken]
+    refused = [one for one in unmet if (one.dependent, one.requirement) not in broken]
     if refused:
         first = refused[0]
-        becomes = first.found or ("removed" if first.name in changes else "missing")
+        becomes = first.installed_version or ("removed" if first.name in changes else "missing")
         raise PolicyRefusal(
             f"this would break wheelfit, which runs from this environment: "
-            f"{first.name} would be {becomes}, and {first.needing} requires {first.requirement}",
+            f"{first.name} would be {becomes}, and {first.dependent} requires {first.requirement}",
             code="own-requirement",
             where=environment.name,
             note="\n".join(map(str, refused)) if len(refused) > 1 else None,

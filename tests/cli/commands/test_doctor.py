@@ -199,7 +199,7 @@ def test_every_probe(run: Runner, tmp_path: Path) -> None:
     assert amd["evidence"]
     out = run(*words, "-v").out
     for one in asked.values():
-        assert f"  asked {one['name']}: " in out
+        assert f"  ran {one['name']}: " in out
     for evidence in amd["evidence"]:
         assert f"      {evidence['source']}: {evidence['value'].splitlines()[0]}" in out
     assert f"knowledge of {amd['provider_version']}" in out

@@ -10,13 +10,13 @@ REFUSALS = CheckTable()
 # Columns: code and rule, meaning, remedy.
 # fmt: off
 NAME_TAKEN = REFUSALS.error("name-taken", "F-131",
-    "the index has a file of this name with other content, and locks have its hash",
+    "the index has a file of this name with other content, whose hash lock files may have",
     "publish a new version, or a wheel with a new build number")
 REFUSED = REFUSALS.error("refused-by-index", "F-131",
     "the index refuses the file",
     "fix what the index reports, and publish again")
 NOT_LISTED = REFUSALS.error("not-listed", "B-52",
-    "the index accepted the file, and does not list it",
+    "the index accepted the file, but does not list it",
     "check whether the index has a cache or delays uploads; the same command sends missing files "
     "again")
 MISSING_VARIANT = REFUSALS.error("missing-variant", "B-52",
@@ -29,9 +29,9 @@ UNLISTED_VARIANT = REFUSALS.warning("unlisted-variant", "B-3",
     "a wheel has a label that the project's [variant.variants] does not list",
     "list it, so that the next release has it too")
 UNTESTED_WHEEL = REFUSALS.error("untested-wheel", "B-52",
-    "`wheelfit test` was used, and tests of a variant did not pass, or those of any wheel failed",
+    "a variant was not tested successfully, or the tests of a wheel failed",
     "run `wheelfit test` on a machine that supports the wheel, and keep its record beside the "
-    "wheels; `--ignore untested-wheel` publishes without")
+    "wheels; `--ignore untested-wheel` publishes the wheel untested")
 FILE_TOO_LARGE = REFUSALS.error("file-too-large", "B-53",
     "the file is larger than the index accepts",
     "make the wheel smaller, or ask the index for a higher limit and name it with --file-limit")

@@ -174,9 +174,8 @@ def _machine_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
         for entry in detection.evidence:
             for number, line in enumerate(entry.value.splitlines() or [""]):
                 yield f"      {entry.source}: {line}" if not number else f"        {line}", "dim"
-    for question in diagnosis.questions:
-        duration = duration_in_words(question.seconds)
-        yield f"  asked {question.name}: {question}, {duration}", "dim"
+    for probe in diagnosis.probes:
+        yield f"  ran {probe.name}: {probe}, {duration_in_words(probe.seconds)}", "dim"
 
 
 def _summary_of(detection: Detection) -> str:
@@ -254,8 +253,8 @@ def _evidence_of(build: AcceleratorBuild) -> Iterator[tuple[str, str]]:
         yield f"CUDA {major}", evidence
     for version, evidence in build.rocm.items():
         yield f"ROCm {version}", evidence
-    if build.cpu_only:
-        yield "the CPU", build.cpu_only
+    if build.cpu_evidence:
+        yield "the CPU", build.cpu_evidence
 
 
 def _variable_lines(diagnosis: Diagnosis) -> Iterator[Line]:
