@@ -106,7 +106,7 @@ def test_remembered_pages_are_equal(tmp_path_factory: Any, entries: list[dict[st
     parsed = parse_page(body, "text/html", URL, A, source="s")
     for page in pages:
         assert page is not None
-        assert replace(page, stamp="", fresh=0.0) == parsed
+        assert replace(page, stamp="", fresh_seconds=0.0) == parsed
 
 
 @settings(max_examples=500)

@@ -30,7 +30,7 @@ class Reply:
     def close(self) -> None:
         """Do nothing."""
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Do nothing."""
 
 

@@ -103,11 +103,11 @@ class TestPages:
         assert labelled == replace(
             plain,
             filename=labelled.filename,
-            declared=labelled.declared,
-            needs=(),
+            declared_document=labelled.declared_document,
+            added_requirements=(),
             source=labelled.source,
         )
-        assert list(json.loads(labelled.declared or b"{}")["variants"]) == ["cuda13"]
+        assert list(json.loads(labelled.declared_document or b"{}")["variants"]) == ["cuda13"]
 
     def test_a_member_for_some_machines_only(self, repository: FakeRepository) -> None:
         """Plain wheels of the project itself are there if it is a member for any machine."""
@@ -215,7 +215,7 @@ def test_a_declared_wheel_is_read_by_its_own_name(repository: FakeRepository) ->
     source = bridged(repository, "xgboost")
     labelled = page(source, "xgboost").files[1]
     assert b"Name: xgboost" in source.metadata(labelled)
-    assert source.variant_document(labelled) == labelled.declared
+    assert source.variant_document(labelled) == labelled.declared_document
     assert repository.requests[-1].endswith(
         "metadata xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"
     )

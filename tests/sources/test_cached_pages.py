@@ -220,7 +220,7 @@ def test_missing_pages_are_not_remembered(server: Any, pages: Any) -> None:
 def test_unprotected_answers_are_not_kept(server: Any, make_pages: Any, tmp_path: Path) -> None:
     """What anybody on the way could have changed does not outlive the run."""
     versioned(server, control="max-age=600")
-    pages = make_pages(store=Store(tmp_path), may_keep=lambda _url: False)
+    pages = make_pages(store=Store(tmp_path), may_cache=lambda _url: False)
     pages.get(f"{server.url}/p")
     pages.get(f"{server.url}/p")
     assert [request.headers.get("if-none-match") for request in server.requests] == [None, None]

@@ -52,7 +52,7 @@ class FakeResponse:
         """Remember that it was closed."""
         self.closed = True
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Do nothing."""
 
 
@@ -76,7 +76,7 @@ class FakeTransport:
     def close(self) -> None:
         """Do nothing."""
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Do nothing."""
 
     @property

@@ -142,8 +142,13 @@ def test_a_page_of_another_index_is_not_of_this_one(
     pages = make_pages()
     for path, is_here in (("own", True), ("away", False), ("beside", False)):
         notes: list[str] = []
-        confined = HttpIndex(f"{served.url}/{path}", pages, AllFiles(), is_confined=True,
-                             note=notes.append)  # fmt: skip
+        confined = HttpIndex(
+            f"{served.url}/{path}",
+            pages,
+            AllFiles(),
+            requires_pages_below_url=True,
+            note=notes.append,
+        )
         assert (confined.project(A) is not None) is is_here
         assert bool(notes) is not is_here
         assert index(f"{served.url}/{path}", pages).project(A) is not None

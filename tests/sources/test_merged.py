@@ -219,7 +219,7 @@ class FreshRepository(NamedRepository):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Answer."""
         page = super().project(name)
-        return None if page is None else replace(page, fresh=600.0)
+        return None if page is None else replace(page, fresh_seconds=600.0)
 
 
 def test_only_what_the_first_index_has_alone_is_relied_on() -> None:
@@ -234,4 +234,4 @@ def test_only_what_the_first_index_has_alone_is_relied_on() -> None:
         Pool([fresh], links=[NamedRepository("l", "a")]): 0.0,
     }
     pages = [pool.project(A) for pool in pools]
-    assert [page and page.fresh for page in pages] == [*pools.values()]
+    assert [page and page.fresh_seconds for page in pages] == [*pools.values()]

@@ -51,7 +51,7 @@ def test_the_same_page_comes_back(tmp_path: Path) -> None:
     assert len(expected.files) == 1600
     for _ in range(2):
         page = ParsedPages(Store(tmp_path)).page(answer(LARGE), A, source="s")
-        assert replace(page, stamp="", fresh=0.0) == expected
+        assert replace(page, stamp="", fresh_seconds=0.0) == expected
     assert list((tmp_path / "parsed-1").rglob("*"))
 
 

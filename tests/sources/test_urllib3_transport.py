@@ -213,7 +213,7 @@ class TestCutting:
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
         while thread.is_alive():  # until the thread has begun to wait
-            (transport if whole else response).cut()
+            (transport if whole else response).cancel()
             thread.join(0.05)
         response.close()
         assert isinstance(came[-1], Interrupted)
@@ -234,7 +234,7 @@ class TestCutting:
         list(first.chunks())
         first.close()
         second = transport.send(f"{server.url}/", {})
-        first.cut()
+        first.cancel()
         assert list(second.chunks()) == [b"whole"]
         second.close()
         assert server.connections == 1

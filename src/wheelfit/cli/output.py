@@ -171,11 +171,11 @@ class Output(Reporter):
         """Whether ``--verbose`` was given."""
         return self.verbosity > 0
 
-    def transfers(self, cut: Callable[[], None] = lambda: None) -> Bars:
+    def transfers(self, cancel: Callable[[], None] = lambda: None) -> Bars:
         """Return progress bars, as for `wheelfit.operations.context.Reporter.transfers`."""
         from wheelfit.cli.progress import Bars
 
-        return Bars(self, cut)
+        return Bars(self, cancel)
 
     def work(self, title: str) -> Bar:
         """Return a progress bar, as for `wheelfit.operations.context.Reporter.work`."""

@@ -74,12 +74,12 @@ class Bars:
     is really drawn.
 
     :param screen: decides whether to draw.
-    :param cut: aborts transfers in progress, even from a server that sends nothing.
+    :param cancel: aborts transfers in progress, even from a server that sends nothing.
     """
 
-    def __init__(self, screen: Screen, cut: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, screen: Screen, cancel: Callable[[], None] = lambda: None) -> None:
         self._screen = screen
-        self._cut = cut
+        self._cancel = cancel
         self._rich: RichProgress | None = None
         self._cancelled = threading.Event()
 
@@ -116,7 +116,7 @@ class Bars:
     def cancel(self) -> None:
         """Stop every transfer: at its next report of progress, or by aborting it."""
         self._cancelled.set()
-        self._cut()
+        self._cancel()
 
     def _check(self) -> None:
         if self._cancelled.is_set():

@@ -95,7 +95,7 @@ def check_wheel(
     where = pin.filename.text
     root = _root(wheel)
     original = wheel.metadata()
-    _check_identity(pin, pin.file.with_needs(original), where)
+    _check_identity(pin, pin.file.with_added_requirements(original), where)
     _check_variant(pin, wheel, where)
     commands: tuple[Command, ...] = ()
     if f"{wheel.dist_info}/entry_points.txt" in wheel.files:
@@ -178,7 +178,7 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
     # Whether an unknown draft may be used was decided when the wheel was chosen.
     data = wheel.variant_document()
     if data is None:
-        data = pin.file.declared
+        data = pin.file.declared_document
     own = read_wheel_document(data, pin.label, where=where, accept_unknown_drafts=True)
     properties = own.properties(pin.label)
     if properties != pin.properties:
@@ -232,8 +232,8 @@ def _parts(
 def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:
     choice = RecordedChoice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
     files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
-    if pin.file.declared is not None and wheel.variant_document() is None:
-        files["variant.json"] = pin.file.declared
+    if pin.file.declared_document is not None and wheel.variant_document() is None:
+        files["variant.json"] = pin.file.declared_document
     if pin.requested:
         files["REQUESTED"] = b""
     if pin.is_given:

@@ -153,7 +153,7 @@ def files_near(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]
 
     :param versions: the releases, with local versions.
     """
-    if isinstance(page.files, PageFiles) and not page.joins_builds:
+    if isinstance(page.files, PageFiles) and not page.has_joined_builds:
         return page.files.of(versions)
     return page.files
 
@@ -189,7 +189,7 @@ def _validator(
     digest = request_digest(page.source, page.bridge, page.status, rows)
     # Files without a hash on the page are read each time.
     is_reliable = all(file.hashes or file.is_selector for file in files)
-    return Validator(digest, page.stamp, page.fresh) if is_reliable else Validator(digest)
+    return Validator(digest, page.stamp, page.fresh_seconds) if is_reliable else Validator(digest)
 
 
 def _row(file: File, repository: Repository) -> list[object]:
@@ -209,7 +209,7 @@ def _row(file: File, repository: Repository) -> list[object]:
         file.size,
         file.upload_time,
         sorted((file.metadata_hashes or {}).items()),
-        None if file.declared is None else file.declared.hex(),
+        None if file.declared_document is None else file.declared_document.hex(),
     ]
 
 

@@ -190,7 +190,7 @@ class _Merging:
             return wheel
         if wheel.file.is_local:
             return _with_hash(wheel, Path(file_path(wheel.file.url)))
-        if wheel.file.declared is None or self._fetched == _MOST_FETCHED:
+        if wheel.file.declared_document is None or self._fetched == _MOST_FETCHED:
             return wheel
         import tempfile
 

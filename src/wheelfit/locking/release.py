@@ -177,7 +177,7 @@ class _ReleaseFilter:
 
     def _warn_of_weak_hashes(self) -> None:
         weak = [
-            wheel.file.shown
+            wheel.file.display_name
             for wheel in self._release.wheels
             if wheel.filename.text not in self.left_out
             and not wheel.is_named_source

@@ -84,7 +84,7 @@ class LockedRepository(DelegatedFiles):
             self._documents[index_file] = package
             files.append(File(index_file, f"lock:{index_file}", source=self.name))
         is_joined = package.version is not None and package.version.local is None
-        return ProjectPage(name, tuple(files), self.name, joins_builds=is_joined)
+        return ProjectPage(name, tuple(files), self.name, has_joined_builds=is_joined)
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the variant metadata that the lock inlines, as JSON."""
@@ -131,7 +131,7 @@ class LockedRepository(DelegatedFiles):
             size=wheel.size,
             upload_time=None if wheel.upload_time is None else wheel.upload_time.isoformat(),
             source=self.name,
-            declared=self._declared(package, wheel, wheel.url or url),
+            declared_document=self._declared(package, wheel, wheel.url or url),
         )
 
     @staticmethod

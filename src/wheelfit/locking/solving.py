@@ -266,7 +266,7 @@ class Pinned(RepositoryWrapper):
         files = []
         for file in files_near(page, [version]):
             file_version = version_of(file.filename)
-            if file_version is not None and page.joins_builds:
+            if file_version is not None and page.has_joined_builds:
                 file_version = without_build(file_version)
             if file_version == version:
                 files.append(file)
@@ -313,7 +313,7 @@ class JoinedBuilds(RepositoryWrapper):
             key = f"{public}-{rest}", renamed.source
             if key not in files or Version(f"0+{local}") > _local_of(files[key].filename):
                 files[key] = renamed
-        return structs.replace(page, files=tuple(files.values()), joins_builds=True)
+        return structs.replace(page, files=tuple(files.values()), has_joined_builds=True)
 
 
 def _split_filename(filename: str) -> tuple[str, str, str]:
@@ -365,7 +365,9 @@ class EveryLabel(Candidates):
         if wheel.is_from_source:
             return super().core_metadata(wheel)  # it may change once its backend may be run
         text = wheel.filename.text
-        promised = (wheel.file.metadata_hashes if wheel.file.declared is None else None) or {}
+        promised = (
+            wheel.file.metadata_hashes if wheel.file.declared_document is None else None
+        ) or {}
         key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
         return self._shared.get(
             key,
@@ -394,7 +396,7 @@ class EveryLabel(Candidates):
             if "+" in specifier.version
         ]
         page = self.repository.project(needed.name) if builds else None
-        if page is not None and page.joins_builds:
+        if page is not None and page.has_joined_builds:
             for build in builds:
                 text = text.replace(f"+{build}", "", 1)
         return text

@@ -194,7 +194,7 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
             check_accelerators(plan)
         manifest, reused = None, 0
         sizes: dict[str, int | None] = {}
-        with context.reporter.transfers(opened_lock.repository.cut) as transfers:
+        with context.reporter.transfers(opened_lock.repository.cancel) as transfers:
             if request.dry_run or request.max_download is not None:
                 file_sizes = sizes_of(plan, place, transfers)
                 sizes = {name: size.file for name, size in file_sizes.items()}

@@ -344,7 +344,10 @@ def apply_decision(
 
     wheels: dict[str, UnpackedWheel] = {}
     attempts = PLANS
-    with scratch_folder() as folder, reporter.transfers(change_context.repository.cut) as transfers:
+    with (
+        scratch_folder() as folder,
+        reporter.transfers(change_context.repository.cancel) as transfers,
+    ):
         while decision.planned:
             if build_planned(decision.planned, change_context.building, change_context.candidates):
                 decision = decide()

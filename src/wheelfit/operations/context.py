@@ -80,12 +80,12 @@ class Reporter:
         """Whether details, and the output of build backends, are of interest."""
         return False
 
-    def transfers(self, cut: Callable[[], None]) -> AbstractContextManager[Transfers]:
+    def transfers(self, cancel: Callable[[], None]) -> AbstractContextManager[Transfers]:
         """Return the progress of transfers for the length of a ``with`` block.
 
-        :param cut: aborts transfers in progress, even from a server that sends nothing.
+        :param cancel: aborts transfers in progress, even from a server that sends nothing.
         """
-        return nullcontext(_Silent(cut))
+        return nullcontext(_Silent(cancel))
 
     def steps(self, title: str) -> AbstractContextManager[Callable[[str], None]]:  # noqa: ARG002
         """Return a function that takes each step of work, in words, for a ``with`` block.
@@ -122,8 +122,8 @@ class Context:
 class _Silent(NoProgress):
     """Transfers, wheels and one wheel without a reader."""
 
-    def __init__(self, cut: Callable[[], None]) -> None:
-        self.cancel = cut
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self.cancel = cancel
 
     def transfer(self, name: str, verb: str = "", *, is_sum: bool = False) -> Progress:  # noqa: ARG002
         return self

@@ -215,9 +215,9 @@ class _TransfersOnly(Reporter):
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
 
-    def transfers(self, cut: Callable[[], None]) -> AbstractContextManager[Transfers]:
+    def transfers(self, cancel: Callable[[], None]) -> AbstractContextManager[Transfers]:
         """Return the progress of transfers."""
-        return self._reporter.transfers(cut)
+        return self._reporter.transfers(cancel)
 
 
 class Demo:

@@ -91,7 +91,9 @@ class DownloadReport:
                     "name accelerators",
                     packages=[
                         plain_fields(
-                            pin, "name version label reason", filename=pin.file.as_published.shown
+                            pin,
+                            "name version label reason",
+                            filename=pin.file.as_published.display_name,
                         )
                         for pin in target.pins
                     ],
@@ -195,7 +197,7 @@ def _fetch(
             hint="build a wheel of it: `wheelfit build`",
         )
     resolution_request = session.resolution_request(dependencies=not request.no_deps)
-    with reporter.transfers(session.repository.cut) as transfers:
+    with reporter.transfers(session.repository.cancel) as transfers:
         for _ in range(_ROUNDS):
             resolution = session.resolve(resolution_request, reporter)
             pins = [pin for pin in resolution.pins if not pin.is_given]
@@ -227,7 +229,7 @@ def _fetch(
                     session.repository.download(source, staging, progress)
             _write_documents(pins, session, staging)
             for pin in wheels:
-                if pin.file.declared is not None:
+                if pin.file.declared_document is not None:
                     _give_published_name(pin, staging, Path(request.dest))
             return resolution, accelerators
     raise IntegrityError(

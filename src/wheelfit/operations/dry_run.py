@@ -78,7 +78,7 @@ def _check_wheels(
 
     wheels: dict[str, UnpackedWheel] = {}
     # Reading local wheels is not a download to report.
-    silent = Reporter().transfers(change.repository.cut)
+    silent = Reporter().transfers(change.repository.cancel)
     with scratch_folder() as folder, silent as transfers:
         if not fetch_wheels(pins, wheels, folder, change, context.reporter, transfers):
             return False

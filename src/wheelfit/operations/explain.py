@@ -225,7 +225,7 @@ def _without_consent(
         explanation,
         chosen=None,
         candidates=explanation.candidates[1:],
-        sources=(*explanation.sources, (wheel.file.shown, why)),
+        sources=(*explanation.sources, (wheel.file.display_name, why)),
     )
 
 

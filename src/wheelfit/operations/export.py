@@ -192,7 +192,7 @@ class _Exporter:
             selection = candidates.select()
         if stage is not None:
             selection, copies = self._copy_variants(
-                candidates, selection, stage / subfolder, opened_lock.repository.cut
+                candidates, selection, stage / subfolder, opened_lock.repository.cancel
             )
         words = "" if machine.host is None else machine.host.words
         contents = contents_of(
@@ -257,13 +257,13 @@ class _Exporter:
         candidates: LockCandidates,
         selection: LockSelection,
         folder: Path,
-        cut: Callable[[], None],
+        cancel: Callable[[], None],
     ) -> tuple[LockSelection, Mapping[NormalizedName, str]]:
         """Fetch the variant wheels and write them under the names of plain ones."""
         folder.mkdir(exist_ok=True)
         with (
             TemporaryDirectory(prefix="wheelfit-") as scratch,
-            self._context.reporter.transfers(cut) as transfers,
+            self._context.reporter.transfers(cancel) as transfers,
         ):
             while True:
                 pins = [pin for pin in selection.resolution().pins if pin.label is not None]

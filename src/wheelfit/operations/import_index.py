@@ -114,7 +114,7 @@ def import_packages(
     :raises FileProblem: the folder has no packages, or does not exist.
     :raises NetworkError: the projects of the index cannot be listed.
     """
-    with _open(source, options, context) as (repository, cut):
+    with _open(source, options, context) as (repository, cancel):
         failed: list[FailedFile] = []
         names = tuple(map(_project_name, projects)) or tuple(repository.projects())
         pages = _pages(repository, names, failed, context)
@@ -135,7 +135,7 @@ def import_packages(
                 progress.advance(file.size or 0)
 
             if files:
-                map_concurrently(files, add_file, most=_MAX_FETCHES, cancel=cut)
+                map_concurrently(files, add_file, most=_MAX_FETCHES, cancel=cancel)
             progress.done()
         importing.note(source)
     counts = importing.counts
@@ -170,7 +170,7 @@ def _open(
         # A whole index would fill the default cache; only a named one is used.
         options = options.with_options(no_cache_dir=options.cache_dir is None)
         with open_whole_index(source, options, context, refresh=True) as index:
-            yield index, index.cut
+            yield index, index.cancel
         return
     tree = TreeIndex(Path(source), LocalFiles())
     if not tree.projects():

@@ -189,7 +189,7 @@ def open_indexes(
     by_content: bool = False,
     max_download: int | None = None,
     direct_urls: Iterable[str] = (),
-    direct_urls_whole: bool = False,
+    fetches_direct_urls_whole: bool = False,
 ) -> OpenedSources:
     """Open the sources with the bridges that apply; no request is sent yet.
 
@@ -215,7 +215,7 @@ def open_indexes(
             max_download=max_download,
             by_content=by_content,
             direct_urls=direct_urls,
-            direct_urls_whole=direct_urls_whole,
+            fetches_direct_urls_whole=fetches_direct_urls_whole,
         )
 
     repository = open_with(settings)
@@ -361,12 +361,12 @@ def _bridged(
         for sources in (repository, *owner_sources):
             sources.close()
 
-    def cut() -> None:
+    def cancel() -> None:
         for sources in (repository, *owner_sources):
-            sources.cut()
+            sources.cancel()
 
     bridged = BridgedRepository(repository, catalogue, open_index, Store(cache_path), note)
-    return OpenedSources(bridged, repository.pool, close, cut, bridged)
+    return OpenedSources(bridged, repository.pool, close, cancel, bridged)
 
 
 def report_unexpected_sources(

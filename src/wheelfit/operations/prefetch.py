@@ -480,7 +480,7 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
 
     progress.start(plan.to_fetch)
     if plan.files:
-        map_concurrently(plan.files, fetch, most=_MAX_FETCHES, cancel=mirrors.cut)
+        map_concurrently(plan.files, fetch, most=_MAX_FETCHES, cancel=mirrors.cancel)
     progress.done()
     return replace(
         plan.report(dry_run=False),

@@ -100,11 +100,11 @@ class ProxySession:
         self._webs = webs
         self._repository = repository
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Abort every transfer in progress."""
         for web in self._webs:
-            web.cut()
-        self._repository.cut()
+            web.cancel()
+        self._repository.cancel()
 
     def __enter__(self) -> Self:
         return self
@@ -270,7 +270,7 @@ class _Upstreams:
             is_allowed_address=(lambda _host, _address: False)
             if is_folder
             else AddressRules.of(url, request.allow_private_host),
-            patience=_PAGE_TIMEOUT,
+            response_timeout=_PAGE_TIMEOUT,
         )
         self.webs.append(web)
         return web
@@ -445,7 +445,7 @@ def proxy(
         try:
             _serve(session, request, context, ready)
         finally:
-            session.cut()
+            session.cancel()
 
 
 def _serve(
@@ -461,7 +461,7 @@ def _serve(
             names=request.allowed_host,
             ready=ready,
             note=context.reporter.warn,
-            cancel=session.cut,
+            cancel=session.cancel,
         )
     except NeedsExtra:
         if not is_loopback(host):
@@ -472,4 +472,4 @@ def _serve(
             ready(server.origin)
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()
-            session.cut()
+            session.cancel()

@@ -199,7 +199,7 @@ class UploadIndex:
             find_links=(),
             no_index=False,
             cache=False,
-            is_confined=True,
+            requires_pages_below_url=True,
         )
         return open_sources(
             settings,

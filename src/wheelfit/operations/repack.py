@@ -257,7 +257,7 @@ def _fetch(
                 files.append(file)
         if not files:
             raise ProjectNotFound(f"there are no wheels of {release}", where=repository.name)
-        with context.reporter.transfers(repository.cut) as transfers:
+        with context.reporter.transfers(repository.cancel) as transfers:
             paths = several_at_once(
                 files,
                 lambda file: repository.download(file, folder, transfers.transfer(file.filename)),

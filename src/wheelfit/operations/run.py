@@ -160,4 +160,4 @@ def run(request: RunRequest, context: Context) -> int:
             try:
                 return run_in_place(request.command, environ)
             finally:
-                session.cut()
+                session.cancel()

@@ -215,7 +215,7 @@ def open_session(
         by_content=requires_hashes or requirement_set.has_any_hash,
         max_download=request.max_download,
         direct_urls=requirement_set.wheel_urls(),
-        direct_urls_whole=changes and request.max_download is None,
+        fetches_direct_urls_whole=changes and request.max_download is None,
     )
     if repository.bridged is not None:
         repository.bridged.machine_tags = machine.target.tags

@@ -387,7 +387,7 @@ def _source_off(
             {
                 "name": pin.name,
                 "version": str(pin.version),
-                "filename": pin.file.shown,
+                "filename": pin.file.display_name,
                 "needed_by": _dependents(pin.name, resolution),
                 "needs_known": pin not in unknown,
             }
@@ -414,7 +414,7 @@ def _pin_line(pin: Pin, resolution: Resolution) -> str:
         *(["requested"] if pin.requested else []),
         *(f"{dependent} needs it" for dependent in dependents),
     ]
-    return ": ".join(filter(None, (pin.file.shown, ", ".join(reasons))))
+    return ": ".join(filter(None, (pin.file.display_name, ", ".join(reasons))))
 
 
 def _dependents(name: NormalizedName, resolution: Resolution) -> list[str]:

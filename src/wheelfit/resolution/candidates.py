@@ -333,7 +333,7 @@ class Candidates:
         if filename is None or filename.label is None or document is None:
             return None  # F-10: the content of a plain wheel does not matter
         if data is None and choice.chosen is not None:
-            data = choice.chosen.file.declared
+            data = choice.chosen.file.declared_document
         from wheelfit.core.index_metadata import disagreement, read_wheel_document
 
         try:

@@ -171,7 +171,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
         choice.degradations,
         choice.release.ignored_sources,
         {
-            wheel.filename.text: wheel.file.shown
+            wheel.filename.text: wheel.file.display_name
             for wheel in choice.release.wheels
             if wheel.file.origin is not None
         },

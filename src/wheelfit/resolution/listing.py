@@ -333,11 +333,11 @@ def sort_page(
     if sources is not None:
         exclusion = sources.exclusion(page.name, is_of_family=page.bridge is not None)
     absent = _absent_sources(page, target)
-    if isinstance(page.files, PageFiles) and not absent and not page.joins_builds:
+    if isinstance(page.files, PageFiles) and not absent and not page.has_joined_builds:
         by_release = page.files.by_release
     else:
         files = (file for file in page.files if file.source not in absent)
-        by_release = sort_by_release(page.name, files, joins_builds=page.joins_builds)
+        by_release = sort_by_release(page.name, files, joins_builds=page.has_joined_builds)
     listed_by_version, rules = by_release.releases, _ListingRules(target, allowed)
     releases = Releases(page.name, listed_by_version, rules, exclusion, is_given=is_given)
     ignored = by_release.ignored
@@ -345,7 +345,7 @@ def sort_page(
         ignored = (f"the project is {page.status}",)  # the reason there are no files
     family = page.bridge
     ranks: Mapping[Version, int] = {}
-    if family is not None and family.is_of_indexes and not page.joins_builds:
+    if family is not None and family.is_of_indexes and not page.has_joined_builds:
         ranks = _ranks_of_builds(family, listed_by_version)
     elif page.order:
         ranks = {

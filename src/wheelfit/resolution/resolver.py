@@ -384,7 +384,7 @@ class _RequestResolver:
         for wheel in self._wheels:
             if _name(wheel) in self._request.excluded:
                 raise UserError(
-                    f"{_name(wheel)} is excluded, and {wheel.file.shown} is given",
+                    f"{_name(wheel)} is excluded, and {wheel.file.display_name} is given",
                     where=wheel.where or None,
                 )
             files.setdefault(_name(wheel), {})[wheel.file.url] = wheel.file
@@ -401,13 +401,13 @@ class _RequestResolver:
             if len(versions) > 1:
                 raise UserError(
                     f"wheels of different versions of {name} are given",
-                    note="\n".join(file.shown for file in files),
+                    note="\n".join(file.display_name for file in files),
                 )
             (version,) = versions
             choice = candidates.usable_choice(name, version)
             if choice.chosen is None:
                 raise NoCompatibleWheel(
-                    f"{files[0].shown} does not fit {self._target.name}",
+                    f"{files[0].display_name} does not fit {self._target.name}",
                     note="\n".join(
                         verdict.reason
                         if len(files) == 1
@@ -424,7 +424,7 @@ class _RequestResolver:
                 roots += needs_of(line.requirement, str(line))
         for wheel in self._wheels:
             requirement = Requirement(_name(wheel), wheel.extras)
-            roots += needs_of(requirement, wheel.file.shown)
+            roots += needs_of(requirement, wheel.file.display_name)
         return roots
 
     def _constraints(self) -> list[Need]:

@@ -64,7 +64,7 @@ class OfferRules:
         if not withheld:
             return page
         self.cooldown.admitted(page, note)  # only for its note
-        return replace(page, files=files, withheld=tuple(withheld.items()), fresh=0.0)
+        return replace(page, files=files, withheld=tuple(withheld.items()), fresh_seconds=0.0)
 
     def split(
         self, name: NormalizedName, files: Iterable[File]

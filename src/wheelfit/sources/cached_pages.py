@@ -125,9 +125,9 @@ class CachedPages(Struct, frozen=True):
     """Whether no server may be contacted; then a copy of any age counts."""
     refresh: bool = False
     """Whether even fresh copies are revalidated."""
-    may_keep: Callable[[str], bool] = lambda _url: True
+    may_cache: Callable[[str], bool] = lambda _url: True
     """Returns whether an answer from a URL may be kept; not where others could have changed it."""
-    fresh: float | None = None
+    fresh_seconds: float | None = None
     """Seconds for which a copy is fresh; None: as stated by the server."""
     rewritten_after: float = 0.0
     """Seconds after which a copy is written again if the server only confirmed it."""
@@ -250,9 +250,9 @@ class CachedPages(Struct, frozen=True):
         :return: the copy, with the time at which it was written.
         """
         control = copy.headers.get("cache-control", "").lower()
-        if self.fresh is None and "no-store" in control:
+        if self.fresh_seconds is None and "no-store" in control:
             return copy
-        if not (self.may_keep(url) and self.may_keep(copy.url)):
+        if not (self.may_cache(url) and self.may_cache(copy.url)):
             return copy
         if previous is not None and self._is_as_before(copy, previous):
             return replace(copy, written=previous.written)
@@ -281,8 +281,8 @@ class CachedPages(Struct, frozen=True):
 
         :param copy: a copy of any age.
         """
-        if self.fresh is not None:
-            return self.fresh
+        if self.fresh_seconds is not None:
+            return self.fresh_seconds
         return freshness(copy.headers.get("cache-control", ""))
 
     def _key(self, url: str, accept: str) -> str:
@@ -322,7 +322,7 @@ class SharedPages(Generic[_T]):
         self._memory = memory
         self._absent: Memory[float] = Memory(_MOST_MISSING, lambda _one: 1)
         self._missing = missing
-        self._stale = max(stale, pages.fresh or 0.0) if stale else 0.0
+        self._stale = max(stale, pages.fresh_seconds or 0.0) if stale else 0.0
         self._waiting = waiting
         self._asking = asking
         self._note_stale = note_stale

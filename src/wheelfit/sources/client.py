@@ -72,8 +72,8 @@ class Client:
     :param policy: the requests to retry, with the delays.
     :param resume_policy: the same for interrupted transfers.
     :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
-    :param patience: seconds for a page, or any file read as a whole; None: no limit while bytes
-        arrive. Servers need it, since waiting threads hold shared resources.
+    :param response_timeout: seconds for a page, or any file read as a whole; None: no limit while
+        bytes arrive. Servers need it, since waiting threads occupy shared resources.
     :param sleep: waits that many seconds.
     :param clock: seconds since the epoch.
     """
@@ -86,7 +86,7 @@ class Client:
         policy: RetryPolicy = _DEFAULT_POLICY,
         resume_policy: RetryPolicy = _DEFAULT_POLICY,
         is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
-        patience: float | None = None,
+        response_timeout: float | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -95,7 +95,7 @@ class Client:
         self._policy = policy
         self._resume_policy = resume_policy
         self._is_trusted = is_trusted
-        self._patience = patience
+        self._response_timeout = response_timeout
         self._sleep = sleep
         self._clock = clock
         self._given_up: dict[Origin, tuple[float, Interrupted]] = {}
@@ -174,11 +174,11 @@ class Client:
 
         :param response: a response with an unread body.
         """
-        if self._patience is None:
+        if self._response_timeout is None:
             return response
         from wheelfit.sources.response_deadline import ResponseWithDeadline
 
-        return ResponseWithDeadline(response, self._patience)
+        return ResponseWithDeadline(response, self._response_timeout)
 
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
         """Wait before a broken transfer is taken up again.
@@ -199,9 +199,9 @@ class Client:
         login = self._credentials.first(url) if self._credentials else None
         return login.user or "?" if login is not None else ""
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel all requests, from any thread, and send no more."""
-        self._transport.cut()
+        self._transport.cancel()
 
     def close(self) -> None:
         """Close every connection."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_PATIENCE = 2.0
+_CLEAN_UP_TIMEOUT = 2.0
 """Seconds for the other calls to clean up once one has failed."""
 _QUIET = 0.03
 """Seconds without a result, or with a mostly idle processor, after which one thread is not enough.
@@ -89,9 +89,9 @@ def map_concurrently(
             waiting.clear()
         if cancel is not None:
             cancel()
-            patience = time.monotonic() + _PATIENCE
+            deadline = time.monotonic() + _CLEAN_UP_TIMEOUT
             for thread in threads:
                 if thread.is_alive():
-                    thread.join(max(0.0, patience - time.monotonic()))
+                    thread.join(max(0.0, deadline - time.monotonic()))
         raise
     return [results[index] for index in range(len(arguments))]

@@ -118,7 +118,8 @@ class Cooldown:
             if file not in times
             or ((upload_time := times[file]) is not None and upload_time < cutoff)
         )
-        return structs.replace(page, files=files, fresh=0.0)  # as time passes more files count
+        # Not fresh, as more files count with time.
+        return structs.replace(page, files=files, fresh_seconds=0.0)
 
     def refuses(self, name: NormalizedName, file: File) -> bool:
         """Return whether a file of an index is too new, or may be.

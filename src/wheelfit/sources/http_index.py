@@ -29,7 +29,8 @@ class HttpIndex(DelegatedFiles):
         removed (``Credentials`` has them).
     :param pages: fetches its pages.
     :param files: reads the files its pages list.
-    :param is_confined: whether a page counts only if it lies below the URL of the index.
+    :param requires_pages_below_url: whether a page counts only if it is below the URL of the index,
+        also after a redirect.
     :param note: called with notes for users.
     """
 
@@ -39,13 +40,13 @@ class HttpIndex(DelegatedFiles):
         pages: CachedPages,
         files: Files,
         *,
-        is_confined: bool = False,
+        requires_pages_below_url: bool = False,
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         super().__init__(files)
         self._url = split_userinfo(url)[0].rstrip("/")
         self._pages = pages
-        self._is_confined = is_confined
+        self._requires_pages_below_url = requires_pages_below_url
         self._note = note
         self.name = redact(url)
 
@@ -59,7 +60,7 @@ class HttpIndex(DelegatedFiles):
         """Return the page of a project, or None if the index does not know it."""
         url = f"{self._url}/{quote(name, safe='')}/"
         answer = self._pages.current(url, ACCEPT)
-        if self._is_confined and not is_below(answer.url, self._url):
+        if self._requires_pages_below_url and not is_below(answer.url, self._url):
             self._note(
                 f"{self.name} redirects {name} to {redact(answer.url)}, so {name} counts as missing"
             )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import KeyringChoice
 
 
-_PATIENCE = 60.0  # seconds; keyring may prompt the user to unlock a store
+_TIMEOUT = 60.0  # seconds; keyring may prompt the user to unlock a store
 
 
 class Keyring(Protocol):
@@ -107,7 +107,7 @@ class KeyringProgram:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 env=self._environ,
-                timeout=_PATIENCE,
+                timeout=_TIMEOUT,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:

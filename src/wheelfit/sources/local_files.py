@@ -53,13 +53,13 @@ class LocalFiles:
             data = _read_bytes(metadata_path)
             check_bytes(data, file.metadata_hashes, None, where=str(metadata_path))
             return data
-        name = file.as_published.filename
-        return file.with_needs(metadata_of(read_local_members(path, [METADATA], name), str(path)))
+        members = read_local_members(path, [METADATA], file.as_published.filename)
+        return file.with_added_requirements(metadata_of(members, str(path)))
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel, or None if it has none."""
-        if file.declared is not None:
-            return file.declared
+        if file.declared_document is not None:
+            return file.declared_document
         if not parse_wheel_filename(file.filename).is_variant:  # F-10
             return None
         members = read_local_members(path_of(file), [VARIANT_DOCUMENT], file.filename)

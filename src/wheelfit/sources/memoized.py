@@ -70,18 +70,18 @@ class MemoizedRepository(RepositoryWrapper):
 
     :param repository: the other repository.
     :param close: called when this is closed, or left as a context manager.
-    :param cut: cancels running requests.
+    :param cancel: cancels running requests.
     """
 
     def __init__(
         self,
         repository: Repository,
         close: Callable[[], None] = lambda: None,
-        cut: Callable[[], None] = lambda: None,
+        cancel: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(repository)
         self._close = close
-        self._cut = cut
+        self._cancel = cancel
         self._results: Memo[Hashable, Any] = Memo()
 
     def __enter__(self) -> Self:
@@ -94,9 +94,9 @@ class MemoizedRepository(RepositoryWrapper):
         """Close every connection; later requests open new ones."""
         self._close()
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel running requests, from any thread; no more can be sent."""
-        self._cut()
+        self._cancel()
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects."""

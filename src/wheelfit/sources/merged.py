@@ -97,11 +97,11 @@ class Pool(DelegatedFiles):
             supplied = _pages(indexes, name)
         order = tuple(index.name for index in indexes) if self._ranks_indexes else ()
         page = _joined(name, [*linked, *supplied], order)
-        if page is None or not page.fresh:
+        if page is None or not page.fresh_seconds:
             return page
         only = self.only_index(name)
         is_of_it = only is not None and only.name == page.source
-        return page if is_of_it else replace(page, fresh=0.0)
+        return page if is_of_it else replace(page, fresh_seconds=0.0)
 
     def _marked(
         self,

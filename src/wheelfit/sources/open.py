@@ -59,7 +59,7 @@ def open_sources(
     max_download: int | None = None,
     by_content: bool = False,
     direct_urls: Iterable[str] = (),
-    direct_urls_whole: bool = False,
+    fetches_direct_urls_whole: bool = False,
 ) -> OpenedSources:
     """Return the repository that settings describe.
 
@@ -77,7 +77,7 @@ def open_sources(
     :param max_download: bytes of whole wheels that may be fetched; None: no limit.
     :param by_content: whether cached wheels are verified byte by byte before they are used.
     :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
-    :param direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
+    :param fetches_direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is not a URL.
     """
     note = _NotesOnce(note)
@@ -94,7 +94,7 @@ def open_sources(
         max_download=max_download,
         by_content=by_content,
         direct_urls=direct_urls,
-        direct_urls_whole=direct_urls_whole,
+        fetches_direct_urls_whole=fetches_direct_urls_whole,
     )
     trusted = _TrustedHosts(settings.trusted_hosts)
     files = web.files
@@ -112,7 +112,7 @@ def open_sources(
         others=files,
         note=note,
     )
-    return OpenedSources(pool, pool, web.close, web.cut)
+    return OpenedSources(pool, pool, web.close, web.cancel)
 
 
 class OpenedSources(MemoizedRepository):
@@ -121,7 +121,7 @@ class OpenedSources(MemoizedRepository):
     :param repository: the pool, or a wrapper of it.
     :param pool: the sources.
     :param close: called when this is closed.
-    :param cut: cancels running requests.
+    :param cancel: cancels running requests.
     :param bridged: the wrapper that presents families as variants; None if there is none.
     """
 
@@ -130,10 +130,10 @@ class OpenedSources(MemoizedRepository):
         repository: Repository,
         pool: Pool,
         close: Callable[[], None] = lambda: None,
-        cut: Callable[[], None] = lambda: None,
+        cancel: Callable[[], None] = lambda: None,
         bridged: BridgedRepository | None = None,
     ) -> None:
-        super().__init__(repository, close, cut)
+        super().__init__(repository, close, cancel)
         self.pool = pool
         self.bridged = bridged
 
@@ -214,9 +214,9 @@ class Web(Struct, frozen=True):
         self.client.close()
         self.store.close()
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel running requests, from any thread."""
-        self.client.cut()
+        self.client.cancel()
 
 
 def open_web(
@@ -233,10 +233,10 @@ def open_web(
     max_download: int | None = None,
     is_allowed_address: Callable[[str, str], bool] = lambda _host, _address: True,
     is_allowed_url: Callable[[str], bool] = lambda _url: True,
-    patience: float | None = None,
+    response_timeout: float | None = None,
     by_content: bool = False,
     direct_urls: Iterable[str] = (),
-    direct_urls_whole: bool = False,
+    fetches_direct_urls_whole: bool = False,
 ) -> Web:
     """Return the fetcher of pages and files that settings describe.
 
@@ -244,8 +244,8 @@ def open_web(
 
     :param is_allowed_address: returns whether requests to a host at a resolved address are allowed.
     :param is_allowed_url: returns whether a URL may be requested.
-    :param patience: seconds for the head of a response, and once more for the body of a page; None:
-        no limit while bytes arrive.
+    :param response_timeout: seconds for the head of a response, and as many for the body of a page;
+        None: no limit while bytes arrive.
     :raises InvalidConfiguration: a certificate cannot be read.
     """
     trusted = _TrustedHosts(settings.trusted_hosts)
@@ -262,7 +262,7 @@ def open_web(
         is_trusted=trusted.contains,
     )
     client = _client(
-        settings, trusted, logins, environ, is_allowed_address, is_allowed_url, patience
+        settings, trusted, logins, environ, is_allowed_address, is_allowed_url, response_timeout
     )
     store = Store(cache_folder if settings.cache else None, note=note)
     pages = CachedPages(
@@ -270,7 +270,7 @@ def open_web(
         store,
         offline=offline,
         refresh=refresh,
-        may_keep=lambda url: _is_protected(url, trusted),
+        may_cache=lambda url: _is_protected(url, trusted),
     )
     wheels = WheelStore(store, note=note, by_content=by_content)
     remote = RemoteFiles(
@@ -282,7 +282,7 @@ def open_web(
         wheels=wheels,
         connections=ConnectionLimits(settings.connections),
         direct_urls=direct_urls,
-        direct_urls_whole=direct_urls_whole,
+        fetches_direct_urls_whole=fetches_direct_urls_whole,
     )
     return Web(pages, AllFiles(remote, wheels), wheels, remote.close)
 
@@ -297,7 +297,7 @@ def _client(
     environ: Mapping[str, str],
     is_allowed_address: Callable[[str, str], bool],
     is_allowed_url: Callable[[str], bool],
-    patience: float | None,
+    response_timeout: float | None,
 ) -> Client:
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
@@ -323,7 +323,7 @@ def _client(
             timeout=settings.timeout,
             is_allowed_address=is_allowed_address,
             is_allowed_url=is_allowed,
-            patience=patience,
+            response_timeout=response_timeout,
         )
 
     return Client(
@@ -332,7 +332,7 @@ def _client(
         policy=RetryPolicy(settings.retries),
         resume_policy=RetryPolicy(settings.resume_retries),
         is_trusted=trusted.contains,
-        patience=patience,
+        response_timeout=response_timeout,
     )
 
 
@@ -476,7 +476,7 @@ class _Opener(Struct, frozen=True):
                         url,
                         self.pages,
                         self.files,
-                        is_confined=self.settings.is_confined,
+                        requires_pages_below_url=self.settings.requires_pages_below_url,
                         note=self.note,
                     )
                     yield self._with_cooldown(index), False

@@ -28,7 +28,7 @@ ACCEPT = (
 BRIDGE = "bridge:"
 """The prefix of ``bridge:FAMILY/FILE``, the address of a file that only a bridged family has."""
 LABELS_SUFFIX = ".labels.json"
-"""The suffix of the file that lists the labels a wheel beside it counts for."""
+"""The suffix of the file that lists the labels of the wheel beside it."""
 VARIANTS_SUFFIX = "-variants.json"
 """End of the name of an index-level variants file (F-70)."""
 NO_HASHES: Mapping[str, str] = MappingProxyType({})
@@ -66,7 +66,7 @@ class WheelOrigin(Struct, frozen=True):
     """The source of a wheel that was not published."""
 
     name: str
-    """The archive, folder or repository, as people know it and without credentials."""
+    """The archive, folder or repository, for messages, without credentials."""
     direct_url: Mapping[str, object] | None = None
     """The content of ``direct_url.json`` (PEP 610); None: an index lists it."""
     is_built: bool = False
@@ -96,7 +96,7 @@ class File(Struct, frozen=True):
     requires_python: str | None = None
     """The specifier of the entry, as text; None if there is none."""
     yanked: str | None = None
-    """None if not yanked; otherwise the reason, empty if none was given (PEP 592)."""
+    """None if not yanked; otherwise the reason, empty if none is stated (PEP 592)."""
     size: int | None = None
     """Bytes, if the index lists it."""
     upload_time: str | None = None
@@ -108,45 +108,46 @@ class File(Struct, frozen=True):
     provenance: str | None = None
     """URL of the file's attestations, if there are any (PEP 740)."""
     forbidden: tuple[str, ...] = ()
-    """Attributes that the entry of an index file has and may not have; they are ignored (F-72)."""
+    """Forbidden attributes in the entry of an index file, which are ignored (F-72)."""
     origin: WheelOrigin | None = None
-    """The source the file is built from here; None: the file is published as it is."""
-    declared: bytes | None = None
-    """The ``variant.json`` that a bridge declares for a file, whose name then gets the label."""
-    needs: tuple[str, ...] | None = None
-    """The requirements of that build beyond its METADATA (PEP 508); None: those of its family."""
+    """The source from which wheelfit builds the file; None: the file is published."""
+    declared_document: bytes | None = None
+    """The ``variant.json`` that a bridge declares for the file, whose name here has the label."""
+    added_requirements: tuple[str, ...] | None = None
+    """The requirements that a bridge adds to METADATA (PEP 508); None: those of its family."""
 
     def __hash__(self) -> int:
         return hash((self.filename, self.url))
 
     @property
-    def shown(self) -> str:
-        """The name shown to users: its own, or that of the source it will be built from."""
+    def display_name(self) -> str:
+        """The name in messages: its own, or that of the source it will be built from."""
         return self.filename if self.origin is None or self.origin.is_built else self.origin.name
 
     @property
     def as_published(self) -> File:
         """The file under its published name."""
-        if self.declared is None:
+        if self.declared_document is None:
             return self
         plain = parse_wheel_filename(self.filename).plain
-        return replace(self, filename=plain, declared=None, needs=None)
+        return replace(self, filename=plain, declared_document=None, added_requirements=None)
 
-    def with_needs(self, metadata: bytes) -> bytes:
-        """Return METADATA with the additional requirements of the file.
+    def with_added_requirements(self, metadata: bytes) -> bytes:
+        """Return METADATA with the added requirements of the file.
 
         :param metadata: the published METADATA.
         """
-        return b"".join(f"Requires-Dist: {text}\n".encode() for text in self.needs or ()) + metadata
+        texts = self.added_requirements or ()
+        return b"".join(f"Requires-Dist: {text}\n".encode() for text in texts) + metadata
 
     @property
     def is_selector(self) -> bool:
-        """Whether it stands for a member of a bridged family, and exists nowhere as a file."""
+        """Whether it is the selector wheel of a bridge, which is generated and not downloaded."""
         return self.url.startswith(BRIDGE)
 
     @property
     def is_local(self) -> bool:
-        """Whether the file lies on this machine."""
+        """Whether the file is on this machine."""
         return self.url.startswith("file:")
 
 
@@ -154,9 +155,9 @@ class OtherPages(Struct, frozen=True):
     """The pages of a project on other indexes, as its own page declares them (PEP 708)."""
 
     tracks: tuple[str, ...] = ()
-    """Pages of the project that this one extends."""
+    """URLs of the pages that this one extends."""
     alternates: tuple[str, ...] = ()
-    """Pages of indexes whose files of that name are of the same project."""
+    """URLs of pages of the same project on other indexes."""
 
     def __bool__(self) -> bool:
         return bool(self.tracks or self.alternates)
@@ -207,19 +208,20 @@ class ProjectPage(Struct, frozen=True):
     status: Status = ACTIVE
     """The status of the project; a quarantined project has no files here."""
     order: tuple[str, ...] = ()
-    """The sources whose versions are preferred to those of later ones, however new these are;
-    empty: newer versions are preferred."""
+    """The sources by preference: any version of an earlier source is preferred to every version of
+    a later one. Empty: newer versions are preferred."""
     markers: tuple[tuple[str, str | None], ...] = ()
-    """Sources whose files count only where one of their markers holds: source and marker. An
-    empty marker always holds, None if no other does. Files of other sources count everywhere."""
-    joins_builds: bool = False
+    """Pairs of a source and a marker: files of that source count only where one of its markers is
+    true. An empty marker is always true; None is true where no other marker is. Files of sources
+    without a marker count everywhere."""
+    has_joined_builds: bool = False
     """Whether versions that differ in the local part alone (``+cu126``) are one release."""
     withheld: tuple[tuple[str, str], ...] = ()
     """Names of files that a wheelfit server does not offer, each with the reason; they are not
     among the files."""
     stamp: str = ""
-    """The result of `wheelfit.sources.repository.stamp_of` as long as the page is unchanged; empty:
-    unknown."""
-    fresh: float = 0.0
-    """Seconds for which the page may be reused without a request; 0: none, as for a page of several
+    """A text that is equal as long as the page is unchanged, from
+    `wheelfit.sources.repository.stamp_of`; empty: unknown."""
+    fresh_seconds: float = 0.0
+    """Seconds for which the page may be reused without a request; 0 for a page of several
     sources."""

@@ -134,7 +134,7 @@ class ParsedPages:
             content_type = whole.headers.get("content-type", "")
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
             own = stamp if whole is copy else stamp_of_copy(whole)
-            page = replace(page, stamp=own, fresh=reliable_for(whole.headers))
+            page = replace(page, stamp=own, fresh_seconds=reliable_for(whole.headers))
             return self._store_page(page, self._key(source, own)) if is_stored else page
 
         key = self._key(source, stamp)
@@ -143,7 +143,7 @@ class ParsedPages:
             return parse()
         table = msgspec.convert(entry.head[_TABLE], _Table)
         page = _StoredPage(self._store, key, table, project, source, parse).page()
-        return replace(page, stamp=stamp, fresh=reliable_for(copy.headers))
+        return replace(page, stamp=stamp, fresh_seconds=reliable_for(copy.headers))
 
     @staticmethod
     def _key(source: str, stamp: str) -> str:

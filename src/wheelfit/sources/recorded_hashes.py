@@ -59,7 +59,7 @@ def changed(name: NormalizedName, file: File, note: str | None) -> IntegrityErro
     :param note: both hashes.
     """
     return IntegrityError(
-        f"{file.shown} has changed since it was first used, and its index lists no hash",
+        f"{file.display_name} has changed since it was first used, and its index lists no hash",
         code="file-changed",
         where=redact(file.url),
         note=note,

@@ -66,7 +66,7 @@ class RemoteFiles:
     :param wheels: keeps unpacked wheels; by default in the store.
     :param connections: the limit on connections to each server for wheels.
     :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
-    :param direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
+    :param fetches_direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class RemoteFiles:
         wheels: WheelStore | None = None,
         connections: ConnectionLimits | None = None,
         direct_urls: Iterable[str] = (),
-        direct_urls_whole: bool = False,
+        fetches_direct_urls_whole: bool = False,
     ) -> None:
         self._pages = pages
         self._client = pages.client
@@ -93,7 +93,7 @@ class RemoteFiles:
         self._without_ranges: set[Origin] = set()
         self._lock = threading.Lock()
         self._direct_urls = frozenset(direct_urls)
-        self._direct_urls_whole = direct_urls_whole
+        self._fetches_direct_urls_whole = fetches_direct_urls_whole
         self._whole_wheels = _WholeWheels()
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class RemoteFiles:
 
         :raises TooCostly: the server does not support ranges.
         """
-        if self._direct_urls_whole and file.url in self._direct_urls:
+        if self._fetches_direct_urls_whole and file.url in self._direct_urls:
             return self._members_of_whole(file)
         if self._lacks_ranges(file):
             raise _too_costly(file, _NO_RANGES)

@@ -19,12 +19,12 @@ class ResponseWithDeadline:
     A server that sends a byte now and then would otherwise block the reader for ever.
 
     :param response: the response to wrap.
-    :param patience: seconds from now until the deadline.
+    :param timeout: seconds from now until the deadline.
     """
 
-    def __init__(self, response: Response, patience: float) -> None:
+    def __init__(self, response: Response, timeout: float) -> None:
         self._response = response
-        self._deadline = time.monotonic() + patience
+        self._deadline = time.monotonic() + timeout
         self.status = response.status
         """The HTTP status."""
         self.headers = response.headers
@@ -41,6 +41,6 @@ class ResponseWithDeadline:
         """Release the connection."""
         self._response.close()
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel it, from any thread."""
-        self._response.cut()
+        self._response.cancel()

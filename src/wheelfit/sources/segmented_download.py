@@ -192,7 +192,7 @@ class SegmentedDownload:
         with self._changed:
             self._is_ended = True
             for response in self._responses:
-                response.cut()
+                response.cancel()
             self._changed.notify_all()
         with self._hashing:
             pass  # wait until no thread reads the file for its hash
@@ -362,7 +362,7 @@ class SegmentedDownload:
 
     @contextmanager
     def _registered(self, response: Response) -> Iterator[None]:
-        """Register an answer, so that it can be cut while it is read."""
+        """Register an answer, so that it can be cancelled while it is read."""
         with self._changed:
             if self._is_ended:
                 raise _Ended

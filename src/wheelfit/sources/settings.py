@@ -94,7 +94,7 @@ class SourceSettings(Struct, frozen=True):
     """Whether anything is kept on disk."""
     hosts: FamilyHosts | None = None
     """The only hosts to contact, with https; None: any, with any protocol."""
-    is_confined: bool = False
+    requires_pages_below_url: bool = False
     """Whether a page of an index counts only if it is below the URL of the index; after a redirect
     it may be of another index."""
     index_strategy: IndexStrategy = "first-index"

@@ -58,9 +58,9 @@ class Response(Protocol):
         """
 
     def close(self) -> None:
-        """Return the connection to the pool, or cut it if the body was not read."""
+        """Return the connection to the pool, or close it if the body was not read."""
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel the body from another thread than the reading one.
 
         The reading thread, which may be waiting for a silent server, continues at once.
@@ -78,7 +78,7 @@ class Transport(Protocol):
         :raises Interrupted: no response came.
         """
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel running requests, from any thread, and send nothing more."""
 
     def close(self) -> None:
@@ -103,11 +103,11 @@ class OnDemandTransport:
                 self._transport = self._make()
         return self._transport.send(url, headers)
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel running requests, if there are any."""
-        transport = self._transport  # no lock: its holder may be waiting for the response being cut
+        transport = self._transport  # no lock, as its owner may wait for the response
         if transport is not None:
-            transport.cut()
+            transport.cancel()
 
     def close(self) -> None:
         """Close every connection, if there were any."""

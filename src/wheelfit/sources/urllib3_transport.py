@@ -57,7 +57,8 @@ class Urllib3Transport:
         cannot evade it. The address to which a proxy connects is unknown, so the host is passed
         twice.
     :param is_allowed_url: returns whether a URL may be requested at all.
-    :param patience: seconds for the whole head of an answer; None: no limit while bytes arrive.
+    :param response_timeout: seconds for the whole head of a response; None: no limit while bytes
+        arrive.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Urllib3Transport:
         connections: int = 16,
         is_allowed_address: Callable[[str, str], bool] = lambda _host, _address: True,
         is_allowed_url: Callable[[str], bool] = lambda _url: True,
-        patience: float | None = None,
+        response_timeout: float | None = None,
     ) -> None:
         self._context = context
         self._insecure = insecure
@@ -81,14 +82,14 @@ class Urllib3Transport:
         self._connections = connections
         self._is_allowed_address = is_allowed_address
         self._is_allowed_url = is_allowed_url
-        self._patience = patience
+        self._response_timeout = response_timeout
         self._managers: dict[tuple[str | None, bool], PoolManager] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._is_cut = False
+        self._is_cancelled = False
 
     def send(self, url: str, headers: Mapping[str, str]) -> _Urllib3Response:
         """Send one GET request; see `Transport`."""
-        if self._is_cut:
+        if self._is_cancelled:
             raise _transfers_cancelled()
         if not self._is_allowed_url(url):
             raise Interrupted("an index may not refer to this host or port", retry_chance="none")
@@ -111,9 +112,9 @@ class Urllib3Transport:
             raise _interrupted(error) from error
         return _Urllib3Response(response)
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel running requests, and send nothing more."""
-        self._is_cut = True
+        self._is_cancelled = True
         for open_socket in tuple(self._sockets):
             _shut(open_socket)
 
@@ -136,7 +137,7 @@ class Urllib3Transport:
                 new_manager,
                 self._sockets,
                 self._is_allowed_address if proxy is None else None,
-                self._patience,
+                self._response_timeout,
             )
             # Two threads may build one each; setdefault keeps one of them.
             manager = self._managers.setdefault(key, new_manager)
@@ -228,7 +229,7 @@ class _Urllib3Response:
         else:
             self._response.close()
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         line = getattr(self._connection, "line", None)
         if line is not None and not self._closed:
             _shut(line)
@@ -241,12 +242,12 @@ def _watch(
     manager: PoolManager,
     lines: weakref.WeakSet[socket.socket],
     is_allowed_address: Callable[[str, str], bool] | None,
-    patience: float | None,
+    response_timeout: float | None,
 ) -> None:
     """Make the connections of a manager, of any kind, record their sockets.
 
     :param is_allowed_address: returns whether an open connection may be used; None: each may.
-    :param patience: seconds for the head of an answer; None: no limit while bytes arrive.
+    :param response_timeout: seconds for the head of an answer; None: no limit while bytes arrive.
     """
 
     def watched(pool: Any) -> Any:
@@ -269,7 +270,7 @@ def _watch(
                 lines.add(self.line)
 
             def getresponse(self) -> Any:
-                if patience is None:
+                if response_timeout is None:
                     return super().getresponse()
                 late = threading.Event()
 
@@ -277,7 +278,7 @@ def _watch(
                     late.set()
                     _shut(self.line)
 
-                timer = threading.Timer(patience, end)
+                timer = threading.Timer(response_timeout, end)
                 timer.daemon = True
                 timer.start()
                 try:

@@ -57,7 +57,7 @@ def labels_file(file: File, label: Label, before: Mapping[str, Any]) -> bytes:
     :param label: the label from the bridge.
     :param before: the builds in the file so far, by label.
     """
-    build = _Build(json.loads(file.declared or b"{}"), list(file.needs or ()))
+    build = _Build(json.loads(file.declared_document or b"{}"), list(file.added_requirements or ()))
     builds = dict(sorted({**before, label: build}.items()))
     return msgspec.json.format(msgspec.json.encode(_LabelsFile(builds)), indent=1) + b"\n"
 
@@ -79,8 +79,8 @@ def with_labels(file: File, builds: Mapping[str, Any]) -> list[File]:
         structs.replace(
             file,
             filename=with_label(filename, Label(label)).text,
-            declared=msgspec.json.encode(build.variant),
-            needs=tuple(build.requires),
+            declared_document=msgspec.json.encode(build.variant),
+            added_requirements=tuple(build.requires),
         )
         for label, build in builds.items()
     ]

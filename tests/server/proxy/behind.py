@@ -94,7 +94,7 @@ class Behind:
                 environ={},
                 home=Path("/nonexistent"),
                 is_allowed_address=admission or AddressRules.of(url),
-                patience=patience,
+                response_timeout=patience,
             )
             self.webs.append(web)
             if bridges is None:

@@ -455,7 +455,7 @@ class BuildingRepository:
         filename = parse_wheel_filename(product.file.filename)
         return SourceOff(
             f"{filename.name} {filename.version} must be built from source, which is not allowed",
-            where=product.file.shown,
+            where=product.file.display_name,
             note=self._policy.impossible or None,
             hint=f"add --allow-source {filename.name}, which runs its code",
         )

@@ -90,7 +90,7 @@ class ExportedPackage:
         return {
             "name": pin.name,
             "version": None if self.version is None else str(self.version),
-            "filename": pin.file.shown if pin.file.hashes else None,
+            "filename": pin.file.display_name if pin.file.hashes else None,
             "source": self.source,
             "label": pin.label,
             "properties": [str(item) for item in pin.properties],
@@ -155,7 +155,7 @@ def contents_of(
     for pin, core in zip(pins, results, strict=True):
         unread = core if isinstance(core, str) else ""
         if unread:
-            name = pin.file.shown if pin.file.hashes else pin.name
+            name = pin.file.display_name if pin.file.hashes else pin.name
             notes.append(f"the metadata of {name} cannot be read: {unread}")
         declared = None if core is None or isinstance(core, str) else license_of(core.license)
         source = None if pin.file.origin is None else locked[pin.name].source

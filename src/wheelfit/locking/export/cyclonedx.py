@@ -166,7 +166,7 @@ def _purl(package: ExportedPackage) -> str:
     pin, version = package.pin, package.version
     name = f"pkg:pypi/{pin.name}" + ("" if version is None else f"@{quote(str(version), safe='')}")
     if pin.file.hashes:
-        return f"{name}?file_name={quote(last_segment(pin.file.shown), safe='')}"
+        return f"{name}?file_name={quote(last_segment(pin.file.display_name), safe='')}"
     if package.source == "vcs" and not _has_local_path(pin):
         return f"{name}?vcs_url={quote(pin.file.url, safe='')}"
     return name

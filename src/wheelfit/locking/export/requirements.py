@@ -115,7 +115,7 @@ def _hash(pin: Pin) -> tuple[str, str]:
         if algorithm in pin.file.hashes:
             return algorithm, pin.file.hashes[algorithm]
     raise UserError(
-        f"{pin.file.shown} has no hash for a requirements file",
+        f"{pin.file.display_name} has no hash for a requirements file",
         note=f"the lock has {', '.join(sorted(pin.file.hashes))}",
         hint="lock again from an index that lists sha256",
     )

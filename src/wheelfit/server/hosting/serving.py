@@ -186,7 +186,7 @@ def run_server(
             limits,
             ready=ready,
             shutdown_timeout=settings.shutdown_timeout,
-            cancel=(lambda: None) if mirrors is None else mirrors.cut,
+            cancel=(lambda: None) if mirrors is None else mirrors.cancel,
             note=lambda text: log("connections", message=text),
         )
         log("stopped")

@@ -326,7 +326,7 @@ class _PageWriter:
         Wheels with the same listed hash of METADATA share one read. Wheels without such a hash, and
         those of bridges, share one by version and label, since every read costs requests.
         """
-        hashes = wheel.file.metadata_hashes if wheel.file.declared is None else None
+        hashes = wheel.file.metadata_hashes if wheel.file.declared_document is None else None
         filename = wheel.filename
         key: object = (hashes or {}).get("sha256") or (filename.version, filename.label)
 

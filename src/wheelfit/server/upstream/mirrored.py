@@ -145,7 +145,9 @@ class MirroredIndex(ContentFiles):
         url = split_userinfo(settings.url)[0].rstrip("/")
         self._listing = listing if listing is not None else ProjectPages(url)
         self._pages: SharedPages[ProjectPage] = SharedPages(
-            replace(web.pages, fresh=settings.max_age, rewritten_after=_REWRITE_AGE, clock=clock),
+            replace(
+                web.pages, fresh_seconds=settings.max_age, rewritten_after=_REWRITE_AGE, clock=clock
+            ),
             Memory(_MAX_PAGES, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
@@ -279,14 +281,14 @@ class MirroredIndex(ContentFiles):
         served_page = self._served_page(name)
         return None if served_page is None else served_page.originals.get(filename)
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Cancel every transfer; nothing more is fetched."""
         self._pulls.close()
-        self._web.cut()
+        self._web.cancel()
 
     def close(self) -> None:
         """Cancel every transfer, and close every connection."""
-        self.cut()
+        self.cancel()
         self._web.close()
 
     # --- pages ----------------------------------------------------------------------

@@ -106,10 +106,10 @@ class Mirrors:
         except ValueError as error:
             raise InvalidConfiguration(str(error)) from None
 
-    def cut(self) -> None:
+    def cancel(self) -> None:
         """Abort transfers in progress; nothing more is fetched."""
         for mirror in self.all():
-            mirror.cut()
+            mirror.cancel()
 
     def close(self) -> None:
         """Abort transfers in progress, and close every connection."""
@@ -297,7 +297,7 @@ def open_mirror(
         max_download=0,
         is_allowed_address=url_rules.address_rules,
         is_allowed_url=url_rules,
-        patience=settings.page_timeout,
+        response_timeout=settings.page_timeout,
     )
     return MirroredIndex(
         settings,

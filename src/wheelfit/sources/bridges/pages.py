@@ -15,7 +15,7 @@ from wheelfit.core.filename import (
     with_label,
 )
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.bridges.selectors import LateHashes, document_bytes, needs_of
+from wheelfit.sources.bridges.selectors import LateHashes, added_requirements_of, document_bytes
 from wheelfit.sources.page import ACTIVE, BRIDGE, NO_HASHES, VARIANTS_SUFFIX, File, ProjectPage
 
 if TYPE_CHECKING:
@@ -190,18 +190,18 @@ class _PageBuilder:
         """Add the wheels of a member as builds of the family."""
         if member.label is None:
             return
-        declared = document_bytes(self._family, member)
+        document = document_bytes(self._family, member)
         for file, filename in self._wheels(member, page):
             if member.distribution == self._family.name or self._family.is_of_indexes:
-                presented = self._declared(member, file, filename, declared)
+                variant = self._declared(member, file, filename, document)
             else:
-                presented = self._selector(member, file, filename)
-            if presented is None or presented.filename in self._names:
+                variant = self._selector(member, file, filename)
+            if variant is None or variant.filename in self._names:
                 continue  # two builds of one wheel have one selector
-            self._names.add(presented.filename)
-            self.files.append(presented)
+            self._names.add(variant.filename)
+            self.files.append(variant)
             name = page.name if self._family.is_of_indexes else self._family.name
-            self._documents.setdefault((name, filename.version), presented.source)
+            self._documents.setdefault((name, filename.version), variant.source)
 
     def add_sources(self, page: ProjectPage, *, is_of_registry: bool) -> None:
         """Add the source distributions of a page, each only once."""
@@ -229,14 +229,19 @@ class _PageBuilder:
         )
 
     def _declared(
-        self, member: FamilyMember, file: File, filename: WheelFilename, declared: bytes
+        self, member: FamilyMember, file: File, filename: WheelFilename, document: bytes
     ) -> File | None:
+        """Return a wheel under its label; None if its name cannot have one."""
         try:
             labelled = with_label(filename, member.label)
         except InvalidFilename:
             return None
-        needs = needs_of(member, filename)
-        return replace(file, filename=labelled.text, declared=declared, needs=needs)
+        return replace(
+            file,
+            filename=labelled.text,
+            declared_document=document,
+            added_requirements=added_requirements_of(member, filename),
+        )
 
     def _wheels(
         self, member: FamilyMember, page: ProjectPage
@@ -303,4 +308,5 @@ class _PageBuilder:
 
 
 def _address(family: BridgeFamily, filename: str) -> str:
+    """Return the ``bridge:`` address of a generated file."""
     return f"{BRIDGE}{family.name}/{quote(filename)}"

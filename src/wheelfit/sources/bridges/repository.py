@@ -137,7 +137,7 @@ class BridgedRepository:
         pages = dict(zip(names, map_concurrently(names, read_page, most=_MOST), strict=True))
         page = page_of_names(family, pages, {tag.platform for tag in self.machine_tags})
         # The page of a member may change.
-        return None if page is None else structs.replace(page, fresh=0.0)
+        return None if page is None else structs.replace(page, fresh_seconds=0.0)
 
     def owner_of(self, name: NormalizedName, file: File) -> str:
         """Return the index of a project's owner that lists a file; empty: another source does.
@@ -253,7 +253,7 @@ class BridgedRepository:
         remedy = f"; {error.hint}" if error.hint not in (None, REACH_HINT) else ""
         note = f"{cannot}, so the registry's builds count: {error.message}{remedy}"
         self.missed[name] = f"{cannot}: {error.message}"
-        return page and structs.replace(page, fresh=0.0, notes=(*page.notes, note))
+        return page and structs.replace(page, fresh_seconds=0.0, notes=(*page.notes, note))
 
     def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
         """Return the only hosts to contact; empty: any, as for a mirror."""
@@ -290,16 +290,16 @@ class BridgedRepository:
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""
-        if file.declared is not None:
-            return self._with_needs(file, self._declared_metadata(file))
+        if file.declared_document is not None:
+            return self._with_added_requirements(file, self._declared_metadata(file))
         if not file.is_selector:
             return self._reader(file).metadata(file.as_published)
         return self._member(file, "METADATA")
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the family's metadata of a wheel, or the ``variant.json`` in it."""
-        if file.declared is not None:
-            return file.declared
+        if file.declared_document is not None:
+            return file.declared_document
         if not file.is_selector:
             return self._reader(file).variant_document(file)
         return self._member(file, "variant.json")
@@ -330,7 +330,7 @@ class BridgedRepository:
             if self._is_unpromised(file):
                 from wheelfit.sources.hash_check import digest_checked
 
-                self._settle(file, digest_checked(path, {}, None, where=file.shown))
+                self._settle(file, digest_checked(path, {}, None, where=file.display_name))
             return path if path.name == file.filename else path.replace(folder / file.filename)
         path = folder / file.filename
         path.write_bytes(self._selector(file))
@@ -375,7 +375,8 @@ class BridgedRepository:
 
     def _is_unpromised(self, file: File) -> bool:
         """Return whether a file is from an index of a family and has no promised hash."""
-        return file.declared is not None and not file.hashes and file.source in self._sources
+        is_declared = file.declared_document is not None
+        return is_declared and not file.hashes and file.source in self._sources
 
     @contextmanager
     def _as_before(self, file: File) -> Iterator[None]:
@@ -411,16 +412,16 @@ class BridgedRepository:
                 raise
             raise InvalidWheel(error.message, where=error.where) from error
 
-    def _with_needs(self, file: File, metadata: bytes) -> bytes:
-        if file.needs is not None:
-            return file.with_needs(metadata)
-        from wheelfit.sources.bridges.selectors import needs_of
+    def _with_added_requirements(self, file: File, metadata: bytes) -> bytes:
+        if file.added_requirements is not None:
+            return file.with_added_requirements(metadata)
+        from wheelfit.sources.bridges.selectors import added_requirements_of
 
         filename = parse_wheel_filename(file.filename)
         family = self._catalogue.of(filename.name)
         member = None if family is None else family.member_of_wheel(filename)
-        needs = () if member is None else needs_of(member, filename)
-        return structs.replace(file, needs=needs).with_needs(metadata)
+        added = () if member is None else added_requirements_of(member, filename)
+        return structs.replace(file, added_requirements=added).with_added_requirements(metadata)
 
     def _reader(self, file: File) -> Files:
         return self._sources.get(file.source, self._repository)

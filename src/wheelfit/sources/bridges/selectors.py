@@ -85,7 +85,7 @@ def needed(member: FamilyMember, version: Version) -> str:
     return f"{member.distribution}{extras}=={version}"
 
 
-def needs_of(member: FamilyMember, filename: WheelFilename) -> tuple[str, ...]:
+def added_requirements_of(member: FamilyMember, filename: WheelFilename) -> tuple[str, ...]:
     """Return the requirements of a member's wheel beyond its METADATA."""
     needs = list(member.requires)
     if member.extras:
