@@ -268,7 +268,7 @@ def _select_from_lock(given: Given) -> Answer:
     file = read_host_file(tomllib.loads(_host_file(given.get("target", {}))), "the target")
     here = Target.of("here", dict(map(_marker_value, default_environment().items())), sys_tags())
     choice = LockCandidates(
-        lock, file.target(here, "the target"), None, user_lists=HostDetector(file, "the target")
+        lock, file.target(here, "the target"), None, host_detector=HostDetector(file, "the target")
     )
     try:
         selection = choice.select()

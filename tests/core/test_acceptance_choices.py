@@ -89,7 +89,7 @@ def support(
 def support_by(document: VariantDocument, *entries: HostProvider) -> Support:
     """Ask the six steps about what a host file describes (P-12)."""
     lists = HostDetector(HostFile(entries), "node.toml")
-    return support_for(document, None, environment=LINUX, user_lists=lists)
+    return support_for(document, None, environment=LINUX, host_detector=lists)
 
 
 def labels(

@@ -166,17 +166,17 @@ class TestStep2:
         policy = ProviderPolicy(ignore_static=frozenset({"blas"}))
         silent = HostDetector(HostFile(), "node.toml")
         for machine, lists in ((FixedDetector(), None), (FixedDetector(), silent), (None, silent)):
-            support = ask(BLAS, machine, "blas", policy, user_lists=lists)
+            support = ask(BLAS, machine, "blas", policy, host_detector=lists)
             assert support.supports(Property("blas", "library", "mkl"))
             assert support.notes == ()
 
     def test_the_list_beats_the_users(self) -> None:
         """P-11 before P-12; with the policy of P-20 the user's list comes first."""
         lists = HostDetector(host("blas", {"library": ["netlib"]}), "node.toml")
-        support = ask(BLAS, None, "blas", user_lists=lists)
+        support = ask(BLAS, None, "blas", host_detector=lists)
         assert support.supports(Property("blas", "library", "mkl"))
         policy = ProviderPolicy(ignore_static=frozenset({"blas"}))
-        support = ask(BLAS, None, "blas", policy, user_lists=lists)
+        support = ask(BLAS, None, "blas", policy, host_detector=lists)
         assert support.values("blas", "library") == {"netlib"}
 
 
@@ -189,7 +189,7 @@ class TestStep3:
         machine = FixedDetector({"nvidia": {"sm_arch": ["75_real"]}})
         for provider in (NVIDIA, STRANGER, None):
             for other in (None, machine):
-                support = ask(provider, other, user_lists=lists)
+                support = ask(provider, other, host_detector=lists)
                 assert support.values("nvidia", "sm_arch") == {"90_real"}
                 assert support.detections["nvidia"].source == "host file node.toml"
                 assert support.notes == ()
@@ -199,7 +199,7 @@ class TestStep3:
     def test_silence_is_final(self, provider: Provider | None) -> None:
         """P-44: where only the host file may be asked, what it omits is unsupported."""
         lists = HostDetector(host("nvidia", {}), "node.toml")
-        support = ask(provider, None, "x86_64", user_lists=lists)
+        support = ask(provider, None, "x86_64", host_detector=lists)
         assert support.detections["x86_64"] == Detection(
             "x86_64", status=Status.UNKNOWN, source="not in host file node.toml"
         )
@@ -216,7 +216,7 @@ class TestStep3:
             None,
             environment=LINUX,
             namespaces=document.priorities,
-            user_lists=lists,
+            host_detector=lists,
         )
         assert support.notes == ("x86_64, amd: not in host file node.toml, so unsupported",)
 
@@ -230,10 +230,10 @@ class TestStep3:
         """P-44: with "incomplete allowed" the machine answers what the file omits."""
         machine = FixedDetector({"x86_64": LEVELS})
         lists = HostDetector(host("nvidia", {}), "node.toml")
-        support = ask(X86, machine, "x86_64", user_lists=lists)
+        support = ask(X86, machine, "x86_64", host_detector=lists)
         assert support.supports(Property("x86_64", "level", "v3"))
         assert support.notes == ()
-        support = ask(NVIDIA, machine, user_lists=lists)
+        support = ask(NVIDIA, machine, host_detector=lists)
         assert support.detections["nvidia"].status is Status.NOTHING
         assert machine.requests == ["x86_64"]
 
@@ -241,7 +241,7 @@ class TestStep3:
         """P-63: lists may answer for any plugin, the machine only for those it knows."""
         machine = FixedDetector({"nvidia": {"sm_arch": ["90_real"]}})
         lists = HostDetector(host("x86_64", LEVELS), "node.toml")
-        support = ask(STRANGER, machine, user_lists=lists)
+        support = ask(STRANGER, machine, host_detector=lists)
         assert support.detections["nvidia"].status is Status.UNKNOWN
         assert machine.requests == []
 
@@ -265,7 +265,7 @@ class TestStep3:
         file = host(
             "nvidia", {"sm_arch": ["90_real"]}, resolved=("nvidia-variant-provider==0.0.1",)
         )
-        support = ask(provider, None, user_lists=HostDetector(file, "node.toml"))
+        support = ask(provider, None, host_detector=HostDetector(file, "node.toml"))
         assert support.detections["nvidia"].source == source
 
     def test_the_file_is_named_in_refusals(self) -> None:
@@ -273,7 +273,7 @@ class TestStep3:
         lists = HostDetector(
             host("nvidia", {"cuda_version_lower_bound": ["12.4", "12"]}), "node.toml"
         )
-        refusal = ask(NVIDIA, None, user_lists=lists).refusal(
+        refusal = ask(NVIDIA, None, host_detector=lists).refusal(
             PropertySet.of(Property("nvidia", "cuda_version_lower_bound", "12.9"))
         )
         assert refusal == (
@@ -506,7 +506,7 @@ class TestBuiltin:
     def test_abi_dependency(self) -> None:
         """P-16, P-50, A-49: no list counts; switched off, it supports nothing and says so."""
         lists = HostDetector(host("abi", {"torch": ["2.8"]}), "node.toml")
-        support = ask(BuiltinProvider("abi_dependency"), None, "abi", user_lists=lists)
+        support = ask(BuiltinProvider("abi_dependency"), None, "abi", host_detector=lists)
         assert support.detections["abi"].status is Status.NOTHING
         policy = ProviderPolicy(abi_dependency=False)
         support = ask(BuiltinProvider("abi_dependency"), None, "abi", policy)

@@ -447,7 +447,7 @@ class TestFinalBoss:
         answer = boss.run("install", "--dry-run", *place, "flash-attn")
         assert [one["label"] for one in answer["install"]] == ["cu12_pyt2.9.0"]
         assert answer["agreements"][0]["reasons"] == [
-            "torch 2.9.0 (cuda12.8) is installed, which is built for CUDA 12"
+            "the installed torch 2.9.0 (cuda12.8) is built for CUDA 12"
         ]
 
     def test_a48_another_torch_is_installed(self, boss: Boss, tmp_path: Path) -> None:

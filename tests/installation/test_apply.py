@@ -110,7 +110,7 @@ class TestPlainWheel:
     def test_direct_url(self, environment: Environment, home: Path, install: Install) -> None:
         """PEP 610: a wheel named by the user leaves direct_url.json with its hash."""
         wheel = build_wheel(home, "demo", "1.0")
-        install(environment, wheel, is_given=True)
+        install(environment, wheel, is_direct=True)
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         content = json.loads(
             (environment.schemes.purelib / "demo-1.0.dist-info/direct_url.json").read_bytes()

@@ -93,7 +93,7 @@ class TestPlan:
     def test_given(self, plain: Pin) -> None:
         """A wheel that the user named is installed again, as pip does."""
         entry = installed("demo")
-        found = plan(Resolution((replace(plain, is_given=True),)), [entry])
+        found = plan(Resolution((replace(plain, is_direct=True),)), [entry])
         assert found.remove == (entry,)
 
     def test_editable(self, plain: Pin) -> None:
@@ -148,7 +148,7 @@ class TestSync:
 
     def test_known_by_its_hash(self, plain: Pin) -> None:
         """F-124: what was named by a URL stays if it is known to be that file."""
-        given = replace(plain, is_given=True)
+        given = replace(plain, is_direct=True)
         same = installed("demo", hashes=dict(plain.file.hashes))
         assert plan_sync(Resolution((given,)), [same]) == Plan(keep=(same,))
         assert plan(Resolution((given,)), [same]).install == (given,)

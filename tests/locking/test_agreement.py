@@ -181,7 +181,7 @@ class TestInstalled:
         selection = choose(both, installed("other", "cu12"))
         assert set(labels(selection).values()) == {"cu12"}
         assert selection.held[0].forced.reasons == (
-            "other 1 (cu12) is installed, which is built for CUDA 12",
+            "the installed other 1 (cu12) is built for CUDA 12",
         )
 
     def test_beside_the_lock_and_in_the_way(self) -> None:

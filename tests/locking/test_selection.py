@@ -114,7 +114,7 @@ class TestMachines:
     def test_another_machine_by_a_host_file(self) -> None:
         """A host file answers in the place of the machine (P-12, P-44)."""
         told = HostFile.from_detections([supported("x86_64", {"level": ["v4", "v3"]})])
-        selection = choose(lock_world(), None, user_lists=HostDetector(told, "node.toml"))
+        selection = choose(lock_world(), None, host_detector=HostDetector(told, "node.toml"))
         assert labels(selection)["fastfft"] == "v4"
 
     def test_the_reasons_are_those_of_explain(self) -> None:
@@ -387,7 +387,7 @@ class TestArchives:
     def test_with_the_table(self) -> None:
         """The table says whether it fits, and the pin says that it was given."""
         (pin,) = choose(self.lock("cu12.6"), GPU, files=world()).resolution().pins
-        assert (pin.label, pin.is_given) == ("cu12.6", True)
+        assert (pin.label, pin.is_direct) == ("cu12.6", True)
 
     def test_without_the_table(self) -> None:
         """The wheel itself says whether it fits."""
@@ -417,9 +417,9 @@ class TestDisagreement:
         choice = chooser.select().chosen[0].choice
         assert choice.chosen is not None
         own = {**DOCUMENT, "variants": {"cu12.8": DOCUMENT["variants"]["cu12.8"]}}
-        assert chooser.candidates.confirm(choice, json.dumps(own).encode()) is None
+        assert chooser.candidates.metadata_disagreement(choice, json.dumps(own).encode()) is None
         own["variants"] = {"cu12.8": {"nvidia": {"cuda_version_lower_bound": ["12.0"]}}}
-        reason = chooser.candidates.confirm(choice, json.dumps(own).encode())
+        reason = chooser.candidates.metadata_disagreement(choice, json.dumps(own).encode())
         assert reason is not None
         chooser.candidates.reject(choice.chosen.filename, reason)
         assert labels(chooser.select())["fastfft"] == "cu12.6"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.version import Version
-from resolution.graphs import Graph, needs
+from resolution.graphs import Graph, dependencies
 
 from wheelfit.resolution.solver import Unsolvable, solve
 
@@ -75,7 +75,7 @@ def test_right_about_every_request(
     )
     expected = any(is_solution(graph, roots, limits, unusable, choice) for choice in choices)
     try:
-        solved = solve(Graph(graph, unusable=unusable), needs(*roots), needs(*limits))
+        solved = solve(Graph(graph, unusable=unusable), dependencies(*roots), dependencies(*limits))
     except Unsolvable:
         assert not expected
     else:
@@ -88,7 +88,7 @@ def test_right_about_every_request(
 def test_keeps_what_can_be_kept(graph: dict[str, list[str]], kept: int, root: str) -> None:
     """F-96: what is asked for and installed stays if its needs can be met with it."""
     alone = {**graph, f"{root} {kept}": []}
-    solved = solve(Graph(alone, kept={root: str(kept)}), needs(root))
+    solved = solve(Graph(alone, kept={root: str(kept)}), dependencies(root))
     assert {str(package): str(version) for package, version in solved.versions.items()} == {
         root: str(kept)
     }

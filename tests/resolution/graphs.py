@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.resolution.problem import Build, Need, Package, build_index
+from wheelfit.resolution.problem import Build, Dependency, Package, build_index
 from wheelfit.resolution.version_set import VersionSet, is_pin
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-__all__ = ["Graph", "needs"]
+__all__ = ["Graph", "dependencies"]
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-def needs(*texts: str) -> list[Need]:
+def dependencies(*texts: str) -> list[Dependency]:
     """Return the needs that some requirements stand for, extras included.
 
     :param texts: requirements as people write them; markers are not looked at.
@@ -36,7 +36,8 @@ def needs(*texts: str) -> list[Need]:
         pin = is_pin(requirement.specifier)
         extras = [canonicalize_name(extra) for extra in sorted(requirement.extras)]
         result += [
-            Need(Package(name, extra), versions, str(requirement), pin) for extra in [None, *extras]
+            Dependency(Package(name, extra), versions, str(requirement), pin)
+            for extra in [None, *extras]
         ]
     return result
 
@@ -67,11 +68,11 @@ class Graph:
         unsound: Sequence[tuple[str, str]] = (),
         there: Mapping[str, str] | None = None,
     ) -> None:
-        self._needs: dict[tuple[Package, Version], list[Need]] = {}
+        self._dependencies: dict[tuple[Package, Version], list[Dependency]] = {}
         self._versions: dict[NormalizedName, list[Version]] = {}
         for text, requirements in releases.items():
             package, version = _release(text)
-            self._needs[package, version] = needs(*requirements)
+            self._dependencies[package, version] = dependencies(*requirements)
             if package.extra is None:
                 self._versions.setdefault(package.name, []).append(version)
         for versions in self._versions.values():
@@ -115,7 +116,7 @@ class Graph:
         del name
         return {}
 
-    def kept(self, name: NormalizedName) -> Version | None:
+    def preferred_version(self, name: NormalizedName) -> Version | None:
         """Return the installed version."""
         return self._kept.get(name)
 
@@ -125,7 +126,7 @@ class Graph:
             self.asked.append((name, version))
         return (Package(name), version) not in self._unusable
 
-    def is_divided(self, name: NormalizedName, version: Version) -> bool:
+    def has_several_builds(self, name: NormalizedName, version: Version) -> bool:
         """Return whether the release has builds."""
         return (Package(name), version) in self._builds
 
@@ -135,14 +136,14 @@ class Graph:
         if place >= len(builds):
             return None
         label, _, limits = builds[place]
-        return Build(label, tuple(needs(*limits)))
+        return Build(label, tuple(dependencies(*limits)))
 
-    def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
+    def is_build_usable(self, name: NormalizedName, version: Version, place: int) -> bool:
         """Return whether the build was not marked as unsound."""
         label, *_ = self._builds[Package(name), version][place]
         return ((Package(name), version), label) not in self._unsound
 
-    def present_version(self, name: NormalizedName) -> Version | None:
+    def version_in_environment(self, name: NormalizedName) -> Version | None:
         """Return the version that is there anyway."""
         return self._there.get(name, self._kept.get(name))
 
@@ -150,16 +151,16 @@ class Graph:
         """Say that no build is left."""
         return f"{name} {version} has no {'other ' if others else ''}build"
 
-    def needs(self, package: Package, version: Version) -> Sequence[Need]:
+    def dependencies(self, package: Package, version: Version) -> Sequence[Dependency]:
         """Return what a release or build needs, or what an extra of it adds."""
         if package.release is None:
-            return self._needs.get((package, version), [])
+            return self._dependencies.get((package, version), [])
         if package.extra is not None:
-            return self._needs.get((Package(*package[:2]), package.release), [])
+            return self._dependencies.get((Package(*package[:2]), package.release), [])
         _, found, _ = self._builds[Package(package.name), package.release][build_index(version)]
-        return needs(*found)
+        return dependencies(*found)
 
-    def announce(self, needs: Sequence[Need]) -> None:
+    def prefetch(self, dependencies: Sequence[Dependency]) -> None:
         """Do nothing: everything is here already."""
 
 

@@ -18,7 +18,7 @@ from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.request import InstalledBuild, given_wheel
+from wheelfit.resolution.request import InstalledBuild, direct_wheel
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.testing.worlds import World
@@ -387,7 +387,7 @@ class TestOthers:
             document=single_label_document(document(labels), "pyt28"),
             project="x",
         )
-        wheel = given_wheel("https://fake.invalid/flash-5-py3-none-any-pyt28.whl")
+        wheel = direct_wheel("https://fake.invalid/flash-5-py3-none-any-pyt28.whl")
         pins = {pin.name: str(pin) for pin in world.resolve(wheels=[wheel]).pins}
         assert pins == {"flash": "flash 5 (pyt28)", "torch": "torch 2.8.1"}
         with pytest.raises(NoSolution) as excinfo:

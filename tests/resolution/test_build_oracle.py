@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 from packaging.requirements import Requirement
-from resolution.graphs import Graph, needs
+from resolution.graphs import Graph, dependencies
 
 from wheelfit.resolution.proof import write_proof
 from wheelfit.resolution.solver import Unsolvable, solve
@@ -37,7 +37,7 @@ class Problem:
         """Return it as the solver asks for it."""
         return Graph(self.releases, builds=self.builds, there=self.there)
 
-    def needs_of(self, name: str, choice: Choice) -> list[str]:
+    def dependencies_of(self, name: str, choice: Choice) -> list[str]:
         """Return what a chosen release needs, in its build."""
         release = f"{name} {choice[0][name]}"
         if release in self.builds:
@@ -56,10 +56,10 @@ class Problem:
             if name in reached:
                 continue
             reached.add(name)
-            for need in self.needs_of(name, choice):
-                if not met(need, versions):
+            for dependency in self.dependencies_of(name, choice):
+                if not met(dependency, versions):
                     return False
-                pending.append(Requirement(need).name)
+                pending.append(Requirement(dependency).name)
         there = {name: int(version) for name, version in self.there.items()} | versions
         limits = (
             limit
@@ -141,7 +141,7 @@ def solved(problem: Problem) -> Choice | str:
     """Return what the solver chooses, or its proof that there is nothing."""
     graph = problem.graph()
     try:
-        found = solve(graph, needs(*problem.roots))
+        found = solve(graph, dependencies(*problem.roots))
     except Unsolvable as error:
         return write_proof(error.step, graph)
     versions = {str(package): int(str(version)) for package, version in found.versions.items()}

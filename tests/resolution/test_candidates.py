@@ -370,7 +370,9 @@ class TestConfirmation:
         """Choose among the wheels, and confirm with what is inside the wheel."""
         candidates = world.candidates()
         choice = candidates.choice(canonicalize_name("num"), Version("1"))
-        return candidates.confirm(choice, None if data is None else json.dumps(data).encode())
+        return candidates.metadata_disagreement(
+            choice, None if data is None else json.dumps(data).encode()
+        )
 
     @pytest.mark.parametrize(
         ("data", "expected"),
@@ -507,7 +509,7 @@ class TestContexts:
 
     def test_one_does_not_change_another(self, world: World, candidates: Candidates) -> None:
         """A wheel excluded in one context is chosen in the others, in any order of questions."""
-        without = candidates.context.without({wheel("openblas"): "it is not wanted"})
+        without = candidates.context.with_excluded({wheel("openblas"): "it is not wanted"})
         narrowed = candidates.within(without)
         assert [self.best(one) for one in (narrowed, candidates, narrowed)] == [
             "mkl",
@@ -529,13 +531,13 @@ class TestContexts:
 
     def test_a_rejected_wheel(self, candidates: Candidates) -> None:
         """F-93: a wheel that turned out unusable is rejected in contexts before and after."""
-        before = candidates.within(candidates.context.without({wheel("mkl"): "unwanted"}))
+        before = candidates.within(candidates.context.with_excluded({wheel("mkl"): "unwanted"}))
         assert self.best(before) == "openblas"
         filename = before.choice(self.NAME, self.VERSION).selection.chosen
         assert filename is not None
         before.reject(filename, "it is broken")
         assert [self.best(one) for one in (before, candidates)] == ["null", "mkl"]
-        after = candidates.within(candidates.context.without({wheel("null"): "unwanted"}))
+        after = candidates.within(candidates.context.with_excluded({wheel("null"): "unwanted"}))
         assert reason(after.choice(self.NAME, self.VERSION), "openblas") == "it is broken"
 
     def test_given_files(self, world: World, candidates: Candidates) -> None:
@@ -544,16 +546,16 @@ class TestContexts:
         assert listing is not None
         files = (listing.releases[self.VERSION].wheels[-1].file,)
         page = ProjectPage(self.NAME, files, "the request")
-        given = candidates.within(candidates.context.with_given(page))
+        given = candidates.within(candidates.context.with_direct_files(page))
         assert [self.best(one) for one in (given, candidates)] == [None, "openblas"]
         assert world.repository.requests == ["metadata num-1-py3-none-any.whl"]
 
     def test_files_that_changed(self, world: World, candidates: Candidates) -> None:
         """A project whose files are not what they were is read anew in every context."""
-        derived = candidates.within(candidates.context.without({wheel("mkl"): "unwanted"}))
+        derived = candidates.within(candidates.context.with_excluded({wheel("mkl"): "unwanted"}))
         assert self.best(derived) == "openblas"
         world.repository.add_wheel("num-2-py3-none-any.whl")
-        derived.read_again(self.NAME)
+        derived.discard_listing(self.NAME)
         for one in (derived, candidates):
             listing = one.listing(self.NAME)
             assert listing is not None

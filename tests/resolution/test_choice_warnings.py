@@ -9,7 +9,7 @@ from packaging.version import Version
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.resolution.choice_warnings import warnings_about_mixture
-from wheelfit.resolution.joint_choice import AgreementOutcome, ChosenBuild, held_by
+from wheelfit.resolution.joint_choice import AgreementOutcome, ChosenBuild, outcomes_of
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
 from wheelfit.testing.worlds import NVIDIA, World
@@ -33,7 +33,7 @@ def held(**builds: PropertySet) -> tuple[AgreementOutcome, ...]:
         ChosenBuild(canonicalize_name(name), Version("1"), None, properties)
         for name, properties in builds.items()
     )
-    return tuple(held_by(chosen, AGREEMENTS))
+    return tuple(outcomes_of(chosen, AGREEMENTS))
 
 
 def test_two_cuda_majors() -> None:

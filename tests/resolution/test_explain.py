@@ -261,7 +261,7 @@ def test_degradations_are_told(world: World) -> None:
 def test_what_a_host_file_leaves_out_is_told(world: World) -> None:
     """P-44, F-136: one note for a release, whatever the number of wheels."""
     world.machine = None
-    world.user_lists = HostDetector(HostFile(), "node.toml")
+    world.host_detector = HostDetector(HostFile(), "node.toml")
     explanation = explain(world)
     assert explanation.notes == ("torch 2.8: nvidia: not in host file node.toml, so unsupported",)
     assert [detection.source for detection in explanation.detections] == [

@@ -19,7 +19,12 @@ from wheelfit.core.properties import parse_feature
 from wheelfit.core.shared_requirements import AGREEMENTS, Agreed, Agreement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.joint_choice import AgreedBuilds, Attempt, ChosenBuild, settle
+from wheelfit.resolution.joint_choice import (
+    AgreedBuilds,
+    Attempt,
+    ChosenBuild,
+    choose_agreeing_builds,
+)
 from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
@@ -100,7 +105,7 @@ class TestWithinOneVersion:
         resolution = world.resolve("torch", "flash")
         (held,) = resolution.agreements
         assert (held.agreement.name, held.values) == ("cuda", ("12",))
-        assert held.forced.by == ("flash",)
+        assert held.forced.packages == ("flash",)
         assert str(held) == (
             "CUDA 12 for all, because flash 1 has only builds for CUDA 12: "
             "cu12 of torch 2, not cu13"
@@ -134,7 +139,7 @@ class TestWithinOneVersion:
             asked.append(agreed)
             return Attempt(agreed, chosen, tuple, "the set")
 
-        assert settle(choose, AGREEMENTS, AGREEMENTS) == AgreedBuilds(
+        assert choose_agreeing_builds(choose, AGREEMENTS, AGREEMENTS) == AgreedBuilds(
             "the set", resolution.agreements
         )
         assert asked == [()]
@@ -211,7 +216,7 @@ class TestWithinOneVersion:
             "boost 2 (cu13)",
             "burst 2 (cu13)",
         }
-        assert resolution.agreements[0].forced.by == ("boost", "burst")
+        assert resolution.agreements[0].forced.packages == ("boost", "burst")
 
     def test_the_order_of_the_user_decides(self) -> None:
         """Where all else is equal, who is named first keeps the better build."""
@@ -266,7 +271,7 @@ class TestBuildsOfOtherPackages:
         add(world, "torch 3", BOTH)
         add(world, "vllm 1", {"a": pins, "b": newer}, ["torch"])
         (held,) = world.resolve("torch==2", "vllm").agreements
-        assert held.forced.by == ("vllm",)
+        assert held.forced.packages == ("vllm",)
         assert held.forced.reasons == ("vllm 1 has only builds for CUDA 12",)
 
 
@@ -304,7 +309,7 @@ class TestInstalled:
         resolution = world.resolve("torch", installed=[installed("other 1", "cu12")])
         assert [str(pin) for pin in resolution.pins] == ["torch 2 (cu12)"]
         assert resolution.agreements[0].forced.reasons == (
-            "other 1 (cu12) is installed, which is built for CUDA 12",
+            "the installed other 1 (cu12) is built for CUDA 12",
         )
 
     def test_a_plain_wheel_has_none(self, world: World) -> None:
@@ -404,7 +409,7 @@ class TestNoSet:
             world.resolve("flash", "numpy", "scipy")
         message = "must agree on BLAS, but these cannot: BLAS mkl: numpy; BLAS openblas: scipy"
         assert message in excinfo.value.message
-        assert "--allow-mixed blas installs" in str(excinfo.value.hint)
+        assert "--allow-mixed blas allows" in str(excinfo.value.hint)
         world.policy = ChoicePolicy(mixed=frozenset(["blas"]))
         assert world.pins("flash", "numpy", "scipy")["numpy"] == "1:mkl"
 

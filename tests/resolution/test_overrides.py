@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.errors import NoSolution
-from wheelfit.resolution.request import given_wheel
+from wheelfit.resolution.request import direct_wheel
 from wheelfit.testing.worlds import World
 from wheelfit_runtime.errors import NoCompatibleWheel, UserError
 
@@ -101,7 +101,7 @@ def test_what_is_excluded_nobody_gets(world: World) -> None:
 
 def test_excluded_and_given(world: World) -> None:
     """F-125: a wheel cannot be given of a project that is excluded."""
-    wheel = given_wheel("https://x.test/lib-9-py3-none-any.whl")
+    wheel = direct_wheel("https://x.test/lib-9-py3-none-any.whl")
     with pytest.raises(UserError, match=r"lib is excluded, and lib-9-py3-none-any\.whl is given"):
         world.resolve("app", wheels=[wheel], excluded=["lib"])
 

@@ -95,7 +95,7 @@ def test_every_label_is_told() -> None:
         ("cu130", "needs CUDA driver >= 13.0", 1),
         ("stray", "never chosen: its label is not in the variant metadata", 2),
         ("null", "fits every machine", 2),
-        (None, "fits every machine with such tags; variants that fit come first", 1),
+        (None, "fits every machine with its tags; compatible variants are preferred", 1),
     ]
     assert found.version == Version("2.0")
     assert [degradation.code for degradation in found.degradations] == ["unlisted-variant"]
@@ -110,7 +110,7 @@ def test_who_takes_it() -> None:
         onlooker("new with Python 3.10", "13.0", "12.9", python="3.10.1"),
         onlooker("new with Python 3.9", "13.0", "12.9", python="3.9.1"),
     )
-    assert {row.label: row.chosen_by for row in found.rows if row.chosen_by} == {
+    assert {row.label: row.selected_by for row in found.rows if row.selected_by} == {
         "cu129": ("old", "new with Python 3.10"),
         "cu130": ("new",),
         "null": ("none",),
@@ -143,7 +143,7 @@ def test_wishes_count() -> None:
         source = Candidates(candidates().repository, linux_target(), None, policy)
         wanted = parse_requirement("torch", allow_variant_markers=False)
         found = overview(source, newest_release(source, wanted), None, [cuda])
-        assert [row.label for row in found.rows if row.chosen_by] == ["null"]
+        assert [row.label for row in found.rows if row.selected_by] == ["null"]
 
 
 def test_a_label_that_is_not_usable() -> None:

@@ -19,7 +19,7 @@ from wheelfit.core.properties import Property, PropertySet
 from wheelfit.errors import NoSolution, SourceOff
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.listing import sort_page
-from wheelfit.resolution.request import InstalledBuild, ResolutionRequest, given_wheel
+from wheelfit.resolution.request import InstalledBuild, ResolutionRequest, direct_wheel
 from wheelfit.resolution.resolution import Edge
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.page import ProjectPage, Status
@@ -166,13 +166,13 @@ class TestReleasesThatDoNotFit:
         (old,) = resolution.held_back
         assert str(old) == (
             "torch 2.8 (latest 2.9 has no build for the accelerator of this machine; "
-            "torch==2.9 takes it)"
+            "torch==2.9 selects it)"
         )
         other = world.resolve("torch==2.9")
         assert str(other.pins[-1]) == "torch 2.9 (null)"
         assert (
             "torch 2.9 (null) uses no accelerator; torch 2.8 has a build for that of this machine "
-            "(torch==2.8 takes it)"
+            "(torch==2.8 selects it)"
         ) in other.notes
 
     def test_nothing_is_left(self, world: World) -> None:
@@ -211,19 +211,19 @@ class TestReleasesThatDoNotFit:
                 "and because gone11 was not found in any index and you ask for suite[x], "
                 "suite 11, the newest, cannot be used"
             ),
-            "older versions of suite are of no use either:",
+            "older versions of suite cannot be used either:",
             "  - suite 10 needs part==10",
             "  - suite 9 needs part==9",
             "  - suite 8 needs part==8",
             "  - suite 7 needs part==7",
             "  - suite 6 needs part==6",
-            "  - and 5 more of the kind",
+            "  - and 5 more like these",
             "  - gone10 was not found in any index",
             "  - gone9 was not found in any index",
             "  - gone8 was not found in any index",
             "  - gone7 was not found in any index",
             "  - gone6 was not found in any index",
-            "  - and 5 more of the kind",
+            "  - and 5 more like these",
         ]
 
     def test_the_proof_has_the_reasons(self, world: World) -> None:
@@ -285,7 +285,7 @@ class TestReleasesThatDoNotFit:
         assert "--pre" not in (excinfo.value.hint or "")
         with pytest.raises(NoSolution) as open_end:
             world.resolve("app>=1")
-        assert "--pre takes pre-releases of app too" in (open_end.value.hint or "")
+        assert "--pre allows pre-releases of app" in (open_end.value.hint or "")
 
     def test_closest_wheels_are_named(self, world: World) -> None:
         """F-92: of many wheels for others those of this platform are named, the newest first."""
@@ -487,11 +487,11 @@ class TestGivenWheels:
     def test_a_plain_one(self, world: World) -> None:
         """F-125: without a label it is an ordinary wheel; no index is asked about it."""
         world.repository.add_wheel("tool-3-py3-none-any.whl", requires=["numbers"], project="x")
-        wheel = given_wheel(f"{self.URL}tool-3-py3-none-any.whl#sha256=AB")
+        wheel = direct_wheel(f"{self.URL}tool-3-py3-none-any.whl#sha256=AB")
         resolution = world.resolve(wheels=[wheel])
         assert [str(pin) for pin in resolution.pins] == ["numbers 1", "tool 3"]
         pin = resolution.pins[-1]
-        assert (pin.is_given, pin.requested, pin.file.hashes) == (True, True, {"sha256": "ab"})
+        assert (pin.is_direct, pin.requested, pin.file.hashes) == (True, True, {"sha256": "ab"})
         assert pin.file.url == f"{self.URL}tool-3-py3-none-any.whl"
         assert "project tool" not in world.repository.requests
 
@@ -515,7 +515,7 @@ class TestGivenWheels:
             requires=['numbers; "nvidia" in variant_namespaces'],
             project="x",
         )
-        wheel = given_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
+        wheel = direct_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
         assert world.pins(wheels=[wheel]) == {"numbers": "1", "tool": "3:cu128"}
 
     def test_a_variant_that_does_not_fit(self, world: World) -> None:
@@ -524,7 +524,7 @@ class TestGivenWheels:
         world.repository.add_wheel(
             "torch-2.8-py3-none-any-cu129.whl", document=document, project="x"
         )
-        wheel = given_wheel(f"{self.URL}torch-2.8-py3-none-any-cu129.whl")
+        wheel = direct_wheel(f"{self.URL}torch-2.8-py3-none-any-cu129.whl")
         with pytest.raises(NoCompatibleWheel, match="does not fit this machine") as excinfo:
             world.resolve(wheels=[wheel])
         assert "needs CUDA driver >= 12.9" in (excinfo.value.note or "")
@@ -535,12 +535,12 @@ class TestGivenWheels:
         path = build_wheel(tmp_path, "tool", "3", label="cu128", document=document)
         world.repository.ranges = False
         world.repository.add_wheel(path.name, data=path.read_bytes(), project="x")
-        assert world.pins(wheels=[given_wheel(f"{self.URL}{path.name}")]) == {"tool": "3:cu128"}
+        assert world.pins(wheels=[direct_wheel(f"{self.URL}{path.name}")]) == {"tool": "3:cu128"}
 
     def test_one_that_is_not_sound(self, world: World) -> None:
         """F-27, F-125: a variant without its document is an error, not a choice that is empty."""
         world.repository.add_wheel("tool-3-py3-none-any-cu128.whl", project="x")
-        wheel = given_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
+        wheel = direct_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
         with pytest.raises(InvalidWheel, match=r"has no variant\.json"):
             world.resolve(wheels=[wheel])
 
@@ -548,16 +548,16 @@ class TestGivenWheels:
         """F-125: tags come first."""
         world.repository.add_wheel("tool-3-cp38-cp38-win32.whl", project="x")
         with pytest.raises(NoCompatibleWheel):
-            world.resolve(wheels=[given_wheel(f"{self.URL}tool-3-cp38-cp38-win32.whl")])
+            world.resolve(wheels=[direct_wheel(f"{self.URL}tool-3-cp38-cp38-win32.whl")])
 
     def test_no_wheel(self) -> None:
         """Only wheels can be given."""
         with pytest.raises(UserError, match="is not a wheel file name"):
-            given_wheel("https://fake.invalid/tool-3.tar.gz")
+            direct_wheel("https://fake.invalid/tool-3.tar.gz")
 
     def test_two_versions(self, world: World) -> None:
         """Two given versions of one project contradict each other."""
-        wheels = [given_wheel(f"{self.URL}tool-{n}-py3-none-any.whl") for n in (1, 2)]
+        wheels = [direct_wheel(f"{self.URL}tool-{n}-py3-none-any.whl") for n in (1, 2)]
         with pytest.raises(UserError, match="different versions of tool"):
             world.resolve(wheels=wheels)
 
@@ -733,18 +733,18 @@ class TestAskingAgain:
             import json
 
             document = release_document(variants, providers={"nvidia": NVIDIA})
-            return candidates.confirm(choice, json.dumps(document).encode())
+            return candidates.metadata_disagreement(choice, json.dumps(document).encode())
 
         assert inside({"cu128": CUDA["cu128"]}) is None
         assert "differ" in (inside({"cu128": CUDA["cu129"]}) or "")
-        assert candidates.confirm(choice, None) == "the wheel has no variant.json"
-        assert "cannot be used" in (candidates.confirm(choice, b"{") or "")
+        assert candidates.metadata_disagreement(choice, None) == "the wheel has no variant.json"
+        assert "cannot be used" in (candidates.metadata_disagreement(choice, b"{") or "")
 
     def test_a_plain_wheel_needs_no_document(self, world: World) -> None:
         """F-10: whatever a plain wheel contains, nothing is compared."""
         candidates = world.candidates()
         choice = world.resolve("numbers", candidates=candidates).pins[0].choice
-        assert candidates.confirm(choice, b"{") is None
+        assert candidates.metadata_disagreement(choice, b"{") is None
 
 
 @pytest.mark.parametrize("threads", [1, 8])

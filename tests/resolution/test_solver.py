@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
-from resolution.graphs import Graph, needs
+from resolution.graphs import Graph, dependencies
 
 from wheelfit.resolution.proof import write_proof
 from wheelfit.resolution.solver import Unsolvable, solve
@@ -13,8 +13,8 @@ from wheelfit.resolution.solver import Unsolvable, solve
 
 def answer(graph: Graph, *roots: str, **options: Any) -> dict[str, str]:
     """Return what is chosen, as text."""
-    constraints = needs(*options.pop("constraints", ()))
-    solved = solve(graph, needs(*roots), constraints, **options)
+    constraints = dependencies(*options.pop("constraints", ()))
+    solved = solve(graph, dependencies(*roots), constraints, **options)
     return {str(package): str(version) for package, version in solved.versions.items()}
 
 
@@ -291,13 +291,13 @@ class TestBuilds:
 
     def test_the_best_first(self) -> None:
         """P-55: the first build is taken if it can be had."""
-        solved = solve(self.GRAPH, needs("flash"))
+        solved = solve(self.GRAPH, dependencies("flash"))
         assert {str(name): place for name, place in solved.builds.items()} == {"flash": 0}
         assert answer(self.GRAPH, "flash") == {"flash": "1", "torch": "2"}
 
     def test_the_next_one(self) -> None:
         """P-52, P-55: a build that cannot be had gives way to the next one."""
-        assert solve(self.GRAPH, needs("flash", "app")).builds == {"flash": 1}
+        assert solve(self.GRAPH, dependencies("flash", "app")).builds == {"flash": 1}
         assert answer(self.GRAPH, "flash", "app")["torch"] == "1"
 
     def test_the_proof(self) -> None:
@@ -319,7 +319,7 @@ class TestBuilds:
         builds = {"flash 1": [("new", ["torch"], ["torch==2"]), ("old", [], ["torch==1"])]}
         releases: dict[str, list[str]] = {"flash 1": [], "torch 1": [], "torch 2": []}
         graph = Graph(releases, builds=builds, unsound=[("flash 1", "new")])
-        assert solve(graph, needs("flash", "torch")).builds == {"flash": 1}
+        assert solve(graph, dependencies("flash", "torch")).builds == {"flash": 1}
         graph = Graph(releases, builds=builds, unsound=[("flash 1", "new"), ("flash 1", "old")])
         assert "flash 1 has no build" in proof(graph, "flash")
 
@@ -331,5 +331,5 @@ def test_the_empty_request() -> None:
 
 def test_edges_tell_who_needs_whom() -> None:
     """The result says who needs whom, for the order of installation."""
-    solved = solve(Graph({"a 1": ["b"], "b 1": []}), needs("a"))
+    solved = solve(Graph({"a 1": ["b"], "b 1": []}), dependencies("a"))
     assert [(str(one), str(other)) for one, other in solved.edges] == [("a", "b")]

@@ -8,7 +8,7 @@ import random
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from resolution.graphs import Graph, needs
+from resolution.graphs import Graph, dependencies
 
 from wheelfit.resolution.solver import Unsolvable, solve
 
@@ -73,7 +73,7 @@ def test_agrees_with_brute_force(seed: int) -> None:
     releases, roots = random_graph(seed, projects=5, versions=3)
     expected = is_solvable(releases, roots, 5, 3)
     try:
-        solved = solve(Graph(releases), needs(*roots))
+        solved = solve(Graph(releases), dependencies(*roots))
     except Unsolvable:
         assert not expected
     else:
@@ -89,7 +89,7 @@ def test_the_same_twice(seed: int) -> None:
 
     def answer() -> object:
         try:
-            return solve(Graph(releases), needs(*roots))
+            return solve(Graph(releases), dependencies(*roots))
         except Unsolvable as error:
             return [fact.text for fact in error.step.facts()]
 
@@ -102,7 +102,7 @@ def test_a_long_history() -> None:
                for major in range(1, 21) for minor in range(40)}  # fmt: skip
     core = {f"core {major}.{minor}": ["urls<2"] for major in range(1, 21) for minor in range(40)}
     graph = Graph(history | core | {"core 0.1": [], "client 0.1": [], "urls 1": [], "urls 2": []})
-    solved = solve(graph, needs("client", "urls>=2"))
+    solved = solve(graph, dependencies("client", "urls>=2"))
     assert {str(package): str(version) for package, version in solved.versions.items()} == {
         "client": "0.1", "urls": "2",
     }  # fmt: skip
@@ -117,6 +117,6 @@ def test_three_hundred_packages() -> None:
             releases[f"p{index} {version}"] = [
                 f"p{other}>={lower}" for other in range(index + 1, min(index + 5, 300))
             ]
-    solved = solve(Graph(releases), needs("p0"))
+    solved = solve(Graph(releases), dependencies("p0"))
     assert len(solved.versions) == 300
     assert set(map(str, solved.versions.values())) == {"20"}

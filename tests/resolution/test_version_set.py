@@ -73,7 +73,7 @@ def test_adjacent_gaps_leave_only_the_releases_between() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "version", "welcome"),
+    ("text", "version", "admitted"),
     [
         (">=1", "2a1", False),
         (">=2a1", "2a1", True),
@@ -85,14 +85,16 @@ def test_adjacent_gaps_leave_only_the_releases_between() -> None:
         (">=1,<1.5", "1.4a1", False),
     ],
 )
-def test_welcomes_prereleases_that_were_named(text: str, version: str, *, welcome: bool) -> None:
+def test_named_prereleases_are_admitted(text: str, version: str, *, admitted: bool) -> None:
     """PEP 440: a specifier that names a pre-release admits pre-releases."""
-    assert VersionSet.of(text).welcomes(Version(version)) is welcome
+    found = VersionSet.of(text).without_unnamed_prereleases([Version(version)])
+    assert (found == {Version(version)}) is admitted
 
 
-def test_welcome_survives_intersection() -> None:
+def test_a_named_prerelease_survives_intersection() -> None:
     """PEP 440: of several specifiers one that names a pre-release is enough."""
-    assert (VersionSet.of(">=1") & VersionSet.of(">=2a1")).welcomes(Version("2a2"))
+    both = VersionSet.of(">=1") & VersionSet.of(">=2a1")
+    assert both.without_unnamed_prereleases([Version("2a2")])
 
 
 @pytest.mark.parametrize(
@@ -106,9 +108,11 @@ def test_reads_as_it_was_written(text: str, shown: str) -> None:
 
 def test_falls_back_to_intervals() -> None:
     """What no specifier says is still shown."""
-    runs = VersionSet.runs([(Version("1"), Version("1.2")), (Version("2"), Version("2"))])
+    runs = VersionSet.union_of_intervals(
+        [(Version("1"), Version("1.2")), (Version("2"), Version("2"))]
+    )
     assert str(runs) == "[1, 1.2] | [2, 2]"
-    assert VersionSet.runs([(Version("1+cpu"), Version("2"))]) is None
+    assert VersionSet.union_of_intervals([(Version("1+cpu"), Version("2"))]) is None
 
 
 @pytest.mark.parametrize(

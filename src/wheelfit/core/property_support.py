@@ -202,7 +202,7 @@ def support_for(
     machine: Detector | None,
     *,
     environment: Mapping[str, str],
-    user_lists: Detector | None = None,
+    host_detector: Detector | None = None,
     policy: ProviderPolicy = ProviderPolicy(),
     namespaces: Iterable[str] | None = None,
     known: KnownVersions = KnownVersions(),
@@ -216,13 +216,13 @@ def support_for(
     :param machine: the detector of step 4, for recognised plugins (P-60); None: only the user's
         lists are used, and missing entries are unsupported (P-44).
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
-    :param user_lists: the detector of step 3, for any plugin; as a host file.
+    :param host_detector: the detector of step 3, for any plugin; as a host file.
     :param namespaces: the namespaces to detect; None: every namespace that a label uses.
     :param known: the versions of packages that builds may be made for (P-51).
     :param plugins: the plugins of steps 5 and 6; default: none is run.
     """
     used = namespaces_used(document.variants.values()) if namespaces is None else namespaces
-    steps = ProviderSteps(document, machine, user_lists, environment, policy, known, plugins)
+    steps = ProviderSteps(document, machine, host_detector, environment, policy, known, plugins)
     # In order of priority, so that probes and messages do not depend on hashing.
     order = {namespace: index for index, namespace in enumerate(document.priorities)}
     for namespace in sorted(set(used), key=lambda item: (order.get(item, len(order)), item)):

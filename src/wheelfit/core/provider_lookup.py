@@ -128,7 +128,7 @@ class ProviderSteps(Struct, eq=False):
 
     document: VariantDocument
     machine: Detector | None
-    user_lists: Detector | None
+    host_detector: Detector | None
     environment: Mapping[str, str]
     policy: ProviderPolicy
     known: KnownVersions = KnownVersions()
@@ -270,9 +270,9 @@ class ProviderSteps(Struct, eq=False):
     def _from_user_list(
         self, namespace: str, plugin: Recognition | None = None
     ) -> Detection | None:
-        if self.user_lists is None:
+        if self.host_detector is None:
             return None
-        listed = _detect(self.user_lists, namespace, plugin)
+        listed = _detect(self.host_detector, namespace, plugin)
         if _is_known(listed):
             self.holders[namespace] = listed.source or "the user's list"
             return listed._replace(step="user-list")

@@ -17,7 +17,7 @@ from wheelfit.checking.findings import Location, Severity, listed_briefly
 from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
 from wheelfit.installation.installed import by_name
-from wheelfit.resolution.joint_choice import ChosenBuild, held_by
+from wheelfit.resolution.joint_choice import ChosenBuild, outcomes_of
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
 from wheelfit_runtime.wording import count_of, listed
@@ -106,8 +106,8 @@ def agreement_findings(
     CUDA and ROCm are left out: `conflict_findings` has more evidence of them than properties.
     """
     entries = {entry.name: entry for entry in installed}
-    chosen = [ChosenBuild.that_stays(entry.for_resolver()) for entry in entries.values()]
-    for shared in held_by(
+    chosen = [ChosenBuild.of_installed(entry.for_resolver()) for entry in entries.values()]
+    for shared in outcomes_of(
         chosen, (agreement for agreement in agreements if agreement.name not in ("cuda", "rocm"))
     ):
         if not shared.values:

@@ -236,7 +236,7 @@ def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> 
         files["variant.json"] = pin.file.declared_document
     if pin.requested:
         files["REQUESTED"] = b""
-    if pin.is_given:
+    if pin.is_direct:
         files["direct_url.json"] = _direct_url(pin, wheel)
     return files
 

@@ -138,7 +138,7 @@ def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
     if by_hash and origin is not None and origin.direct_url is not None:
         return _is_same_source(entry.direct_url, origin.direct_url)
     return (
-        (not pin.is_given or (by_hash and _is_proven_same(entry, pin)))
+        (not pin.is_direct or (by_hash and _is_proven_same(entry, pin)))
         and not entry.editable
         and entry.version == pin.version
         and entry.label == pin.label

@@ -108,7 +108,7 @@ def _projects(
     asked = (*request.requirements, *request.constraints, *request.overrides)
     environment = candidates.target.environment
     for pin in sorted(resolution.pins, key=lambda one: not one.requested):
-        listing = None if pin.is_given else candidates.listing(pin.name)
+        listing = None if pin.is_direct else candidates.listing(pin.name)
         if listing is None or listing.bridge is None:
             continue
         kinds = kinds_by_release(candidates, pin.name, prereleases=request.prereleases)

@@ -162,7 +162,7 @@ class _LabelSearch:
                 name: KnownVersion(version, "is in the lock")
                 for name, version in before.versions.items()
             }
-            candidates = self._locked.within(ChoiceContext(known=KnownVersions(known)))
+            candidates = self._locked.within(ChoiceContext(known_versions=KnownVersions(known)))
             self._fetch_ahead(candidates)
             labels: list[_LabelWithNeeds] = []
             for pin in self._solution.resolution.pins:
@@ -194,7 +194,7 @@ class _LabelSearch:
         """Return the candidates for a release; those of the solution for plain and given wheels."""
         release = pin.choice.release
         has_choice = any(wheel.filename.is_variant for wheel in release.wheels)
-        return restricted if has_choice and not release.is_given else self._solution.candidates
+        return restricted if has_choice and not release.is_direct else self._solution.candidates
 
     def _read_labels(self, pin: Pin, candidates: Candidates) -> Iterator[_LabelWithNeeds]:
         """Read the requirements of the labels of a release; yield labels that have alternatives.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import AllowedHashes
-    from wheelfit.resolution.request import GivenWheel
+    from wheelfit.resolution.request import DirectWheel
 
 
 def in_extras(name: str) -> str:
@@ -45,7 +45,7 @@ class Root(Struct, frozen=True):
     """The extra of the project that requires it; None: none does."""
     group: NormalizedName | None = None
     """The dependency group that requires it; None: none does."""
-    wheel: GivenWheel | None = None
+    wheel: DirectWheel | None = None
     """The only wheel allowed for its project; None: any that meets it."""
 
     @property
@@ -103,7 +103,7 @@ class LockNeeds(Struct, frozen=True):
     """Whether the dependencies of the roots are locked too."""
 
     @property
-    def wheels(self) -> tuple[GivenWheel, ...]:
+    def wheels(self) -> tuple[DirectWheel, ...]:
         """The only wheels allowed for some projects."""
         return tuple(dict.fromkeys(root.wheel for root in self.roots if root.wheel is not None))
 

@@ -21,7 +21,13 @@ from wheelfit.locking.repository import LockedRepository
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.choice_warnings import warnings_about_mixture
-from wheelfit.resolution.joint_choice import Attempt, ChosenBuild, Effort, RefusedAttempt, settle
+from wheelfit.resolution.joint_choice import (
+    Attempt,
+    ChosenBuild,
+    Effort,
+    RefusedAttempt,
+    choose_agreeing_builds,
+)
 from wheelfit.resolution.resolution import Edge, Pin, Resolution
 from wheelfit_runtime.errors import (
     Fault,
@@ -183,7 +189,7 @@ class LockCandidates:
     :param target: the machine and interpreter to install for.
     :param machine: detects the properties that the target supports (F-123).
     :param policy: the user's settings.
-    :param user_lists: a host file; it takes precedence over the machine.
+    :param host_detector: a host file; it takes precedence over the machine.
     :param plugins: runs trusted plugins; default: none are run.
     :param files: reads wheels; None: only the metadata in the lock is used.
     :param folder: the folder of the lock file; None: it came from elsewhere.
@@ -204,7 +210,7 @@ class LockCandidates:
         machine: Detector | None,
         policy: ChoicePolicy = ChoicePolicy(),
         *,
-        user_lists: Detector | None = None,
+        host_detector: Detector | None = None,
         plugins: Plugins = NoPlugins(),
         files: Files | None = None,
         folder: Path | None = None,
@@ -233,10 +239,14 @@ class LockCandidates:
         )
         given_pages = (page for page in archives if page is not None and page.files)  # F-124
         self.candidates = Candidates(
-            repository, target, machine, policy, user_lists=user_lists, plugins=plugins
-        ).within(ChoiceContext(known=KnownVersions(lock_versions)).with_given(*given_pages))
-        """The candidates in the lock. As for an index, ``confirm`` compares a downloaded wheel with
-        its entry (F-93), and after ``reject`` `select` chooses the next.
+            repository, target, machine, policy, host_detector=host_detector, plugins=plugins
+        ).within(
+            ChoiceContext(known_versions=KnownVersions(lock_versions)).with_direct_files(
+                *given_pages
+            )
+        )
+        """The candidates in the lock. As for an index, ``metadata_disagreement`` compares a
+        downloaded wheel with its entry (F-93), and after ``reject`` `select` chooses the next.
         """
         self._lock = lock
         if roots is None:
@@ -291,20 +301,20 @@ class LockCandidates:
             error = self._no_wheel_error(walk) or self._conflict_error(candidates, staying, only)
             if error is not None:
                 return RefusedAttempt(agreed, lambda: error, declared_properties)
-            builds = {build.name: ChosenBuild.that_stays(build) for build in staying}
+            builds = {build.name: ChosenBuild.of_installed(build) for build in staying}
             for name, choice in walk.choices.items():
                 builds[name] = ChosenBuild.of_release(choice, choice.chosen_label)
             return Attempt(agreed, builds, declared_properties, walk)
 
-        settled = settle(
+        settled = choose_agreeing_builds(
             choose,
             self.candidates.policy.agreements,
             self.candidates.policy.binding,
             installed=installed,
             order=roots,
-            efforts=[Effort.AS_NEW],
+            efforts=[Effort.NOT_OLDER],
         )
-        walk, held = settled.found, settled.held
+        walk, held = settled.solution, settled.outcomes
         choices = tuple(
             PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
             for name, package in self.packages.items()
@@ -383,7 +393,7 @@ class LockCandidates:
                     walk.narrow(only)
                 return walk
             filename, reason = rejected
-            candidates = candidates.within(candidates.context.without({filename: reason}))
+            candidates = candidates.within(candidates.context.with_excluded({filename: reason}))
 
 
 _SOURCES = {
@@ -434,7 +444,7 @@ class _Walk:
             try:
                 needs = self._needed(self._packages[name], choice, self._visited_extras[name])
             except (InvalidWheel, InvalidRequirement) as error:
-                if choice.release.is_given or choice.selection.chosen is None:
+                if choice.release.is_direct or choice.selection.chosen is None:
                     raise
                 reason = f"its metadata cannot be used: {error.message}"
                 self.candidates.reject(choice.selection.chosen, reason)

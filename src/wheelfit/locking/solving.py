@@ -101,7 +101,7 @@ class Solver:
     :param repository: the projects and files; it should cache its answers.
     :param policy: the user's settings for choosing wheels.
     :param threads: the number of concurrent requests to the sources.
-    :param knows_needs: returns whether the metadata of an unbuilt file has its requirements.
+    :param has_requirements: returns whether the metadata of an unbuilt file has its requirements.
     :param approve: calls its first argument to resolve, and returns the resolution once the
         requirements of all packages to be built are known.
     """
@@ -113,14 +113,14 @@ class Solver:
         policy: ChoicePolicy = ChoicePolicy(),
         *,
         threads: int = 12,
-        knows_needs: Callable[[File], bool] = lambda _file: True,
+        has_requirements: Callable[[File], bool] = lambda _file: True,
         approve: Approve = lambda resolved, _candidates: resolved(),
     ) -> None:
         self.request = request
         self.repository = repository
         self.policy = policy
         self.threads = threads
-        self._knows_needs = knows_needs
+        self._knows_needs = has_requirements
         self._approve = approve
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
         self._cores: Memo[str, CoreMetadata] = Memo()
@@ -340,7 +340,7 @@ class EveryLabel(Candidates):
     :param target: the Python that runs the chosen wheels.
     :param policy: the user's settings.
     :param cores: metadata read for other environments, by its promised hash.
-    :param knows_needs: returns whether the metadata of an unbuilt file has its requirements.
+    :param has_requirements: returns whether the metadata of an unbuilt file has its requirements.
     """
 
     is_for_one_machine = False
@@ -351,9 +351,9 @@ class EveryLabel(Candidates):
         target: Target,
         policy: ChoicePolicy,
         cores: Memo[str, CoreMetadata],
-        knows_needs: Callable[[File], bool],
+        has_requirements: Callable[[File], bool],
     ) -> None:
-        super().__init__(repository, target, None, policy, knows_needs=knows_needs)
+        super().__init__(repository, target, None, policy, has_requirements=has_requirements)
         self._shared = cores
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
@@ -405,15 +405,15 @@ class EveryLabel(Candidates):
         self,
         document: VariantDocument,
         namespaces: Iterable[str],
-        known: KnownVersions | None = None,
+        known_versions: KnownVersions | None = None,
     ) -> Support:
         """Return the support of a machine that supports everything a document names.
 
         :param namespaces: the namespaces of interest.
-        :param known: versions that builds may be made for; default: those of the
+        :param known_versions: versions that builds may be made for; default: those of the
             context.
         """
-        known = self.known if known is None else known
+        known = self.known_versions if known_versions is None else known_versions
         abi = abi_namespaces(document.providers)
         order = {namespace: index for index, namespace in enumerate(document.priorities)}
         detections = {}

@@ -76,7 +76,7 @@ def remarks_on_platform(
     machine = machine_of()
     context = AcceleratorContext(
         lambda document, namespaces: machine.support(
-            document, frozenset(namespaces), candidates.known
+            document, frozenset(namespaces), candidates.known_versions
         ),
         candidates.policy,
         candidates.bridge,

@@ -84,7 +84,7 @@ def _provenance_url(pin: Pin, repository: Repository) -> str | None:
     """Return the URL of the provenance; a lock has none, so the index page is read."""
     if pin.file.provenance is not None:
         return pin.file.provenance
-    if pin.file.is_local or pin.file.origin is not None or pin.is_given:
+    if pin.file.is_local or pin.file.origin is not None or pin.is_direct:
         return None
     page = repository.project(pin.name)
     for file in page.files if page is not None else ():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.operations.context import Context
-    from wheelfit.resolution.request import GivenWheel, RequestedRequirement
+    from wheelfit.resolution.request import DirectWheel, RequestedRequirement
     from wheelfit.sources.repository import Repository
 
 
@@ -97,7 +97,7 @@ def open_build_environments(
         )  # fmt: skip
         stack.callback(building.close)
 
-        def build_from_url(requirement: RequestedRequirement) -> GivenWheel | None:
+        def build_from_url(requirement: RequestedRequirement) -> DirectWheel | None:
             """Build a requirement that the project names by a URL, as a fork of a backend."""
             source = source_of(requirement)
             if source is None:

@@ -113,7 +113,7 @@ class HostChoice:
                 pin.filename,
                 pin.file,
                 candidates.repository,
-                partial(candidates.confirm, pin.choice),
+                partial(candidates.metadata_disagreement, pin.choice),
             )
             for pin in self.selection.resolution().pins
             if pin.file.origin is None

@@ -200,7 +200,7 @@ def _fetch(
     with reporter.transfers(session.repository.cancel) as transfers:
         for _ in range(_ROUNDS):
             resolution = session.resolve(resolution_request, reporter)
-            pins = [pin for pin in resolution.pins if not pin.is_given]
+            pins = [pin for pin in resolution.pins if not pin.is_direct]
             check_folder_pins((pin.name for pin in pins), request)
             if request.require_accelerator:
                 check_accelerators(resolution, session.candidates, reporter)

@@ -81,7 +81,7 @@ def fetch_unpacked(
         progress.end()
         if pin.label is None:
             return wheel
-        return candidates.confirm(pin.choice, wheel.variant_document()) or wheel
+        return candidates.metadata_disagreement(pin.choice, wheel.variant_document()) or wheel
 
     # The largest first, so that the last to start are the shortest.
     ordered = sorted(pins, key=lambda pin: pin.file.size or 0, reverse=True)
@@ -125,4 +125,4 @@ def _fetch(pin: Pin, candidates: Candidates, folder: Path, transfers: Transfers)
     # whole installation.
     filename = parse_wheel_filename(pin.filename.plain)
     with named_by_origin([pin], {pin.name: path}), WheelArchive(path, filename) as wheel:
-        return candidates.confirm(pin.choice, wheel.variant_document()) or path
+        return candidates.metadata_disagreement(pin.choice, wheel.variant_document()) or path

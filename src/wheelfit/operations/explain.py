@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.listing import Release
     from wheelfit.resolution.overview import LabelRow, Overview
-    from wheelfit.resolution.request import GivenWheel, RequestedRequirement
+    from wheelfit.resolution.request import DirectWheel, RequestedRequirement
     from wheelfit.resolution.resolution import Resolution
 
 
@@ -269,7 +269,7 @@ def _direct_dependencies(
         wheel = pin.choice.chosen
         with suppress(WheelfitError):  # an installation reports it
             # The properties name the purpose of a variant, so its metadata is not read.
-            if wheel is not None and pin.label is None and not pin.is_given:
+            if wheel is not None and pin.label is None and not pin.is_direct:
                 core = candidates.core_metadata(wheel)
                 pin = structs.replace(
                     pin,
@@ -289,7 +289,7 @@ def _mixture_warnings(
     explanations: Iterable[Explanation], session: SelectionSession
 ) -> Iterator[str]:
     """Yield warnings of builds that are best for each project and do not go together."""
-    from wheelfit.resolution.joint_choice import ChosenBuild, held_by
+    from wheelfit.resolution.joint_choice import ChosenBuild, outcomes_of
 
     chosen = [
         ChosenBuild(
@@ -298,7 +298,7 @@ def _mixture_warnings(
         for explanation in explanations
         if explanation.version is not None and explanation.chosen is not None
     ]
-    for held in held_by(chosen, session.candidates.policy.binding):
+    for held in outcomes_of(chosen, session.candidates.policy.binding):
         if not held.values:
             yield (
                 f"install would not take these builds together ({held.sides}); "
@@ -339,9 +339,9 @@ def _constraints(session: SelectionSession) -> list[Requirement]:
     return [limit for limit in limits if limit.applies(environment)]
 
 
-def _wheels_and_others(session: SelectionSession) -> tuple[list[GivenWheel], list[Requirement]]:
+def _wheels_and_others(session: SelectionSession) -> tuple[list[DirectWheel], list[Requirement]]:
     """Return the requested wheels by their URL, and the requirements without one."""
-    from wheelfit.resolution.request import given_wheel
+    from wheelfit.resolution.request import direct_wheel
 
     wheels = list(session.wheels())
     others = []
@@ -349,12 +349,12 @@ def _wheels_and_others(session: SelectionSession) -> tuple[list[GivenWheel], lis
         if requested.requirement.url is None:
             others.append(requested.requirement)
         else:
-            wheels.append(given_wheel(str(requested.requirement.url), where=requested.where))
+            wheels.append(direct_wheel(str(requested.requirement.url), where=requested.where))
     return wheels, others
 
 
 def _with_own_candidates(
-    session: SelectionSession, wheels: Iterable[GivenWheel]
+    session: SelectionSession, wheels: Iterable[DirectWheel]
 ) -> Iterator[tuple[Candidates, WheelFilename]]:
     """Yield wheels that the user named, each with candidates in which it is its project's only."""
     from wheelfit.core.filename import parse_wheel_filename
@@ -364,7 +364,7 @@ def _with_own_candidates(
     for wheel in wheels:
         filename = parse_wheel_filename(wheel.file.filename)
         page = ProjectPage(filename.name, (wheel.file,), "the request")
-        candidates = candidates.within(candidates.context.with_given(page))
+        candidates = candidates.within(candidates.context.with_direct_files(page))
         yield candidates, filename
 
 

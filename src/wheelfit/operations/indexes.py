@@ -377,7 +377,7 @@ def report_unexpected_sources(
     These are local files used in place of those of indexes, indexes of a project's owner, and newer
     releases of later indexes.
     """
-    chosen = [pin for pin in pins if not pin.is_given]
+    chosen = [pin for pin in pins if not pin.is_direct]
     pool = sources.pool
     for line in () if sources.bridged is None else _owner_notes(chosen, sources.bridged):
         reporter.note(line)

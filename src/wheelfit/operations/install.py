@@ -77,7 +77,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             warning_of_later_indexes(session.repository.pool, context.reporter),
         ):
             decision = decide()
-        pins = [pin for pin in decision.resolution.pins if not pin.is_given]
+        pins = [pin for pin in decision.resolution.pins if not pin.is_direct]
         check_folder_pins((pin.name for pin in pins), request)
         durations.report(resolution_summary(decision), "resolve", context.reporter)
         report_unexpected_sources(decision.resolution.pins, session.repository, context.reporter)
@@ -177,8 +177,8 @@ def _resolution_request(
         },
         preferred_builds=_kept_builds(request, session, state),
         installed={name: entry.for_resolver() for name, entry in staying.items()},
-        around={name: entry.for_resolver() for name, entry in remaining.items()},
-        there={name: entry.version for name, entry in installed.items()},
+        builds_in_environment={name: entry.for_resolver() for name, entry in remaining.items()},
+        versions_in_environment={name: entry.version for name, entry in installed.items()},
         companions=related.builds if may_replace else frozenset(),
         upgrade=request.upgrade,
         upgrade_only=upgrade_only,
@@ -271,7 +271,7 @@ def _consent_check(
         name = change.old.name
         return (
             request.allow_variant_change
-            or change.new.is_given
+            or change.new.is_direct
             or name in replaced
             or name in labels
             or (

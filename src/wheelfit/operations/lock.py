@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
-    from wheelfit.resolution.request import GivenSource, GivenWheel
+    from wheelfit.resolution.request import DirectSource, DirectWheel
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.repository import Repository
 
@@ -322,7 +322,7 @@ class _LockSession:
         request, requirement_set = self._request, self._requirement_set
         folder = self._path.absolute().parent
 
-        def open_source(source: GivenSource) -> GivenWheel:
+        def open_source(source: DirectSource) -> DirectWheel:
             return open_locked_source(
                 source, self._building.given, self._old, folder, self._upgradable
             )
@@ -375,7 +375,7 @@ class _LockSession:
             pin
             for pin in resolution.pins
             if building.needs_consent(pin.file)
-            and (building.mode == "never" or not building.knows_needs(pin.file))
+            and (building.mode == "never" or not building.has_requirements(pin.file))
         ]
 
     def unchanged_lock(self) -> WrittenLock | None:
@@ -489,7 +489,7 @@ class _LockSession:
             roots,
             self._consulted if request.hosts else JoinedBuilds(self._consulted, roots.builds),
             self._policy,
-            knows_needs=self._building.knows_needs,
+            has_requirements=self._building.has_requirements,
             approve=self._with_consent,
         )
         path, folder = str(self._path), self._path.absolute().parent
@@ -704,9 +704,9 @@ class _LockSession:
                 machine.target,
                 machine.detector,
                 policy,
-                user_lists=machine.user_lists,
+                host_detector=machine.host_detector,
                 plugins=plugins,
-                knows_needs=self._building.knows_needs,
+                has_requirements=self._building.has_requirements,
             )
 
         def chooser(lock: Lock) -> LockCandidates:
@@ -715,7 +715,7 @@ class _LockSession:
                 machine.target,
                 machine.detector,
                 policy,
-                user_lists=machine.user_lists,
+                host_detector=machine.host_detector,
                 plugins=plugins,
                 folder=self._path.absolute().parent,
                 extras=lock.extras,

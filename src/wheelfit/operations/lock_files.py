@@ -102,7 +102,7 @@ class OpenedLock(NamedTuple):
             with_family_hints(
                 choice_policy(request, machine.policy), request, machine.context.environ
             ),
-            user_lists=machine.user_lists,
+            host_detector=machine.host_detector,
             plugins=machine.plugins(self.environment, self.repository, self.settings, request),
             files=files or self.repository,
             folder=self.path.absolute().parent,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.locking.stand_ins import stand_in_of
-from wheelfit.resolution.request import GivenSource
+from wheelfit.resolution.request import DirectSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,7 +69,7 @@ class LockedBuilds:
         is_allowed = name in self._consent.names or name in self._allowed
         return not (is_allowed or self.mode == "always") or bool(self.impossible)
 
-    def knows_needs(self, file: File) -> bool:  # noqa: ARG002 - of any file
+    def has_requirements(self, file: File) -> bool:  # noqa: ARG002 - of any file
         """Return True, since the lock has the requirements."""
         return True
 
@@ -95,10 +95,10 @@ class LockedBuilds:
         self._built[package.name] = building.build(file)
 
 
-def _given_source(package: LockedPackage, file: File) -> GivenSource:
+def _given_source(package: LockedPackage, file: File) -> DirectSource:
     source = package.source
     hashes = frozenset(file.hashes.items())
     is_editable = source is not None and source.editable
-    return GivenSource(
+    return DirectSource(
         file.url, package.name, hashes=hashes, editable=is_editable, where="the lock"
     )

@@ -48,7 +48,7 @@ class ChosenMachine(Struct, frozen=True):
     target: Target
     detector: Detector | None
     """The detector of supported values; None: only the host file is used."""
-    user_lists: Detector | None
+    host_detector: Detector | None
     """The host file, which takes precedence."""
     policy: ProviderPolicy
     namespaces: tuple[str, ...]
@@ -92,7 +92,7 @@ class ChosenMachine(Struct, frozen=True):
 
     def detect(self, namespace: str) -> Detection | None:
         """Return the supported values of a namespace, independent of packages."""
-        described = None if self.user_lists is None else self.user_lists.detect(namespace)
+        described = None if self.host_detector is None else self.host_detector.detect(namespace)
         is_described = described is not None and described.status is not Status.UNKNOWN
         if is_described or self.detector is None:
             return described
@@ -110,7 +110,7 @@ class ChosenMachine(Struct, frozen=True):
             document,
             self.detector,
             environment=self.target.environment,
-            user_lists=self.user_lists,
+            host_detector=self.host_detector,
             policy=self.policy,
             namespaces=namespaces,
             known=known,
@@ -237,7 +237,7 @@ def _choose(
         context.reporter.warn(f"{host.name} was written while detection was overridden: {override}")
     namespaces = tuple(dict.fromkeys(provider.namespace for provider in file.providers))
     target = file.target(current, host.name)
-    user_lists = HostDetector(file, host.name, host.kind)
+    host_detector = HostDetector(file, host.name, host.kind)
     detector: Machine | Baseline | None = None
     in_effect = (*declared, *options)
     if request.allow_incomplete:
@@ -248,7 +248,7 @@ def _choose(
         namespaces = tuple(dict.fromkeys((*namespaces, *detector.namespaces)))
         in_effect = (*_overrides_in_effect(detector, context), *in_effect)
     return ChosenMachine(
-        host.name, target, detector, user_lists, policy, namespaces, in_effect, host=host
+        host.name, target, detector, host_detector, policy, namespaces, in_effect, host=host
     )
 
 

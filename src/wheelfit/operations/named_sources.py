@@ -14,7 +14,7 @@ from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.requirements import source_of
 from wheelfit.projects.names import is_repository_url
 from wheelfit.resolution.listing import provisional_filename
-from wheelfit.resolution.request import GivenSource, RequestedRequirement, given_wheel
+from wheelfit.resolution.request import DirectSource, RequestedRequirement, direct_wheel
 from wheelfit.sources.urls import last_segment
 from wheelfit_runtime.errors import NetworkError
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from wheelfit.locking.document import Lock
     from wheelfit.projects.version_control import RepositoryUrl
     from wheelfit.resolution.project_sources import ProjectSource
-    from wheelfit.resolution.request import GivenWheel
+    from wheelfit.resolution.request import DirectWheel
 
 
 def open_locked_source(
-    source: GivenSource,
-    open_on_machine: Callable[[GivenSource], GivenWheel],
+    source: DirectSource,
+    open_on_machine: Callable[[DirectSource], DirectWheel],
     existing: Lock | None,
     folder: Path,
     upgradable: Collection[NormalizedName] | None,
-) -> GivenWheel:
+) -> DirectWheel:
     """Return the wheel that represents a project on all machines.
 
     For a repository, the commit of an older lock for the same revision is kept, as long as it is
@@ -67,7 +67,7 @@ def open_locked_source(
     return _as_unbuilt(_as_requested(wheel, requested, commit))
 
 
-def source_root(source: GivenSource, open_wheel: Callable[[GivenSource], GivenWheel]) -> Root:
+def source_root(source: DirectSource, open_wheel: Callable[[DirectSource], DirectWheel]) -> Root:
     """Return the root of a lock for a requested folder, archive or repository.
 
     :param open_wheel: returns the wheel that represents a project.
@@ -80,7 +80,7 @@ def source_root(source: GivenSource, open_wheel: Callable[[GivenSource], GivenWh
 def with_project_sources(
     root: Root,
     sources: Mapping[NormalizedName, Sequence[ProjectSource]],
-    open_wheel: Callable[[GivenSource], GivenWheel],
+    open_wheel: Callable[[DirectSource], DirectWheel],
 ) -> Iterator[Root]:
     """Yield a root of a project, and the same root for each source that its tables have.
 
@@ -101,11 +101,11 @@ def with_project_sources(
         if source.extra not in (None, root.extra) or source.group not in (None, root.group):
             continue
         if last_segment(source.url).endswith(".whl"):
-            wheel = given_wheel(source.url, where=root.where)
+            wheel = direct_wheel(source.url, where=root.where)
             marked = _with_marker(requirement, source.marker)
             yield structs.replace(root, requirement=marked, wheel=wheel)
             continue
-        given = GivenSource(
+        given = DirectSource(
             source.url, requirement.name, editable=source.editable, where=root.where
         )
         yield _with_source(root, given, source.marker, open_wheel)
@@ -113,9 +113,9 @@ def with_project_sources(
 
 def _with_source(
     root: Root,
-    source: GivenSource,
+    source: DirectSource,
     marker: Marker | None,
-    open_wheel: Callable[[GivenSource], GivenWheel],
+    open_wheel: Callable[[DirectSource], DirectWheel],
 ) -> Root:
     """Return a root with the wheel of a source, which gets no extras: the requirement has them."""
     wheel = open_wheel(structs.replace(source, extras=frozenset()))
@@ -158,7 +158,7 @@ def _at_commit(url: str, requested: RepositoryUrl, commit: str) -> str:
     return f"{bare}@{commit}{hash_sign}{fragment}"
 
 
-def _as_requested(wheel: GivenWheel, requested: RepositoryUrl, commit: str) -> GivenWheel:
+def _as_requested(wheel: DirectWheel, requested: RepositoryUrl, commit: str) -> DirectWheel:
     """Return a wheel of a repository with the requested revision in its ``direct_url.json``."""
     origin = wheel.file.origin
     if origin is None:
@@ -167,7 +167,7 @@ def _as_requested(wheel: GivenWheel, requested: RepositoryUrl, commit: str) -> G
     return structs.replace(wheel, file=structs.replace(wheel.file, origin=origin))
 
 
-def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
+def _as_unbuilt(wheel: DirectWheel) -> DirectWheel:
     """Return the file of a project as if it were not built yet, so that it fits all machines."""
     origin = wheel.file.origin
     if origin is None or not origin.is_built:

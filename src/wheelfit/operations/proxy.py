@@ -356,7 +356,7 @@ class _Profiles:
             machine.name,
             machine.target,
             machine.detector,
-            machine.user_lists,
+            machine.host_detector,
             choice_policy(request, machine.policy),
             machine.plugins(self._environment, self._repository, self._settings, request),
         )

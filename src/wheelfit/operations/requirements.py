@@ -15,7 +15,12 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.projects import group_of, is_project_file, open_project
 from wheelfit.projects.names import is_archive, is_repository_url
-from wheelfit.resolution.request import GivenSource, GivenWheel, RequestedRequirement, given_wheel
+from wheelfit.resolution.request import (
+    DirectSource,
+    DirectWheel,
+    RequestedRequirement,
+    direct_wheel,
+)
 from wheelfit.resolution.requirements_file import (
     RequirementLine,
     RequirementsFile,
@@ -41,7 +46,7 @@ class RequestedRequirements(Struct, frozen=True):
     """The requirements of a request, wherever they were written."""
 
     requirements: tuple[RequestedRequirement, ...]
-    wheels: tuple[GivenWheel, ...]
+    wheels: tuple[DirectWheel, ...]
     constraints: tuple[RequestedRequirement, ...]
     hashes: Mapping[NormalizedName, AllowedHashes]
     """Allowed digests by project, as far as any are given."""
@@ -53,7 +58,7 @@ class RequestedRequirements(Struct, frozen=True):
     """Projects excluded even where others require them."""
     urls_with_logins: tuple[str, ...] = ()
     """URLs of files as they were written, with their credentials."""
-    sources: tuple[GivenSource, ...] = ()
+    sources: tuple[DirectSource, ...] = ()
     """Projects to build, named as folders, archives or repositories."""
     has_hashes: bool = False
     """Whether any line has a hash."""
@@ -75,7 +80,7 @@ class RequestedRequirements(Struct, frozen=True):
     def wheel_urls(self) -> frozenset[str]:
         """Return the URLs of the wheels that are named, without credentials and hashes."""
         urls = (requested.requirement.url for requested in self.requirements)
-        wheels = (*self.wheels, *(given_wheel(url) for url in urls if url is not None))
+        wheels = (*self.wheels, *(direct_wheel(url) for url in urls if url is not None))
         return frozenset(wheel.file.url for wheel in wheels)
 
     @property
@@ -111,8 +116,8 @@ def read_requirements(
     of_projects = [line for name in projects for line in open_project(name).dependencies]
     of_projects += [line for text in request.dependency_group for line in group_of(text)]
     requirements: list[RequestedRequirement] = []
-    wheels: list[GivenWheel] = []
-    sources: list[GivenSource] = []
+    wheels: list[DirectWheel] = []
+    sources: list[DirectSource] = []
     for requested in of_projects:
         if (source := source_of(requested)) is None:
             requirements.append(requested)
@@ -122,10 +127,10 @@ def read_requirements(
     labels: dict[NormalizedName, Label] = {}
     for line in lines:
         requirement = _requirement_or_file(line)
-        if isinstance(requirement, GivenWheel):
+        if isinstance(requirement, DirectWheel):
             wheels.append(requirement)
             continue
-        if isinstance(requirement, GivenSource):
+        if isinstance(requirement, DirectSource):
             sources.append(requirement)
             continue
         requirements.append(requirement)
@@ -269,7 +274,9 @@ _NAMED_URL = pattern(
 )
 
 
-def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenWheel | GivenSource:
+def _requirement_or_file(
+    line: RequirementLine,
+) -> RequestedRequirement | DirectWheel | DirectSource:
     text = line.text
     hashes = dict(line.hashes)
     # "name @ URL" is a requirement; a bare URL or path is a wheel or a project. A path differs
@@ -285,8 +292,8 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
         if not _names_source(path):
-            return given_wheel(path, extras=extras, hashes=hashes, where=line.where)
-        return GivenSource(path, None, extras, _hashes(path, line), where=line.where)
+            return direct_wheel(path, extras=extras, hashes=hashes, where=line.where)
+        return DirectSource(path, None, extras, _hashes(path, line), where=line.where)
     if is_project_file(path) or path.endswith(".txt"):
         # As a name it would be fetched from an index, where an attacker may own it.
         raise UserError(
@@ -304,8 +311,10 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
                 raise _missing("the wheel does not exist", file, line)
             url = file.resolve().as_uri()
             hashes = _wheel_digests(file, line.hashes)
-            return given_wheel(url, extras=extras, hashes=hashes, where=line.where)
-        return GivenSource(_path_url(file, line), None, extras, _hashes("", line), where=line.where)
+            return direct_wheel(url, extras=extras, hashes=hashes, where=line.where)
+        return DirectSource(
+            _path_url(file, line), None, extras, _hashes("", line), where=line.where
+        )
     return _parse_line(line)
 
 
@@ -337,13 +346,13 @@ def _with_hashes(requested: RequestedRequirement, line: RequirementLine) -> Requ
     return structs.replace(requested, requirement=structs.replace(requested.requirement, url=url))
 
 
-def _editable(line: RequirementLine) -> GivenSource:
+def _editable(line: RequirementLine) -> DirectSource:
     path, extras = _split_extras(line.text)
     if is_repository_url(path) or _is_url(path, line.where):
         url = path
     else:
         url = _path_url(Path(os.path.expanduser(path)), line)  # noqa: PTH111
-    return GivenSource(url, None, extras, _hashes(url, line), editable=True, where=line.where)
+    return DirectSource(url, None, extras, _hashes(url, line), editable=True, where=line.where)
 
 
 def _path_url(path: Path, line: RequirementLine) -> str:
@@ -363,12 +372,12 @@ def _missing(message: str, path: Path, line: RequirementLine) -> FileProblem:
     )
 
 
-def source_of(requested: RequestedRequirement) -> GivenSource | None:
+def source_of(requested: RequestedRequirement) -> DirectSource | None:
     """Return the source tree of a requirement with a URL; None if the URL is of a wheel."""
     requirement = requested.requirement
     if requirement.url is None or not _names_source(requirement.url):
         return None
-    return GivenSource(
+    return DirectSource(
         requirement.url,
         requirement.name,
         requirement.extras,

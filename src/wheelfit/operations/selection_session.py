@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requirements import RequestedRequirements
-    from wheelfit.resolution.request import GivenWheel
+    from wheelfit.resolution.request import DirectWheel
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.open import OpenedSources
     from wheelfit.sources.pip_configuration import InstallRules
@@ -105,7 +105,7 @@ class SelectionSession(Struct, frozen=True):
         if self.repository.bridged is not None:
             self.repository.bridged.narrow(is_obtainable)
 
-    def wheels(self) -> tuple[GivenWheel, ...]:
+    def wheels(self) -> tuple[DirectWheel, ...]:
         """Return the wheels that the user named by path or URL; projects as wheels to build."""
         environment = self.candidates.target.environment
         return self.requirement_set.wheels + tuple(
@@ -232,9 +232,9 @@ def open_session(
         machine.target,
         machine.detector,
         policy,
-        user_lists=machine.user_lists,
+        host_detector=machine.host_detector,
         plugins=machine.plugins(environment, repository, settings, request),
-        knows_needs=building.knows_needs,
+        has_requirements=building.has_requirements,
     )
     prereleases = request.pre or rules.pre or any(file.pre for file in requirement_set.files)
     return SelectionSession(

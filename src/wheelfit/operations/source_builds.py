@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.listing import SourcePolicy
-    from wheelfit.resolution.request import GivenWheel, RequestedRequirement
+    from wheelfit.resolution.request import DirectWheel, RequestedRequirement
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.page import File
     from wheelfit.sources.pip_configuration import InstallRules
@@ -123,7 +123,7 @@ def build_environments(
     *,
     requires_hashes: bool = False,
     hashes_required_by: str = "",
-    build_from_url: Callable[[RequestedRequirement], GivenWheel | None] | None = None,
+    build_from_url: Callable[[RequestedRequirement], DirectWheel | None] | None = None,
 ) -> IsolatedPlaces | OwnPlaces:
     """Return the environments in which build backends run.
 
@@ -154,7 +154,7 @@ def build_environments(
             environment.target,
             machine.detector,
             backend_policy,
-            user_lists=machine.user_lists,
+            host_detector=machine.host_detector,
         ),
         environ,
         ResolutionRequest(
@@ -258,7 +258,7 @@ class Builds(Protocol):
     def needs_consent(self, file: File) -> bool:
         """Return whether a wheel would have to be built, and may not be."""
 
-    def knows_needs(self, file: File) -> bool:
+    def has_requirements(self, file: File) -> bool:
         """Return whether the requirements of a wheel are known before it is built."""
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
@@ -284,7 +284,7 @@ def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) 
     for pin in unbuilt:
         if builds is not None:
             builds.build(pin.file)
-            candidates.read_again(pin.name)
+            candidates.discard_listing(pin.name)
     return bool(unbuilt)
 
 
@@ -332,7 +332,7 @@ def with_consent(
             raise error
         builds.allow(pin.name for pin in pins)
         for pin in pins:
-            candidates.read_again(pin.name)
+            candidates.discard_listing(pin.name)
 
 
 def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
@@ -360,7 +360,7 @@ def _source_off(
     from wheelfit.resolution.bridges import bridge_options
 
     names = [f"{pin.name} {pin.shown_version}".rstrip() for pin in pins]
-    unknown = [pin for pin in pins if not builds.knows_needs(pin.file)]
+    unknown = [pin for pin in pins if not builds.has_requirements(pin.file)]
     lines = [_pin_line(pin, resolution) for pin in pins]
     if unknown:
         lines.append(

@@ -273,7 +273,7 @@ def with_one_member(
         )
         if not wheels_of_others:
             raise _clash_error(clash)
-        candidates = candidates.within(candidates.context.without(wheels_of_others))
+        candidates = candidates.within(candidates.context.with_excluded(wheels_of_others))
         try:
             resolution = resolve_again(candidates)
         except NoFit as error:

@@ -2,7 +2,7 @@
 
 Most releases have one wheel to choose, independent of other packages. A release with ABI
 dependencies has several builds: one for each label and each combination of its values, with its own
-needs (F-112).
+dependencies (F-112).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 from wheelfit.core.abi_dependency import abi_namespaces, branches
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY, Property, PropertySet
-from wheelfit.resolution.problem import Build, Need, Package
+from wheelfit.resolution.problem import Build, Dependency, Package
 from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ReleaseBuild(Struct, frozen=True):
         return Build(
             self.label or "plain wheel",
             tuple(
-                Need(Package(branch.project), VersionSet.of(branch.specifier), str(branch))
+                Dependency(Package(branch.project), VersionSet.of(branch.specifier), str(branch))
                 for branch in self.branches
             ),
         )

@@ -82,11 +82,11 @@ class ChoicePolicy(Struct, frozen=True):
     mixed: frozenset[str] = frozenset()
     """The names of agreements that do not bind, because the user allows the mixture."""
     sources: SourcePolicy | None = None
-    """The source distributions that count besides wheels; None: none."""
+    """The source distributions that may be chosen besides wheels; None: none."""
     families: Callable[[NormalizedName], tuple[BridgeFamily, ...]] = _shipped_families
-    """Returns the families that stand for a project, whether they are in use or not."""
+    """Returns the bridge families that have builds of a project, in use or not."""
     bridges_off: Literal["", "option", "setting"] = ""
-    """The setting that turned off default families; empty: none."""
+    """How the default families were turned off; empty: they were not."""
 
     @property
     def binding(self) -> tuple[Agreement, ...]:
@@ -95,23 +95,25 @@ class ChoicePolicy(Struct, frozen=True):
 
 
 _ProjectState: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
-"""A project, its files that the user named, and the number of times it was read again."""
+"""A project, its files that the user named, and the number of times its listing was discarded."""
 
 
 class _SharedData:
-    """Data from the sources and conclusions about wheels, shared by all contexts.
+    """The data from the sources, and the conclusions that hold in all contexts.
 
     The key of each entry has all values it depends on, so entries are never replaced.
     """
 
     def __init__(self) -> None:
         self.listings: Memo[_ProjectState, Listing | None] = Memo()
-        self.variants: Memo[tuple[_ProjectState, Version], Mapping[str, ReleaseMetadata]] = Memo()
+        self.metadata_by_source: Memo[
+            tuple[_ProjectState, Version], Mapping[str, ReleaseMetadata]
+        ] = Memo()
         self.cores: Memo[tuple[_ProjectState, str], CoreMetadata] = Memo()
         self.accepted: dict[str, CoreMetadata] = {}
         """The core metadata of wheels that passed all checks, by file name."""
-        self.renewals: dict[NormalizedName, int] = {}
-        """The number of times that each project was read again."""
+        self.discarded_listings: dict[NormalizedName, int] = {}
+        """The number of times that the listing of each project was discarded."""
         self.rejected: dict[NormalizedName, dict[str, str]] = {}
         """Wheels that turned out unusable: reason by file name, by project."""
         self.degradations: dict[str, Degradation] = {}
@@ -125,15 +127,16 @@ class Candidates:
 
     :param repository: lists projects and reads files.
     :param target: the Python that runs the chosen wheels.
-    :param machine: the detector of the target; None: only ``user_lists`` counts.
+    :param machine: the detector of the target; None: only ``host_detector`` is used.
     :param policy: the user's settings.
-    :param user_lists: a host file; it takes precedence over ``machine`` (P-44).
+    :param host_detector: the detector of a host file; it precedes ``machine`` (P-44).
     :param plugins: runs trusted plugins; default: none is run (P-14, P-15).
-    :param knows_needs: returns whether the metadata of an unbuilt file has its requirements.
+    :param has_requirements: returns whether the metadata of an unbuilt file states its
+        requirements.
     """
 
     is_for_one_machine = True
-    """Whether all chosen wheels must go together in one environment."""
+    """Whether the chosen wheels are for one environment, so that they must be compatible."""
 
     def __init__(
         self,
@@ -142,9 +145,9 @@ class Candidates:
         machine: Detector | None,
         policy: ChoicePolicy = ChoicePolicy(),
         *,
-        user_lists: Detector | None = None,
+        host_detector: Detector | None = None,
         plugins: Plugins = NoPlugins(),
-        knows_needs: Callable[[File], bool] = lambda _file: True,
+        has_requirements: Callable[[File], bool] = lambda _file: True,
     ) -> None:
         self.repository = repository
         self.target = target
@@ -152,9 +155,9 @@ class Candidates:
         self.context = ChoiceContext()
         """The context of every verdict."""
         self._machine = machine
-        self._user_lists = user_lists
+        self._host_detector = host_detector
         self._plugins = plugins
-        self.knows_needs = knows_needs
+        self.has_requirements = has_requirements
         self._detection_lock = RLock()
         self._memory = _SharedData()
         self._clear_caches()
@@ -162,7 +165,7 @@ class Candidates:
     def _clear_caches(self) -> None:
         """Clear the caches of the context."""
         self._derived: Self | None = None  # the last one, which is usually needed again
-        self._variants: Memo[tuple[_ProjectState, Version], ReleaseMetadata] = Memo()
+        self._metadata: Memo[tuple[_ProjectState, Version], ReleaseMetadata] = Memo()
         self._offers: Memo[_ProjectState, tuple[PropertySet, ...]] = Memo()
         self._choices: Memo[tuple[_ProjectState, Version, int], ReleaseChoice] = Memo()
 
@@ -188,23 +191,25 @@ class Candidates:
         return self._memory.listings.get(self._project_state(name), lambda: self._list(name))
 
     def bridge(self, name: NormalizedName) -> BridgeFamily | None:
-        """Return the family whose members stand for a project; None if there is none.
+        """Return the bridge family in use for a project; None if there is none.
 
         :raises NetworkError: a source cannot be read.
         """
         listing = self.listing(name)
         return None if listing is None else listing.bridge
 
-    def read_again(self, name: NormalizedName) -> None:
-        """Read a project again because its files changed, in every context."""
-        self._memory.renewals[name] = self._memory.renewals.get(name, 0) + 1
+    def discard_listing(self, name: NormalizedName) -> None:
+        """Discard the listing of a project in every context, because its files changed."""
+        count = self._memory.discarded_listings.get(name, 0)
+        self._memory.discarded_listings[name] = count + 1
 
     def _project_state(self, name: NormalizedName) -> _ProjectState:
-        return name, self.context.given.get(name), self._memory.renewals.get(name, 0)
+        discarded = self._memory.discarded_listings.get(name, 0)
+        return name, self.context.direct_files.get(name), discarded
 
     def _list(self, name: NormalizedName) -> Listing | None:
-        given = self.context.given.get(name)
-        page = given or self.repository.project(name)
+        direct_page = self.context.direct_files.get(name)
+        page = direct_page or self.repository.project(name)
         if page is None:
             return None
         allowed = self.policy.hashes.get(name, frozenset())
@@ -212,17 +217,17 @@ class Candidates:
             page,
             self.target,
             allowed=allowed,
-            is_given=given is not None,
+            is_direct=direct_page is not None,
             sources=self.policy.sources,
         )
 
     # --- choosing -------------------------------------------------------------------
 
     @property
-    def known(self) -> KnownVersions:
+    def known_versions(self) -> KnownVersions:
         """The versions of packages that builds may have been made for (P-51)."""
-        if self.context.known is not None:
-            return self.context.known
+        if self.context.known_versions is not None:
+            return self.context.known_versions
         return KnownVersions(self.policy.providers.abi_versions, is_open=True)
 
     def objection(self, properties: PropertySet, *, is_installed: bool = False) -> str | None:
@@ -282,16 +287,16 @@ class Candidates:
         :param label: the chosen label; None for the plain wheel.
         """
         choice = self.choice(name, version)
-        given_up: dict[str, str] = {}
+        excluded: dict[str, str] = {}
         for verdict in choice.selection.verdicts:
             if verdict.verdict == "rejected" or verdict.filename.label == label:
                 break
-            given_up[verdict.filename.text] = (
-                "given up (P-55): its requirements cannot be met with the others"
+            excluded[verdict.filename.text] = (
+                "its requirements cannot be met together with those of the other packages (P-55)"
             )
-        if not given_up:
+        if not excluded:
             return choice
-        return self.within(self.context.without(given_up)).choice(name, version)
+        return self.within(self.context.with_excluded(excluded)).choice(name, version)
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
         """Return the core metadata of a chosen wheel (F-95).
@@ -309,10 +314,10 @@ class Candidates:
     def reject(self, filename: WheelFilename, reason: str) -> None:
         """Reject a wheel that turned out unusable when it was read, in every context.
 
-        The next choice of its release takes the next wheel.
+        From then on the next best wheel of its release is chosen.
 
         :param filename: a wheel that was chosen.
-        :param reason: a clause without a final full stop; for each wheel the first one counts.
+        :param reason: a clause without a final full stop; the first one for each wheel is kept.
         """
         self._memory.rejected.setdefault(filename.name, {}).setdefault(filename.text, reason)
 
@@ -321,12 +326,12 @@ class Candidates:
         rejected = self._memory.rejected.get(filename.name, {})
         return filename.text in rejected or filename.text in self.context.excluded
 
-    def confirm(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
-        """Compare the document inside a downloaded wheel with the metadata of its choice (F-93).
+    def metadata_disagreement(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
+        """Compare the document in a downloaded wheel with the metadata it was chosen by (F-93).
 
         :param choice: the choice of the wheel.
         :param data: ``variant.json`` of the wheel; None if it has none.
-        :returns: the reason to reject the wheel; None if they agree.
+        :returns: the difference, as a reason to reject the wheel; None if they agree.
         :raises BadMetadata: they do not agree, and the policy is strict.
         """
         filename, document = choice.selection.chosen, choice.metadata.document
@@ -356,24 +361,24 @@ class Candidates:
         self,
         document: VariantDocument,
         namespaces: Iterable[str],
-        known: KnownVersions | None = None,
+        known_versions: KnownVersions | None = None,
     ) -> Support:
         """Return the support of the target for some namespaces of a document.
 
         :param document: the document with the providers.
         :param namespaces: the namespaces to detect; no other is detected (P-22).
-        :param known: versions of projects that builds may be made for; default: those of the
-            context.
+        :param known_versions: versions of packages that builds may be made for; default: those of
+            the context.
         """
         with self._detection_lock:  # detectors need not be thread-safe
             return support_for(
                 document,
                 self._machine,
                 environment=self.target.environment,
-                user_lists=self._user_lists,
+                host_detector=self._host_detector,
                 policy=self.policy.providers,
                 namespaces=namespaces,
-                known=self.known if known is None else known,
+                known=self.known_versions if known_versions is None else known_versions,
                 plugins=self._plugins,
             )
 
@@ -441,12 +446,12 @@ class Candidates:
 
     @staticmethod
     def _unneeded_builds(release: Release, rejections: Mapping[str, str]) -> dict[str, str]:
-        """Return the unbuilt wheels to reject if there is a compatible wheel (F-92)."""
+        """Return the unbuilt wheels to reject if there is a built one that fits (F-92)."""
         return {
             wheel.filename.text: "a compatible wheel exists, so it need not be built"
             for wheel in release.wheels
             if wheel.file.origin is not None
-            and not release.is_given
+            and not release.is_direct
             and wheel.filename.text not in rejections
         }
 
@@ -545,10 +550,12 @@ class Candidates:
 
     def _metadata_of(self, release: Release, wheels: Sequence[Wheel]) -> ReleaseMetadata:
         key = self._project_state(release.name), release.version
-        metadata = self._memory.variants.get(
+        by_source = self._memory.metadata_by_source.get(
             key, lambda: read_each_source(release, wheels, self.repository, self.policy.metadata)
         )
-        return self._variants.get(key, lambda: choose_source_metadata(metadata, wheels, self._fits))
+        return self._metadata.get(
+            key, lambda: choose_source_metadata(by_source, wheels, self._supports_any)
+        )
 
     def _variant_wheels(self, release: Release, rejections: Mapping[str, str]) -> Sequence[Wheel]:
         """Return the variant wheels that are not rejected, best tags first."""
@@ -589,9 +596,9 @@ class Candidates:
             core = self.core_metadata(wheel)
             if self._memory.accepted.get(wheel.filename.text) is core:
                 return None
-            _ = core.requires  # parsed here, so that an invalid one rejects the wheel
+            _ = core.requires  # parses them, so that an invalid requirement rejects the wheel
         except (InvalidWheel, InvalidRequirement, InvalidSource) as error:
-            if isinstance(error, InvalidSource) and self._is_given(wheel):
+            if isinstance(error, InvalidSource) and self._is_direct(wheel):
                 raise
             reason = f"its metadata cannot be used: {error.message}"
             return self._record_fault(wheel, reason, error.reference)
@@ -607,12 +614,12 @@ class Candidates:
         self._memory.accepted[filename.text] = core
         return None
 
-    def _is_given(self, wheel: Wheel) -> bool:
-        return wheel.filename.name in self.context.given
+    def _is_direct(self, wheel: Wheel) -> bool:
+        return wheel.filename.name in self.context.direct_files
 
     def _record_fault(self, wheel: Wheel, reason: str, code: str) -> str:
         """Record and return the fault of a wheel; raise it if the user named the wheel (F-125)."""
-        if self._is_given(wheel):
+        if self._is_direct(wheel):
             raise InvalidWheel(
                 f"{wheel.filename.text} is unusable: {reason}", where=redact(wheel.file.url)
             )
@@ -629,12 +636,12 @@ class Candidates:
             raise_if_degraded(f"{filename.name} {filename.version}", [degradation])
         self._memory.degradations[filename.text] = degradation
 
-    def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
+    def _supports_any(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
         """Return whether the target supports the properties of any of some wheels (F-127)."""
         properties_of_wheels = [document.properties(str(wheel.filename.label)) for wheel in wheels]
-        known = [properties for properties in properties_of_wheels if properties is not None]
-        support = self.support_of(document, namespaces_used(known))
-        return any(support.refusal(properties) is None for properties in known)
+        declared = [properties for properties in properties_of_wheels if properties is not None]
+        support = self.support_of(document, namespaces_used(declared))
+        return any(support.refusal(properties) is None for properties in declared)
 
 
 def _listing_rejections(release: Release) -> dict[str, str]:

@@ -15,7 +15,7 @@ from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_built_for_versions
 from wheelfit.resolution.overrides import Replacements
-from wheelfit.resolution.problem import Need, Package, build_index
+from wheelfit.resolution.problem import Dependency, Package, build_index
 from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.resolution.version_set import VersionSet, is_pin
 from wheelfit.sources.memoized import Memo
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
 
 
-def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
-    """Return a requirement as needs: of the project, and of each extra.
+def dependencies_of(requirement: Requirement, text: object = "") -> list[Dependency]:
+    """Return a requirement as dependencies: on the project, and on each extra.
 
     :param requirement: the requirement; its marker is ignored.
     :param text: its text in proofs; default: the requirement without its marker.
@@ -49,11 +49,11 @@ def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
     pin = is_pin(requirement.specifier)
     cited = text or _Cited(requirement)
     extras: list[NormalizedName | None] = [None, *sorted(requirement.extras)]
-    return [Need(Package(requirement.name, extra), versions, cited, pin) for extra in extras]
+    return [Dependency(Package(requirement.name, extra), versions, cited, pin) for extra in extras]
 
 
 class _Cited(Struct, frozen=True):
-    """A requirement without its marker, formatted only when it is read."""
+    """A requirement without its marker, as proofs cite it; formatted only on demand."""
 
     requirement: Requirement
     label: str = ""
@@ -72,54 +72,56 @@ def _cited(requirement: Requirement) -> str:
 
 
 _TRIES_BEFORE_PREFETCH = 3
-"""The number of tried releases of a project from which on older ones are prefetched."""
+"""Tried releases of a project after which older ones are prefetched."""
 _MAX_PREFETCHED = 16
+"""Older releases that are prefetched at once."""
 
 
 class Catalogue:
     """The releases that the candidates offer the solver: ``Releases``.
 
-    :param request: decides which builds are kept and how far to search.
+    :param request: the request, with the installed builds.
     :param candidates: the releases of the sources.
-    :param lookahead: fetches the files that will be needed soon.
-    :param roots: the requested projects, given wheels included.
-    :param floors: lower bounds of versions, applied to the listing.
-    :param is_any_divided: whether any release may be replaced by another of its builds for its
-        needs.
+    :param prefetch: fetches the files that will probably be read soon.
+    :param roots: the requested projects, including those of direct wheels.
+    :param lower_bounds: lower bounds of versions, by project.
+    :param choose_builds_of_all: whether the solver also chooses among the builds of a release that
+        were not built for versions of other packages.
     """
 
     def __init__(
         self,
         request: ResolutionRequest,
         candidates: Candidates,
-        lookahead: Prefetch,
-        roots: Iterable[Need],
-        floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
+        prefetch: Prefetch,
+        roots: Iterable[Dependency],
+        lower_bounds: Mapping[NormalizedName, Version] = MappingProxyType({}),
         *,
-        is_any_divided: bool = False,
+        choose_builds_of_all: bool = False,
     ) -> None:
         self.candidates = candidates
         """The releases of the sources."""
-        self._floors = floors
-        self._is_any_divided = is_any_divided
+        self._lower_bounds = lower_bounds
+        self._choose_builds_of_all = choose_builds_of_all
         self._request = request
-        self._lookahead = lookahead
+        self._prefetch = prefetch
         self._kept: dict[NormalizedName, InstalledBuild | None] = {}
-        self._apart: dict[NormalizedName, Version] = {}
+        self._versions_to_keep: dict[NormalizedName, Version] = {}
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
         self._preferred: dict[NormalizedName, Version | None] = {}
         self._yanked: dict[NormalizedName, frozenset[Version]] = {}
         self._favoured: dict[NormalizedName, tuple[Version, ...]] = {}
         self._tries: dict[NormalizedName, int] = {}
-        self._tried: dict[NormalizedName, dict[Version, bool]] = {}
+        self._examined: dict[NormalizedName, dict[Version, bool]] = {}
         self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
-        self._more: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
-        self._sound: dict[tuple[NormalizedName, Version, int], bool] = {}
-        self._needs: Memo[
-            tuple[CoreMetadata, NormalizedName | None, VariantContext], tuple[list[Need], list[str]]
+        self._further_builds: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
+        self._usable_builds: dict[tuple[NormalizedName, Version, int], bool] = {}
+        self._dependencies: Memo[
+            tuple[CoreMetadata, NormalizedName | None, VariantContext],
+            tuple[list[Dependency], list[str]],
         ] = Memo()
-        self._roots = {need.package.name for need in roots}
+        self._roots = {dependency.package.name for dependency in roots}
         self._replacements = Replacements(
             request.overrides, request.excluded, candidates.target.environment
         )
@@ -133,25 +135,23 @@ class Catalogue:
         if versions is None:
             listing = self.candidates.listing(name)
             versions = () if listing is None else listing.releases.possible()
-            present = self.present(name)
-            if present is not None and present.version not in versions:
-                versions = tuple(sorted((*versions, present.version), reverse=True))
-            floor = self._floors.get(name)
-            if floor is not None:
-                versions = tuple(takewhile(floor.__le__, versions))
+            installed = self.kept_build(name)
+            if installed is not None and installed.version not in versions:
+                versions = tuple(sorted((*versions, installed.version), reverse=True))
+            lower_bound = self._lower_bounds.get(name)
+            if lower_bound is not None:
+                versions = tuple(takewhile(lower_bound.__le__, versions))
             self._versions[name] = versions
         return versions
 
     def yanked(self, name: NormalizedName) -> frozenset[Version]:
-        """Return the versions of which every possible wheel was yanked."""
+        """Return the versions of which every possible wheel was yanked, except a preferred one."""
         yanked = self._yanked.get(name)
         if yanked is None:
-            listing, kept = self.candidates.listing(name), self.kept(name)
-            yanked = self._yanked[name] = frozenset(
-                version
-                for version in (() if listing is None else listing.releases.yanked())
-                if version != kept
-            )
+            listing = self.candidates.listing(name)
+            all_yanked = () if listing is None else listing.releases.yanked()
+            yanked = frozenset(all_yanked) - {self.preferred_version(name)}
+            self._yanked[name] = yanked
         return yanked
 
     def postponed(self, name: NormalizedName) -> frozenset[Version]:
@@ -165,37 +165,39 @@ class Catalogue:
             return without
         favoured = self._all_favoured(name)
         others = frozenset(self.versions(name)).difference(favoured) if favoured else ()
-        return without.union(others) - {self.kept(name)}
+        return without.union(others) - {self.preferred_version(name)}
 
     def without_wheels(self, name: NormalizedName) -> frozenset[Version]:
         """Return the versions without a wheel, if versions with wheels are preferred.
 
-        They are preferred for bridged families, whose builds for GPUs take hours to compile.
+        They are always preferred for bridged families, since their builds take hours to compile.
         """
         sources, listing = self.candidates.policy.sources, self.candidates.listing(name)
         if sources is None or listing is None:
             return frozenset()
         if listing.bridge is not None:
-            sources_of = listing.releases.with_sources()
-            return frozenset(one for one in sources_of if self._is_source_only(name, one))
+            with_sources = listing.releases.with_sources()
+            return frozenset(
+                version for version in with_sources if self._is_source_only(name, version)
+            )
         if not sources.prefer_binary:
             return frozenset()
-        return listing.releases.without_wheels() - {self.kept(name)}
+        return listing.releases.without_wheels() - {self.preferred_version(name)}
 
     def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
-        """Return the ranks of versions, if an earlier source counts more than a newer version."""
+        """Return the ranks of versions if they are not tried newest first; else empty."""
         listing = self.candidates.listing(name)
         return {} if listing is None else listing.ranks
 
-    def kept(self, name: NormalizedName) -> Version | None:
-        """Return the installed version if it can be kept, else the preferred one."""
-        present = self.present(name)
-        if present is not None:
-            return present.version
-        # A build that conflicts with others is replaced by one of the same version.
-        apart = self._apart.get(name)
-        if apart is not None and apart in self.versions(name):
-            return apart
+    def preferred_version(self, name: NormalizedName) -> Version | None:
+        """Return the installed version if it can be kept, else the one that the request prefers."""
+        installed = self.kept_build(name)
+        if installed is not None:
+            return installed.version
+        # A build that contradicts agreed values is replaced by one of the same version.
+        version_to_keep = self._versions_to_keep.get(name)
+        if version_to_keep is not None and version_to_keep in self.versions(name):
+            return version_to_keep
         if name not in self._preferred:  # needed for each decision of the solver
             preferred = self._request.preferred.get(name)
             is_listed = preferred is not None and preferred in self.versions(name)
@@ -203,14 +205,14 @@ class Catalogue:
         return self._preferred[name]
 
     def favoured(self, name: NormalizedName) -> Version | None:
-        """Return the release to try first because it uses the machine's hardware; None: the newest.
+        """Return the release to try first since it uses an accelerator; None: the newest.
 
-        Only for bridged families and for projects the user named.
+        There is one only for bridged families and for projects the user named.
         """
         return next(iter(self._all_favoured(name)), None)
 
     def is_favoured(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether a release uses the machine's hardware, unlike others."""
+        """Return whether a release uses the machine's accelerator, unlike others."""
         return version in self._all_favoured(name)
 
     def _all_favoured(self, name: NormalizedName) -> tuple[Version, ...]:
@@ -259,55 +261,56 @@ class Catalogue:
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Return whether a release has a wheel that fits and whose core metadata can be read."""
-        present = self.present(name)
-        if present is not None and version == present.version:
+        installed = self.kept_build(name)
+        if installed is not None and version == installed.version:
             return True
         self._prefetch_older(name, version)
-        if self.is_divided(name, version):
-            self._tried_of(name)[version] = True  # its builds are examined one by one
+        if self.has_several_builds(name, version):
+            self._examined_of(name)[version] = True  # its builds are examined one by one
             return True
         while True:
             choice = self.candidates.usable_choice(name, version)
             wheel = choice.chosen
             if wheel is None or not (
-                self._reject_foreign_url(wheel, choice.context())
-                or self._reject_unbuilt_escape(wheel)
+                self._reject_url_requirement(wheel, choice.context())
+                or self._reject_older_unbuilt(wheel)
             ):
                 break
-        self._tried_of(name)[version] = wheel is not None
+        self._examined_of(name)[version] = wheel is not None
         return wheel is not None
 
-    def _tried_of(self, name: NormalizedName) -> dict[Version, bool]:
-        return self._tried.setdefault(name, {})
+    def _examined_of(self, name: NormalizedName) -> dict[Version, bool]:
+        """Return the examined releases of a project, with whether each is usable."""
+        return self._examined.setdefault(name, {})
 
-    def _reject_unbuilt_escape(self, wheel: Wheel) -> bool:
-        """Reject an unbuilt release that seems to fit only because its requirements are unknown.
+    def _reject_older_unbuilt(self, wheel: Wheel) -> bool:
+        """Reject an unbuilt wheel whose requirements are unknown if a newer release conflicted.
 
-        That is the case if a newer release was tried before and conflicted.
+        The wheel would only seem to have no conflict.
         """
         name, version = wheel.filename.name, wheel.filename.version
-        if not wheel.is_unbuilt or self.is_tried(name, version):
+        if not wheel.is_unbuilt or self.was_examined(name, version):
             return False
-        tried = self._tried_of(name).items()
-        went_back = any(newer > version and usable for newer, usable in tried)
-        if not went_back or self.candidates.knows_needs(wheel.file):
+        examined = self._examined_of(name).items()
+        newer_conflicted = any(newer > version and is_usable for newer, is_usable in examined)
+        if not newer_conflicted or self.candidates.has_requirements(wheel.file):
             return False
         self.candidates.reject(
             wheel.filename, f"its requirements are unknown without a build (--allow-source {name})"
         )
         return True
 
-    def is_divided(self, name: NormalizedName, version: Version) -> bool:
+    def has_several_builds(self, name: NormalizedName, version: Version) -> bool:
         """Return whether the solver chooses the build of a release.
 
         It does if labels were built for versions of other packages (P-53).
         """
-        present = self.present(name)
-        if present is not None and present.version == version:
-            is_open = self._is_any_divided and present.document is not None
-            return is_open or is_built_for_versions(present.document, present.properties)
+        installed = self.kept_build(name)
+        if installed is not None and installed.version == version:
+            is_open = self._choose_builds_of_all and installed.document is not None
+            return is_open or is_built_for_versions(installed.document, installed.properties)
         choice = self.candidates.choice(name, version)
-        if self._is_any_divided and len(choice.labels) > 1:
+        if self._choose_builds_of_all and len(choice.labels) > 1:
             return True
         document = choice.metadata.document
         return document is not None and any(
@@ -319,29 +322,31 @@ class Catalogue:
         build = self.release_build(name, version, index)
         return None if build is None else build.build()
 
-    def is_sound(self, name: NormalizedName, version: Version, index: int) -> bool:
+    def is_build_usable(self, name: NormalizedName, version: Version, index: int) -> bool:
         """Return whether a build has a wheel that fits and whose core metadata can be read."""
         key = (name, version, index)
-        sound = self._sound.get(key)
-        if sound is None:
-            sound = self._sound[key] = self._find_wheel(name, version, index)
-        return sound
+        is_usable = self._usable_builds.get(key)
+        if is_usable is None:
+            is_usable = self._usable_builds[key] = self._has_usable_wheel(name, version, index)
+        return is_usable
 
-    def _find_wheel(self, name: NormalizedName, version: Version, index: int) -> bool:
+    def _has_usable_wheel(self, name: NormalizedName, version: Version, index: int) -> bool:
         build = self.release_build(name, version, index)
         if build is None or build.is_installed:
             return build is not None
         while True:
             wheel = self.candidates.wheel_with_label(name, version, build.label)
-            if wheel is None or not self._reject_foreign_url(wheel, build.context):
+            if wheel is None or not self._reject_url_requirement(wheel, build.context):
                 return wheel is not None
 
-    def present_version(self, name: NormalizedName) -> Version | None:
+    def version_in_environment(self, name: NormalizedName) -> Version | None:
         """Return the version that is installed, or that the user declares (P-57)."""
-        known = self.candidates.known.versions.get(name)
-        return self._request.there.get(name) if known is None else known.version
+        known = self.candidates.known_versions.versions.get(name)
+        if known is not None:
+            return known.version
+        return self._request.versions_in_environment.get(name)
 
-    def needs(self, package: Package, version: Version) -> Sequence[Need]:
+    def dependencies(self, package: Package, version: Version) -> Sequence[Dependency]:
         """Return the requirements of the chosen wheel of a release (F-95, F-101)."""
         if not self._request.dependencies:
             return []
@@ -355,38 +360,42 @@ class Catalogue:
         if package.extra is not None and package.extra not in core.provides_extra:
             text = f"{package.name} {version} has no extra named {package.extra}"
             self.note(text, (package.name, version))
-        needs, ignored = self._needs_in(core, package.extra, context, label)
+        dependencies, ignored = self._dependencies_in(core, package.extra, context, label)
         for reason in ignored:
             self.note(f"{package.name} {version}: {reason}", (package.name, version))
-        return needs
+        return dependencies
 
-    def announce(self, needs: Sequence[Need]) -> None:
-        """Prefetch the projects that are not kept."""
-        for need in needs:
-            present = self.present(need.package.name)
-            if present is None or present.version not in need.versions:
-                self._lookahead.announce(need, self._following)
+    def prefetch(self, dependencies: Sequence[Dependency]) -> None:
+        """Start to read the listings of the projects that do not stay as they are installed."""
+        for dependency in dependencies:
+            installed = self.kept_build(dependency.package.name)
+            if installed is None or installed.version not in dependency.versions:
+                self._prefetch.prefetch(dependency, self._probable_dependencies)
 
     # --- progress ------------------------------------------------------------------------
 
     @property
-    def tried(self) -> Iterable[tuple[NormalizedName, Version]]:
-        """The releases the solver tried, project by project."""
-        return ((name, version) for name, tried in self._tried.items() for version in tried)
+    def examined_releases(self) -> Iterable[tuple[NormalizedName, Version]]:
+        """The releases that the solver examined, project by project."""
+        return (
+            (name, version) for name, versions in self._examined.items() for version in versions
+        )
 
-    def is_tried(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether the solver tried a release."""
-        return version in self._tried.get(name, ())
+    def was_examined(self, name: NormalizedName, version: Version) -> bool:
+        """Return whether the solver examined a release."""
+        return version in self._examined.get(name, ())
 
     def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
-        """Yield the newer releases that were tried but have no wheel that fits (F-92)."""
+        """Yield the newer releases that were examined but have no wheel that fits (F-92)."""
         listing = self.candidates.listing(name)
-        tried = self._tried_of(name)
-        usable = [version, *(each for each, fits in tried.items() if fits)]
-        for newer, fits in tried.items():
-            if fits or newer <= version:
+        examined = self._examined_of(name).items()
+        usable = [version, *(other for other, is_usable in examined if is_usable)]
+        for newer, is_usable in examined:
+            if is_usable or newer <= version:
                 continue
-            if listing is None or not any(listing.is_same_release(newer, each) for each in usable):
+            if listing is None or not any(
+                listing.is_same_release(newer, other) for other in usable
+            ):
                 yield newer
 
     def _is_source_only(self, name: NormalizedName, version: Version) -> bool:
@@ -394,10 +403,10 @@ class Catalogue:
         chosen = self.candidates.choice(name, version).chosen
         return chosen is not None and chosen.is_unbuilt
 
-    # --- parts --------------------------------------------------------------------------
+    # --- installed builds, and the builds of releases ---------------------------------------
 
-    def present(self, name: NormalizedName) -> InstalledBuild | None:
-        """Return the installed distribution that stays if it meets the request (F-96)."""
+    def kept_build(self, name: NormalizedName) -> InstalledBuild | None:
+        """Return the installed build of a project that may be kept (F-96); None without one."""
         if name not in self._kept:
             self._kept[name] = self._find_kept(name)
         return self._kept[name]
@@ -405,34 +414,34 @@ class Catalogue:
     def release_build(
         self, name: NormalizedName, version: Version, index: int
     ) -> ReleaseBuild | None:
-        """Return one build of a divided release; None if it has fewer.
+        """Return one build of a release with several; None if it has fewer.
 
         :param index: from 0 for the best.
         """
         key = (name, version)
         builds = self._builds.setdefault(key, [])
-        more = self._more.get(key)
-        if more is None:
-            more = self._more[key] = self._each_build(name, version)
+        further_builds = self._further_builds.get(key)
+        if further_builds is None:
+            further_builds = self._further_builds[key] = self._find_builds(name, version)
         while len(builds) <= index:
-            following = next(more, None)
-            if following is None:
+            next_build = next(further_builds, None)
+            if next_build is None:
                 return None
-            builds.append(following)
+            builds.append(next_build)
         return builds[index]
 
-    def _each_build(self, name: NormalizedName, version: Version) -> Iterator[ReleaseBuild]:
-        preferences, known = self.candidates.policy.preferences, self.candidates.known
-        present = self.present(name)
-        installed: Label | None = None
-        if present is not None and present.version == version:
-            support = self._support(present)
-            if present.label and present.document is not None and support is not None:
-                installed = present.label
+    def _find_builds(self, name: NormalizedName, version: Version) -> Iterator[ReleaseBuild]:
+        preferences, known = self.candidates.policy.preferences, self.candidates.known_versions
+        installed = self.kept_build(name)
+        installed_label: Label | None = None
+        if installed is not None and installed.version == version:
+            support = self._support(installed)
+            if installed.label and installed.document is not None and support is not None:
+                installed_label = installed.label
                 yield from builds_of_label(
-                    installed,
-                    present.properties,
-                    present.document,
+                    installed_label,
+                    installed.properties,
+                    installed.document,
                     support,
                     preferences,
                     known,
@@ -443,46 +452,46 @@ class Catalogue:
                 return
         choice = self.candidates.choice(name, version)
         for build in builds_of_release(choice, preferences, known):
-            if installed is None or build.label != installed:
+            if installed_label is None or build.label != installed_label:
                 yield build
 
-    def _following(self, package: Package, version: Version) -> Iterator[Need]:
-        """Yield the probable requirements of a release, without notes; safe in other threads."""
+    def _probable_dependencies(self, package: Package, version: Version) -> Iterator[Dependency]:
+        """Yield the probable dependencies of a release, without notes; safe in other threads."""
         if not self._request.dependencies:
             return
         core, context, label = self._core_of(package.name, version)
-        for need in self._needs_in(core, package.extra, context, label)[0]:
-            if need.package.name not in self._request.installed:
-                yield need
+        for dependency in self._dependencies_in(core, package.extra, context, label)[0]:
+            if dependency.package.name not in self._request.installed:
+                yield dependency
 
-    def _needs_in(
+    def _dependencies_in(
         self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
-    ) -> tuple[list[Need], list[str]]:
-        """Return the requirements in metadata, and notes on ignored ones; cached."""
-        return self._needs.get(
-            (core, extra, context), lambda: self._read_needs(core, extra, context, label)
+    ) -> tuple[list[Dependency], list[str]]:
+        """Return the dependencies in metadata, and notes on ignored requirements; cached."""
+        return self._dependencies.get(
+            (core, extra, context), lambda: self._read_dependencies(core, extra, context, label)
         )
 
-    def _read_needs(
+    def _read_dependencies(
         self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
-    ) -> tuple[list[Need], list[str]]:
+    ) -> tuple[list[Dependency], list[str]]:
         environment = self.candidates.target.environment
-        needs: list[Need] = []
+        dependencies: list[Dependency] = []
         ignored: list[str] = []
         for requirement in core.requires:
             try:
-                without = requirement.applies(environment, "", context)
-                applies = without or (
+                applies_without_extra = requirement.applies(environment, "", context)
+                applies = applies_without_extra or (
                     extra is not None
                     and requirement.applies(environment, frozenset([extra]), context)
                 )
             except InvalidMarker as error:
                 ignored.append(f"{requirement} is ignored: {error.message}")
                 continue
-            # An extra adds to the requirements of its project.
-            if applies and without == (extra is None):
-                needs += self._needs_with_overrides(requirement, label)
-        return needs, ignored
+            # An extra has only the requirements that it adds to those of its project.
+            if applies and applies_without_extra == (extra is None):
+                dependencies += self._dependencies_with_overrides(requirement, label)
+        return dependencies, ignored
 
     def note(self, text: str, release: tuple[NormalizedName, Version] | None = None) -> None:
         """Store a note for the user.
@@ -502,67 +511,67 @@ class Catalogue:
                 yield text
 
     def _find_kept(self, name: NormalizedName) -> InstalledBuild | None:
-        present = self._request.installed.get(name)
+        installed = self._request.installed.get(name)
         request = self._request
-        if present is None or name in self.candidates.context.given:
+        if installed is None or name in self.candidates.context.direct_files:
             return None
         if (request.upgrade and name in self._roots) or name in request.upgrade_only:
             if self.candidates.listing(name) is not None:
                 return None
-            self.note(f"the installed {present} stays: {name} was not found in any index")
-        reason = self._reason_against(present)
+            self.note(f"the installed {installed} is kept: {name} was not found in any index")
+        reason = self._reason_against(installed)
         if reason is None:
-            reason = self.candidates.objection(present.properties, is_installed=True)
+            reason = self.candidates.objection(installed.properties, is_installed=True)
             if reason is not None:
-                self._apart[name] = present.version
+                self._versions_to_keep[name] = installed.version
         if reason is not None:
-            self.note(f"the installed {present} is not kept: {reason}")
+            self.note(f"the installed {installed} is not kept: {reason}")
             return None
         try:
-            self._installed_core[name] = present.read()
+            self._installed_core[name] = installed.read()
             _ = self._installed_core[name].requires
         except WheelfitError as error:
-            self.note(f"the installed {present} is not kept: {error.message}")
+            self.note(f"the installed {installed} is not kept: {error.message}")
             return None
-        return present
+        return installed
 
-    def _reason_against(self, present: InstalledBuild) -> str | None:
+    def _reason_against(self, installed: InstalledBuild) -> str | None:
         """Return the reason an installed variant is no longer usable (F-96)."""
         preferences = self.candidates.policy.preferences
-        pinned = preferences.labels.get(present.name)
-        if pinned is not None and pinned != present.label:
-            return f"{pinned} is asked for"
-        if present.label is None:
-            # Most installed packages have no builds; consent concerns only the named ones.
-            if not preferences.require or present.name not in self._roots:
+        pinned = preferences.labels.get(installed.name)
+        if pinned is not None and pinned != installed.label:
+            return f"the label {pinned} is requested"
+        if installed.label is None:
+            # Most installed packages have no variants; only for requested ones one is required.
+            if not preferences.require or installed.name not in self._roots:
                 return None
-            return self.candidates.applicable_preferences(present.name, None).objection(
+            return self.candidates.applicable_preferences(installed.name, None).objection(
                 EMPTY, Support()
             )
         if not preferences.variants:
-            return "plain wheels are asked for"
-        support = self._support(present)
+            return "plain wheels are requested"
+        support = self._support(installed)
         if support is None:
             return None
-        preferences = self.candidates.applicable_preferences(present.name, present.document)
-        return support.refusal(present.properties) or preferences.objection(
-            present.properties, support
+        preferences = self.candidates.applicable_preferences(installed.name, installed.document)
+        return support.refusal(installed.properties) or preferences.objection(
+            installed.properties, support
         )
 
-    def _support(self, present: InstalledBuild) -> Support | None:
-        if present.document is None:
+    def _support(self, installed: InstalledBuild) -> Support | None:
+        if installed.document is None:
             return None
-        used = namespaces_used([present.properties])
-        return self.candidates.support_of(present.document, used)
+        used = namespaces_used([installed.properties])
+        return self.candidates.support_of(installed.document, used)
 
     def _core(
         self, name: NormalizedName, version: Version
     ) -> tuple[CoreMetadata, VariantContext, str]:
-        present = self.present(name)
-        if present is not None and present.version == version:
-            support = self._support(present)
-            properties = support.filter(present.properties) if support else present.properties
-            context = VariantContext(present.label or "", properties)  # F-102, F-103
+        installed = self.kept_build(name)
+        if installed is not None and installed.version == version:
+            support = self._support(installed)
+            properties = support.filter(installed.properties) if support else installed.properties
+            context = VariantContext(installed.label or "", properties)  # F-102, F-103
             return self._installed_core[name], context, context.label
         return self._core_of(name, version)
 
@@ -572,7 +581,7 @@ class Catalogue:
         choice = self.candidates.usable_choice(name, version)
         wheel = choice.chosen
         if wheel is None:
-            raise ValueError(name, version)  # the solver requests usable releases only
+            raise ValueError(name, version)  # the solver chooses usable releases only
         context = choice.context()
         return self.candidates.core_metadata(wheel), context, context.label
 
@@ -581,34 +590,38 @@ class Catalogue:
     ) -> tuple[CoreMetadata, VariantContext, str]:
         build = self.release_build(name, release, index)
         if build is None:
-            raise ValueError(name, release, index)  # the solver requests only builds it was given
+            raise ValueError(name, release, index)  # the solver chooses existing builds only
         if build.is_installed:
             return self._installed_core[name], build.context, build.context.label
         wheel = self.candidates.wheel_with_label(name, release, build.label)
         if wheel is None:
-            raise ValueError(name, release, index)  # the solver requests sound builds only
+            raise ValueError(name, release, index)  # the solver chooses usable builds only
         return self.candidates.core_metadata(wheel), build.context, build.context.label
 
-    def _needs_with_overrides(self, requirement: Requirement, label: str) -> Iterator[Need]:
-        """Yield the needs of a requirement, or of the user's overrides of it."""
+    def _dependencies_with_overrides(
+        self, requirement: Requirement, label: str
+    ) -> Iterator[Dependency]:
+        """Yield the dependencies of a requirement, or of the user's overrides of it."""
         if not self._replacements.concerns(requirement.name):
-            yield from self._needs_of_requirement(requirement, label)
+            yield from self._dependencies_of_requirement(requirement, label)
             return
         for override in self._replacements.apply_to(RequestedRequirement(requirement)):
-            one = override.requirement
-            yield from needs_of(one, f"{_cited(one)} ({override.where})")
+            text = f"{_cited(override.requirement)} ({override.where})"
+            yield from dependencies_of(override.requirement, text)
 
-    def _needs_of_requirement(self, requirement: Requirement, label: str) -> Iterable[Need]:
-        if requirement.url is not None and not self._is_given(requirement):
-            # Of an extra only; a release that needs one anyway is not usable at all.
-            return [Need(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
+    def _dependencies_of_requirement(
+        self, requirement: Requirement, label: str
+    ) -> Iterable[Dependency]:
+        if requirement.url is not None and not self._is_direct(requirement):
+            # It is a requirement of an extra: without extras, its wheel would have been rejected.
+            return [Dependency(Package(requirement.name), VersionSet.empty(), _cited(requirement))]
         marker = requirement.marker
-        matters = label and marker is not None and marker.uses_variants
-        return needs_of(requirement, _Cited(requirement, label if matters else ""))
+        depends_on_label = label and marker is not None and marker.uses_variants
+        return dependencies_of(requirement, _Cited(requirement, label if depends_on_label else ""))
 
     def _prefetch_older(self, name: NormalizedName, version: Version) -> None:
         """Prefetch older releases once the solver has tried several releases of a project."""
-        if self.is_tried(name, version):
+        if self.was_examined(name, version):
             return
         tries = self._tries[name] = self._tries.get(name, 0) + 1
         if tries < _TRIES_BEFORE_PREFETCH:
@@ -616,19 +629,19 @@ class Catalogue:
         versions = self.versions(name)
         start = versions.index(version) + 1
         for older in versions[start : start + min(tries, _MAX_PREFETCHED)]:
-            self._lookahead.announce_release(name, older)
+            self._prefetch.prefetch_release(name, older)
 
-    def _reject_foreign_url(self, wheel: Wheel, context: VariantContext) -> bool:
-        """Reject a wheel with a requirement that names a URL.
+    def _reject_url_requirement(self, wheel: Wheel, context: VariantContext) -> bool:
+        """Reject a wheel with a requirement that names a URL; return whether it has one.
 
         Only the user may request a URL, or a wheel could replace any other project.
         """
-        foreign = self._url_requirement(wheel, context)
-        if foreign is not None:
+        requirement = self._url_requirement(wheel, context)
+        if requirement is not None:
             self.candidates.reject(
-                wheel.filename, f"it needs {_cited(foreign)}, but only you may request a URL"
+                wheel.filename, f"it needs {_cited(requirement)}, but only you may request a URL"
             )
-        return foreign is not None
+        return requirement is not None
 
     def _url_requirement(self, wheel: Wheel, context: VariantContext) -> Requirement | None:
         if not self._request.dependencies:
@@ -636,9 +649,9 @@ class Catalogue:
         environment = self.candidates.target.environment
         core = self.candidates.core_metadata(wheel)
         if not any("@" in text for text in core.requires_texts):
-            return None  # as of nearly all: none of them names a URL
+            return None  # none of them names a URL, as of nearly all wheels
         for requirement in core.requires:
-            if requirement.url is None or self._is_given(requirement):
+            if requirement.url is None or self._is_direct(requirement):
                 continue
             if self._replacements.concerns(requirement.name):
                 continue
@@ -647,13 +660,13 @@ class Catalogue:
                     return requirement
         return None
 
-    def _is_given(self, requirement: Requirement) -> bool:
+    def _is_direct(self, requirement: Requirement) -> bool:
         listing = self.candidates.listing(requirement.name)
-        if listing is None or requirement.name not in self.candidates.context.given:
+        if listing is None or requirement.name not in self.candidates.context.direct_files:
             return False
-        wanted = (requirement.url or "").partition("#")[0]
+        requested_url = (requirement.url or "").partition("#")[0]
         return any(
-            wheel.file.url == wanted
+            wheel.file.url == requested_url
             for release in listing.releases.values()
             for wheel in release.wheels
         )

@@ -22,31 +22,33 @@ if TYPE_CHECKING:
 class ChoiceContext(Struct, frozen=True):
     """The inputs of a choice among wheels besides sources, target and policy."""
 
-    given: Mapping[NormalizedName, ProjectPage] = field(default_factory=dict)
-    """Files that the user named; they replace all listed files of their projects (F-125)."""
-    known: KnownVersions | None = None
-    """Versions of packages that builds may be made for (P-51); None: the declared ones, and all
-    others are still to be chosen.
+    direct_files: Mapping[NormalizedName, ProjectPage] = field(default_factory=dict)
+    """Files that the user named, by project; they replace all listed files of it (F-125)."""
+    known_versions: KnownVersions | None = None
+    """Versions of packages that builds may be made for (P-51); None: the declared versions, while
+    all others are still to be chosen.
     """
     agreed: tuple[Agreed, ...] = ()
-    """Values that every build must be compatible with, at most one of each agreement."""
+    """Values that every build must be compatible with, at most one for each agreement."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )
-    """The preferred build of a project in all releases where it fits: its label and properties."""
+    """The preferred build of a project, for all releases that have it: its label and properties."""
     excluded: Mapping[str, str] = field(default_factory=dict)
     """Wheels that must not be chosen: file name to reason, as a clause."""
 
-    def with_given(self, *pages: ProjectPage) -> ChoiceContext:
-        """Return the context with more files that replace what is listed of their projects.
+    def with_direct_files(self, *pages: ProjectPage) -> ChoiceContext:
+        """Return the context with further files that replace the listed ones of their projects.
 
         :param pages: the files of each project; the repository must be able to read them.
         """
-        return replace(self, given={**self.given, **{page.name: page for page in pages}})
+        return replace(
+            self, direct_files={**self.direct_files, **{page.name: page for page in pages}}
+        )
 
-    def without(self, excluded: Mapping[str, str]) -> ChoiceContext:
-        """Return the context with more wheels excluded.
+    def with_excluded(self, excluded: Mapping[str, str]) -> ChoiceContext:
+        """Return the context with further excluded wheels.
 
-        :param excluded: file name to reason, a clause without full stop.
+        :param excluded: file name to reason, as a clause without full stop.
         """
         return replace(self, excluded={**self.excluded, **excluded})

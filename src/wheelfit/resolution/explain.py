@@ -12,8 +12,8 @@ from msgspec import structs
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.unusable_metadata import MAX_SHOWN
 from wheelfit.errors import NoSolution
-from wheelfit.resolution.catalogue import Catalogue, needs_of
-from wheelfit.resolution.no_match import NoMatch, unknown_project
+from wheelfit.resolution.catalogue import Catalogue, dependencies_of
+from wheelfit.resolution.no_match import MatchExplanations, unknown_project
 from wheelfit.resolution.prefetch import Prefetch
 from wheelfit.resolution.release_choice import notes_on_passed_over
 from wheelfit.resolution.request import ResolutionRequest
@@ -204,21 +204,23 @@ def explain_project(
         raise unknown_project(name, candidates)
     limits = [constraint.specifier for constraint in constraints if constraint.name == name]
     specifier = reduce(and_, limits, requirement.specifier)
-    need = needs_of(structs.replace(requirement, specifier=specifier))[0]
-    catalogue = Catalogue(ResolutionRequest(), candidates, Prefetch(candidates, threads=0), [need])
+    dependency = dependencies_of(structs.replace(requirement, specifier=specifier))[0]
+    catalogue = Catalogue(
+        ResolutionRequest(), candidates, Prefetch(candidates, threads=0), [dependency]
+    )
     policy = VersionPolicy(catalogue, prereleases=prereleases)
-    policy.add_need(need)
+    policy.add_dependency(dependency)
     rejected_choices: list[ReleaseChoice] = []
     notes: list[str] = []
-    versions = policy.choices(name, need.versions)
-    tried_first = catalogue.kept(name)  # the solver tries it first
+    versions = policy.choices(name, dependency.versions)
+    tried_first = catalogue.preferred_version(name)  # the solver tries it first
     for version in sorted(versions, key=lambda version: version != tried_first):
         unread_notes: list[str] = []
         if _is_usable(catalogue, name, version, unread_notes):
             if version == tried_first and version < versions[0] and listing.bridge is None:
                 notes.append(
                     f"{name} {versions[0]} is newer and has no build for the accelerator of this "
-                    f"machine; {name}=={versions[0]} takes it"
+                    f"machine; {name}=={versions[0]} selects it"
                 )
             newer = [
                 choice
@@ -230,12 +232,14 @@ def explain_project(
                 explanation, (*notes_on_passed_over(newer), *notes, *unread_notes), listing
             )
         rejected_choices.append(candidates.choice(name, version))
-    no_match = NoMatch(catalogue, prereleases=prereleases)
-    if (error := no_match.unknown_label(name, need.versions)) is not None:
+    no_match = MatchExplanations(catalogue, prereleases=prereleases)
+    if (error := no_match.unknown_label(name, dependency.versions)) is not None:
         raise error
-    members = need.versions.members(listing.releases)
+    members = dependency.versions.members(listing.releases)
     if not members:
-        raise NoSolution(f"no version of {name} matches {name}{need.versions}", note=listing.newest)
+        raise NoSolution(
+            f"no version of {name} matches {name}{dependency.versions}", note=listing.newest
+        )
     explained_version = next((member for member in members if not member.is_prerelease), members[0])
     explanation = explain_release(candidates, name, explained_version)
     return _with_notes(explanation, tuple(notes_on_passed_over(rejected_choices)), listing)
@@ -276,7 +280,7 @@ def _usable_choice(
 
 def _has_listed_python(choice: ReleaseChoice) -> bool:
     wheel = choice.chosen
-    if wheel is None or choice.release.is_given:
+    if wheel is None or choice.release.is_direct:
         return False
     return wheel.file.origin is None and wheel.file.requires_python is not None
 

@@ -1,7 +1,7 @@
 """Results that are older than the newest allowed release, with the reasons.
 
-They are reported, so that users notice an old release at once. Newer releases that the requirements
-of the user exclude are not.
+They are reported, so that users notice an old release at once. It is not reported if the user's
+requirements exclude the newer releases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from wheelfit.resolution.catalogue import Catalogue
     from wheelfit.resolution.listing import Release
-    from wheelfit.resolution.problem import Need
+    from wheelfit.resolution.problem import Dependency
     from wheelfit.resolution.proof import Step
     from wheelfit.resolution.solver import Solved
 
@@ -47,8 +47,8 @@ class HeldBackSearch:
     def __init__(
         self,
         catalogue: Catalogue,
-        roots: Sequence[Need],
-        constraints: Sequence[Need],
+        roots: Sequence[Dependency],
+        constraints: Sequence[Dependency],
         solved: Solved,
         *,
         prereleases: bool,
@@ -61,20 +61,20 @@ class HeldBackSearch:
         self._solved = solved
         self._prereleases = prereleases
 
-    def each(self, names: Iterable[NormalizedName]) -> Iterator[HeldBack]:
-        """Yield the releases held back.
+    def search(self, names: Iterable[NormalizedName]) -> Iterator[HeldBack]:
+        """Yield the releases that are held back.
 
-        Of projects the user did not name, only releases held back by an option about binaries are
-        included.
+        Of projects that the user did not name, only releases held back by an option about binaries
+        are included.
 
         :param names: the projects of the result.
         """
-        named = {need.package.name for need in self._roots}
+        named = {dependency.package.name for dependency in self._roots}
         for name in names:
             version = self._solved.versions[Package(name)]
-            latest = self._latest(name, self._roots_of.get(name, ()))
+            latest = self._latest(name, self._roots_by_name.get(name, ()))
             if name not in named or latest is None or latest <= version:
-                latest = self._latest(name, self._needs_for.get(name, ()))
+                latest = self._latest(name, self._dependencies_by_name.get(name, ()))
                 reason = "" if latest is None else self._option_reason(name, latest)
             else:
                 reason = self.reason(name, latest)
@@ -82,32 +82,36 @@ class HeldBackSearch:
                 yield HeldBack(name, version, self._release(name, latest), reason)
 
     @cached_property
-    def _roots_of(self) -> Mapping[NormalizedName, Sequence[Need]]:
+    def _roots_by_name(self) -> Mapping[NormalizedName, Sequence[Dependency]]:
         """The user's requirements by project."""
         return _by_name(self._roots)
 
     @cached_property
-    def _needs_for(self) -> Mapping[NormalizedName, Sequence[Need]]:
+    def _dependencies_by_name(self) -> Mapping[NormalizedName, Sequence[Dependency]]:
         """The requirements of the user and of the packages in the solution, by project."""
         versions = self._solved.versions.items()
-        needs = (need for package, version in versions for need in self._needs_of(package, version))
-        return _by_name((*self._roots, *needs))
+        dependencies = (
+            dependency
+            for package, version in versions
+            for dependency in self._dependencies_of(package, version)
+        )
+        return _by_name((*self._roots, *dependencies))
 
-    def _needs_of(self, package: Package, version: Version) -> Sequence[Need]:
+    def _dependencies_of(self, package: Package, version: Version) -> Sequence[Dependency]:
         index = self._solved.builds.get(package.name)
         if index is not None:
             return ()  # the limits of a build are not requirements
-        return self._catalogue.needs(package, version)
+        return self._catalogue.dependencies(package, version)
 
-    def _latest(self, name: NormalizedName, needs: Iterable[Need]) -> Version | None:
-        """Return the newest release that some needs admit, available or not.
+    def _latest(self, name: NormalizedName, dependencies: Iterable[Dependency]) -> Version | None:
+        """Return the newest release that some dependencies admit, available or not.
 
-        :param needs: the needs of this project alone.
+        :param dependencies: the dependencies on this project alone.
         """
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
             return None
-        admitted = [need.versions for need in needs]
+        admitted = [dependency.versions for dependency in dependencies]
         admitted += [
             constraint.versions
             for constraint in self._constraints
@@ -118,13 +122,10 @@ class HeldBackSearch:
         members = versions.members(listing.releases)
         if listing.bridge is not None:  # builds of a release have an order of their own
             members = sorted(members, key=lambda member: listing.ranks.get(member, 0))
-            if self._catalogue.is_favoured(
-                name, chosen
-            ):  # builds for the hardware precede newer ones
-                best = next(
-                    (member for member in members if self._catalogue.is_favoured(name, member)),
-                    chosen,
-                )
+            # Builds for the accelerator precede newer releases without one.
+            if self._catalogue.is_favoured(name, chosen):
+                favoured = (m for m in members if self._catalogue.is_favoured(name, m))
+                best = next(favoured, chosen)
                 if not listing.is_same_release(best, chosen):
                     return best
         for version in members:
@@ -132,10 +133,9 @@ class HeldBackSearch:
                 return None
             release = listing.releases[version]
             is_allowed = (
-                not version.is_prerelease
-                or self._prereleases
+                self._prereleases
                 or chosen.is_prerelease
-                or versions.welcomes(version)
+                or version in versions.without_unnamed_prereleases([version])
             )
             has_files = release.wheels or (release.ignored_sources and listing.bridge is None)
             if is_allowed and has_files and not _is_yanked(release):
@@ -148,7 +148,7 @@ class HeldBackSearch:
         return without_build(version) if family is not None and family.is_of_indexes else version
 
     def _option_reason(self, name: NormalizedName, version: Version) -> str:
-        """Return the option about binaries that excludes a release; empty: none does."""
+        """Return a clause on the option about binaries that excludes a release; else empty."""
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
             return ""
@@ -156,27 +156,24 @@ class HeldBackSearch:
         if not release.has_possible_wheel and any(
             why is ONLY_BINARY for _, why in release.ignored_sources
         ):
-            here = self._catalogue.candidates.target.python_full_version
-            return _wrong_python(release, here) or "has no wheel that fits; --only-binary"
+            python = self._catalogue.candidates.target.python_full_version
+            return (
+                _wrong_python(release, python)
+                or "has no wheel that fits, and --only-binary excludes its source"
+            )
         if version in self._catalogue.without_wheels(name):
-            is_by_option = listing.bridge is None
-            return f"has no wheel that fits{'; --prefer-binary' if is_by_option else ''}"
+            if listing.bridge is None:
+                return "has no wheel that fits, and --prefer-binary prefers older wheels"
+            return "has no wheel that fits"
         catalogue, chosen = self._catalogue, self._solved.versions[Package(name)]
         if catalogue.is_favoured(name, chosen) and not catalogue.is_favoured(name, version):
-            lacking = self._missing_builds(name, version)
-            return f"has {lacking}; {name}=={self._release(name, version)} takes it"
+            request = f"{name}=={self._release(name, version)} selects it"
+            if catalogue.candidates.is_for_one_machine:
+                return f"has no build for the accelerator of this machine; {request}"
+            if catalogue.kinds(name, version):
+                return f"has builds for fewer kinds of accelerators; {request}"
+            return f"has no build for an accelerator; {request}"
         return ""
-
-    def _missing_builds(self, name: NormalizedName, version: Version) -> str:
-        """Return the builds that a newer release lacks, in words."""
-        if self._catalogue.candidates.is_for_one_machine:
-            return "no build for the accelerator of this machine"
-        has_accelerator_builds = self._catalogue.kinds(name, version)
-        return (
-            "builds for fewer kinds of accelerators"
-            if has_accelerator_builds
-            else "no build for an accelerator"
-        )
 
     def reason(self, name: NormalizedName, latest: Version) -> str:
         """Return the reason why a release was not chosen, as a clause; empty: there is none."""
@@ -191,9 +188,9 @@ class HeldBackSearch:
             return _reason_in_listing(release)
         if not catalogue.is_usable(name, latest):
             return f"has no wheel that fits: {catalogue.candidates.choice(name, latest).reason}"
-        roots = [need.only(name, latest) for need in self._roots]
+        roots = [dependency.restricted_to(name, latest) for dependency in self._roots]
         try:
-            other = solve(
+            alternative = solve(
                 catalogue,
                 roots,
                 self._constraints,
@@ -204,14 +201,14 @@ class HeldBackSearch:
             return self._conflict_reason(error.step, name)
         except Exhausted:
             return "conflicts with the other packages"
-        return self._project_that_would_be_older(name, other.versions)
+        return self._project_that_would_be_older(name, alternative.versions)
 
     def _conflict_reason(self, top: Step, name: NormalizedName) -> str:
-        """Return a proof that the newest release cannot be used, in a clause.
+        """Return the reason why the newest release cannot be used, as a clause.
 
-        Empty where the user's own requirement on another project is part of it.
+        Empty if the user's own requirement on another project is part of the reason.
         """
-        from wheelfit.resolution.no_match import NoMatch
+        from wheelfit.resolution.no_match import MatchExplanations
         from wheelfit.resolution.proof import StepKind, clause_of
 
         facts = list(top.facts())
@@ -225,28 +222,32 @@ class HeldBackSearch:
         ):
             return ""
         others = [fact for fact in facts if fact not in user_facts]
-        knowledge = NoMatch(self._catalogue, prereleases=self._prereleases)
-        own = [
-            fact
-            for fact in others
-            if fact.kind is StepKind.NEEDS and fact.terms[0].package.name == name
+        explanations = MatchExplanations(self._catalogue, prereleases=self._prereleases)
+        own_requirement = next(
+            (
+                fact
+                for fact in others
+                if fact.kind is StepKind.NEEDS and fact.terms[0].package.name == name
+            ),
+            None,
+        )
+        if own_requirement is None:
+            return f"is unavailable: {clause_of(others[0], explanations)}" if others else ""
+        needs = f"needs {own_requirement.text}"
+        others.remove(own_requirement)
+        # Each clause is written, since that records which releases it mentions.
+        clauses = {fact: clause_of(fact, explanations) for fact in others}
+        buildable = [
+            fact for fact in others if explanations.has_excluded_sources(fact.terms[0].package.name)
         ]
-        if not own:
-            return f"cannot be had: {clause_of(others[0], knowledge)}" if others else ""
-        needs = f"needs {own[0].text}"
-        others.remove(own[0])
-        clauses = {fact: clause_of(fact, knowledge) for fact in others}
-        of_source = [
-            fact for fact in others if knowledge.has_excluded_sources(fact.terms[0].package.name)
-        ]
-        if len(others) != 1 and not of_source:
+        if len(others) != 1 and not buildable:
             return f"{needs}, which conflicts with the other packages"
-        obstacle = (of_source or others)[0]
+        obstacle = (buildable or others)[0]
         other = obstacle.terms[0].package.name
         if obstacle.kind is StepKind.UNAVAILABLE and self._is_locked(other):
             return f"{needs}, and {other} {self._preferred[other]} is locked"
-        how = f" (--allow-source {other} builds it)" if of_source else ""
-        return f"{needs}, and {clauses[obstacle]}{how}"
+        remedy = f" (--allow-source {other} builds it)" if buildable else ""
+        return f"{needs}, and {clauses[obstacle]}{remedy}"
 
     def _is_locked(self, name: NormalizedName) -> bool:
         """Return whether only the locked version was listed."""
@@ -257,25 +258,25 @@ class HeldBackSearch:
         self, name: NormalizedName, versions: Mapping[Package, Version]
     ) -> str:
         """Return a clause on a requested package that would be older with the newest release."""
-        for need in self._roots:
-            package = Package(need.package.name)
+        for dependency in self._roots:
+            package = Package(dependency.package.name)
             chosen, other = self._solved.versions[package], versions.get(package)
             if package.name != name and other is not None and other < chosen:
-                return f"goes with {package.name} {other}, not {chosen}"
+                return f"would need {package.name} {other} in place of {chosen}"
         return ""
 
 
-def _by_name(needs: Iterable[Need]) -> Mapping[NormalizedName, Sequence[Need]]:
-    by_name: dict[NormalizedName, list[Need]] = {}
-    for need in needs:
-        by_name.setdefault(need.package.name, []).append(need)
+def _by_name(dependencies: Iterable[Dependency]) -> Mapping[NormalizedName, Sequence[Dependency]]:
+    by_name: dict[NormalizedName, list[Dependency]] = {}
+    for dependency in dependencies:
+        by_name.setdefault(dependency.package.name, []).append(dependency)
     return by_name
 
 
-def _wrong_python(release: Release, here: Version) -> str:
-    """Return the Python the wheels of a release need, if it is not the current one."""
-    wanted = {wheel.file.requires_python for wheel in release.wheels} - {None}
-    reasons = [python_rejection(str(text), here) for text in sorted(map(str, wanted))]
+def _wrong_python(release: Release, python: Version) -> str:
+    """Return a clause on the Python that all wheels of a release need; empty if one fits."""
+    specifiers = {wheel.file.requires_python for wheel in release.wheels} - {None}
+    reasons = [python_rejection(str(text), python) for text in sorted(map(str, specifiers))]
     return str(reasons[0]).partition(",")[0] if reasons and all(reasons) else ""
 
 

@@ -71,7 +71,7 @@ class _IdleSearch:
         by_reason: dict[tuple[str, str], list[NormalizedName]] = {}
         for name in self._new_packages:
             pin = self._remedies.pins.get(name)
-            if pin is None or pin.is_given or accelerators_of(pin.properties):
+            if pin is None or pin.is_direct or accelerators_of(pin.properties):
                 continue
             for namespace, reason in self._missing_builds(name):
                 by_reason.setdefault((namespace, reason), []).append(name)
@@ -127,7 +127,7 @@ class _IdleSearch:
             not accelerators_of(pin.properties)
             and pin.choice.metadata.document is None  # variants have notes of their own
             and pin.version.local is None  # it names the build
-            and not pin.is_given
+            and not pin.is_direct
             and owner_of_libraries(pin.name) is None
             and pin.name not in self._remedies.with_libraries
         )

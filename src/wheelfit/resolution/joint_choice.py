@@ -9,7 +9,7 @@ sets are compared. The caller provides the choice of one set, from indexes or fr
 from __future__ import annotations
 
 from collections import Counter
-from enum import Enum
+from enum import Enum, auto
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -35,16 +35,19 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 
-Found = TypeVar("Found")
-"""The caller's own form of a chosen set."""
+Solution = TypeVar("Solution")
+"""The form in which the caller returns a chosen set."""
 
 
 class Effort(Enum):
-    """The effort spent on finding a set that agrees."""
+    """The versions and builds among which a set is searched that agrees."""
 
-    AS_NEW = "no version older than freely"
-    ANY_VERSION = "any version, of each the best build that goes with the others"
-    ANY_BUILD = "any version, and a worse build of it if what the better one needs cannot be had"
+    NOT_OLDER = auto()
+    """Versions that are not older than in the free choice."""
+    ANY_VERSION = auto()
+    """Any version, and of each the best build that is compatible with the other packages."""
+    ANY_BUILD = auto()
+    """Any version, and a worse build of it if requirements of the better one cannot be met."""
 
 
 class ChosenBuild(Struct, frozen=True):
@@ -56,14 +59,14 @@ class ChosenBuild(Struct, frozen=True):
     """None for a plain wheel."""
     properties: PropertySet = EMPTY
     """The properties its label declares."""
-    place: int = 0
-    """Its position among the labels that fit, from 0 for the best."""
+    rank: int = 0
+    """Its position among the compatible labels of the release, from 0 for the best."""
     offers: tuple[PropertySet, ...] = ()
-    """The properties of those labels, best first; empty for an installed build that stays."""
-    beside: tuple[PropertySet, ...] | None = None
+    """The properties of those labels, best first; empty for an installed build that is kept."""
+    compatible_offers: tuple[PropertySet, ...] | None = None
     """The offers that were built for the versions of the other packages in the set; None: all."""
-    stays: bool = False
-    """Whether it is installed and stays as it is."""
+    is_kept: bool = False
+    """Whether it is installed and kept."""
 
     @classmethod
     def of_release(cls, choice: ReleaseChoice, label: Label | None) -> ChosenBuild:
@@ -76,17 +79,19 @@ class ChosenBuild(Struct, frozen=True):
         if choice.metadata.document is None:
             return cls(name, version, label)
         offered = choice.offered
-        place = offered.index(label) if label in offered else len(offered)
+        rank = offered.index(label) if label in offered else len(offered)
         offers = tuple(choice.declared(other_label) for other_label in offered)
-        return cls(name, version, label, choice.declared(label), place, offers)
+        return cls(name, version, label, choice.declared(label), rank, offers)
 
     @classmethod
-    def that_stays(cls, present: InstalledBuild) -> ChosenBuild:
-        """Return an installed build that stays.
+    def of_installed(cls, installed: InstalledBuild) -> ChosenBuild:
+        """Return an installed build that is kept.
 
-        :param present: the installed distribution.
+        :param installed: the installed distribution.
         """
-        return cls(present.name, present.version, present.label, present.properties, stays=True)
+        return cls(
+            installed.name, installed.version, installed.label, installed.properties, is_kept=True
+        )
 
     @property
     def build(self) -> str:
@@ -97,61 +102,63 @@ class ChosenBuild(Struct, frozen=True):
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
 
 
-class Attempt(Struct, Generic[Found], frozen=True):
-    """A set of builds, chosen while some values were agreed on."""
+class Attempt(Struct, Generic[Solution], frozen=True):
+    """A set of builds with some agreed values."""
 
     agreed: tuple[Agreed, ...]
+    """The agreed values; empty for the free choice."""
     chosen: Mapping[NormalizedName, ChosenBuild]
     """Everything that would be in the environment."""
-    seen: Callable[[], Iterable[PropertySet]]
+    examined_properties: Callable[[], Iterable[PropertySet]]
     """Returns the declared properties of the compatible builds that were examined."""
-    found: Found
+    solution: Solution
     """The same set in the form of the caller."""
-    effort: Effort = Effort.AS_NEW
-    """The effort that was spent."""
+    effort: Effort = Effort.NOT_OLDER
+    """The effort with which it was found."""
 
 
 class RefusedAttempt(Struct, frozen=True):
-    """An attempt that failed: no set has the values agreed on."""
+    """A failed attempt: no set of builds has the agreed values."""
 
     agreed: tuple[Agreed, ...]
-    why: Callable[[], WheelfitError]
-    """Returns the error with the reason."""
-    seen: Callable[[], Iterable[PropertySet]]
+    make_error: Callable[[], WheelfitError]
+    """Returns an error that states the reason."""
+    examined_properties: Callable[[], Iterable[PropertySet]]
     """As of an `Attempt`."""
 
 
 class Concession(Struct, frozen=True):
-    """A build that was replaced by another one so that all agree."""
+    """A build that was chosen in place of a better one, so that all agree."""
 
-    taken: ChosenBuild
-    freely: ChosenBuild
-    """The build that would be chosen for it alone."""
+    replacement: ChosenBuild
+    free_choice: ChosenBuild
+    """The build that would be chosen without agreements."""
 
     def __str__(self) -> str:
-        taken, freely = self.taken, self.freely
-        if taken.version == freely.version:
-            return f"{taken.build} of {taken.name} {taken.version}, not {freely.build}"
-        return f"{taken.build} of {taken.name} {taken.version}, not {freely.version} {freely.build}"
+        replacement, free = self.replacement, self.free_choice
+        not_chosen = free.build
+        if replacement.version != free.version:
+            not_chosen = f"{free.version} {free.build}"
+        return f"{replacement.build} of {replacement.name} {replacement.version}, not {not_chosen}"
 
 
 class ForcedValue(Struct, frozen=True):
-    """The reason why a value had to be agreed on, and its cost."""
+    """The reasons for an agreed value, and the builds that were replaced because of it."""
 
-    by: tuple[NormalizedName, ...] = ()
-    """The packages whose builds decided."""
+    packages: tuple[NormalizedName, ...] = ()
+    """The packages whose builds require the value."""
     reasons: tuple[str, ...] = ()
-    """The reasons, as clauses; empty: nothing was forced."""
+    """The reasons, as clauses; empty if all builds agreed in the free choice."""
     changes: tuple[Concession, ...] = ()
     """The replaced builds."""
 
 
 class AgreementOutcome(Struct, frozen=True):
-    """The values on which an environment agrees, or that it mixes."""
+    """The values of one agreement in an environment, shared by all builds or mixed."""
 
     agreement: Agreement
     values: tuple[str, ...]
-    """The values that are compatible with every build, mostly one; empty: they are mixed."""
+    """The values that every build is compatible with, usually one; empty: they are mixed."""
     packages: Mapping[NormalizedName, tuple[str, ...]]
     """The packages built for a value, each with its values."""
     forced: ForcedValue = ForcedValue()
@@ -179,16 +186,16 @@ class AgreementOutcome(Struct, frozen=True):
             "name": self.agreement.name,
             "values": list(self.values),
             "packages": {name: list(values) for name, values in sorted(self.packages.items())},
-            "forced_by": list(self.forced.by),
+            "forced_by": list(self.forced.packages),
             "reasons": list(self.forced.reasons),
             "changes": [
                 {
-                    "name": change.taken.name,
-                    "version": str(change.taken.version),
-                    "label": change.taken.label,
+                    "name": change.replacement.name,
+                    "version": str(change.replacement.version),
+                    "label": change.replacement.label,
                     "instead_of": {
-                        "version": str(change.freely.version),
-                        "label": change.freely.label,
+                        "version": str(change.free_choice.version),
+                        "label": change.free_choice.label,
                     },
                 }
                 for change in self.forced.changes
@@ -196,12 +203,12 @@ class AgreementOutcome(Struct, frozen=True):
         }
 
 
-def held_by(
+def outcomes_of(
     chosen: Iterable[ChosenBuild],
     agreements: Iterable[Agreement],
     forced: Mapping[str, ForcedValue] = MappingProxyType({}),
 ) -> Iterator[AgreementOutcome]:
-    """Yield the outcome of each agreement for which a build declares values.
+    """Yield the outcome of each agreement that concerns any build.
 
     :param chosen: everything in the environment.
     :param agreements: the agreements to evaluate.
@@ -221,114 +228,121 @@ def held_by(
 
 
 Choose: TypeAlias = (
-    "Callable[[tuple[Agreed, ...], Effort, Found | None], Attempt[Found] | RefusedAttempt]"
+    "Callable[[tuple[Agreed, ...], Effort, Solution | None], Attempt[Solution] | RefusedAttempt]"
 )
-"""Chooses one set, from the required values, the effort, and the free choice (None for that)."""
+"""Chooses one set. Its arguments: the agreed values, the effort, and the free choice (None while
+that is chosen)."""
 
 
-class AgreedBuilds(Struct, Generic[Found], frozen=True):
+class AgreedBuilds(Struct, Generic[Solution], frozen=True):
     """A set of builds that agree, with the values they agree on."""
 
-    found: Found
+    solution: Solution
     """The set in the form of the caller."""
-    held: tuple[AgreementOutcome, ...]
-    """The values the whole environment agrees on, and the concessions made for them."""
+    outcomes: tuple[AgreementOutcome, ...]
+    """The outcome of each agreement for the whole environment."""
 
 
-def settle(
-    choose: Choose[Found],
+def choose_agreeing_builds(
+    choose: Choose[Solution],
     agreements: Sequence[Agreement],
     binding: Sequence[Agreement],
     *,
     installed: Mapping[NormalizedName, InstalledBuild] = MappingProxyType({}),
     order: Iterable[NormalizedName] = (),
-    may_turn: Collection[NormalizedName] = (),
+    may_change_value: Collection[NormalizedName] = (),
     companions: Collection[NormalizedName] = (),
     efforts: Sequence[Effort] = tuple(Effort),
-) -> AgreedBuilds[Found]:
+) -> AgreedBuilds[Solution]:
     """Choose a set of builds that agree, and record the packages that forced each value.
 
-    The best set replaces the fewest installed builds, then has the fewest named packages at an
-    older version than in the free choice, then the fewest packages that lose a feature, then the
-    fewest other packages at an older version, like the order of a resolution (P-55). Then package
-    by package the newer version and the better label decide, then the higher value.
+    Of two sets, the better one is, as in the order of a resolution (P-55), the one
 
-    First no version may be older than in the free choice. A set found so that replaces nothing and
-    loses nothing is the best, and no older release is examined.
+    1. that replaces fewer installed builds,
+    2. in which fewer requested packages are older than in the free choice,
+    3. in which fewer packages lose a build for the agreement,
+    4. in which fewer other packages are older than in the free choice,
+    5. with the newer version, or the better label of the same version, of the first package that
+       differs,
+    6. with the higher values.
+
+    At first no version may be older than in the free choice. If such a set replaces no build and
+    loses none, older releases are not examined.
 
     :param choose: chooses one set.
-    :param agreements: the possible agreements.
-    :param binding: the agreements that must hold.
+    :param agreements: the agreements to report.
+    :param binding: the agreements that must be met.
     :param installed: the installed builds, by name.
-    :param order: the packages whose better build counts first; the others follow by name.
-    :param may_turn: installed packages that may become a build for another value without consent.
+    :param order: the requested packages, the most important first; the others follow by name.
+    :param may_change_value: installed packages that may be replaced by a build for another value.
     :param companions: installed packages whose replacement does not count.
-    :param efforts: the efforts the caller supports, the least first.
-    :raises NoConsistentSet: no value is possible for all.
+    :param efforts: the efforts that the caller supports, the smallest search first.
+    :raises NoConsistentSet: no value is possible for all packages.
     :raises WheelfitError: nothing can be chosen for any value.
     """
-    chosen = _chosen(choose((), Effort.ANY_VERSION, None))
+    attempt = _raise_if_refused(choose((), Effort.ANY_VERSION, None))
     search = _AgreementSearch(
-        choose, chosen, binding, installed, tuple(order), may_turn, companions
+        choose, attempt, binding, installed, tuple(order), may_change_value, companions
     )
     forced: dict[str, ForcedValue] = {}
     if search.is_needed:
         best = search.best(efforts)
         forced = {agreed.agreement.name: search.forced(best, agreed) for agreed in best.agreed}
-        # Choose again, so that every reason names the packages that decided.
+        # Choose again, so that every reason names the packages that require the value.
         explained = (
-            _decided_by(agreed, forced[agreed.agreement.name].by) for agreed in best.agreed
+            _with_packages(agreed, forced[agreed.agreement.name].packages) for agreed in best.agreed
         )
-        chosen = _chosen(choose(tuple(explained), best.effort, chosen.found))
-    held = held_by(chosen.chosen.values(), agreements, forced)
-    return AgreedBuilds(chosen.found, tuple(held))
+        attempt = _raise_if_refused(choose(tuple(explained), best.effort, attempt.solution))
+    outcomes = outcomes_of(attempt.chosen.values(), agreements, forced)
+    return AgreedBuilds(attempt.solution, tuple(outcomes))
 
 
-def _chosen(attempt: Attempt[Found] | RefusedAttempt) -> Attempt[Found]:
+def _raise_if_refused(attempt: Attempt[Solution] | RefusedAttempt) -> Attempt[Solution]:
     if isinstance(attempt, RefusedAttempt):
-        raise attempt.why()
+        raise attempt.make_error()
     return attempt
 
 
 _MAX_ATTEMPTS = 40
-"""The number of attempts after which the best set so far is used."""
+"""Attempts after which the best set so far is used."""
 
 
-class _AgreementSearch(Struct, Generic[Found]):
-    """The trial of values, and the comparison of the sets."""
+class _AgreementSearch(Struct, Generic[Solution]):
+    """The search for the best set: its attempts with values, and their comparison."""
 
-    _choose: Choose[Found]
-    _free: Attempt[Found]
+    _choose: Choose[Solution]
+    _free: Attempt[Solution]
     _agreements: Sequence[Agreement]
     _installed: Mapping[NormalizedName, InstalledBuild]
     _order: tuple[NormalizedName, ...]
-    _may_turn: Collection[NormalizedName]
+    _may_change_value: Collection[NormalizedName]
     _companions: Collection[NormalizedName]
     _attempts: int = 0
-    _effort: Effort = Effort.AS_NEW
-    _found: list[Attempt[Found]] = field(default_factory=list)
+    _effort: Effort = Effort.NOT_OLDER
+    _agreeing: list[Attempt[Solution]] = field(default_factory=list)
     _refused: list[RefusedAttempt] = field(default_factory=list)
     _sides: dict[str, frozenset[str]] = field(default_factory=dict)
-    _seen: dict[str, set[str]] = field(default_factory=dict)
+    _known_values: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # An existing mix stays; a new build must agree with one of the sides.
-        staying = [build.properties for build in self._free.chosen.values() if build.stays]
-        installed = [present.properties for present in self._installed.values()]
+        # If kept builds are mixed already, a new build must agree with one of the sides.
+        kept = [build.properties for build in self._free.chosen.values() if build.is_kept]
+        installed = [build.properties for build in self._installed.values()]
         for agreement in self._agreements:
-            values = [agreement.values(properties) for properties in staying]
-            if common_values(values) == frozenset():
+            values = [agreement.values(properties) for properties in kept]
+            is_mixed = common_values(values) == frozenset()
+            if is_mixed:
                 self._sides[agreement.name] = frozenset().union(*values)
-            self._seen[agreement.name] = set().union(*map(agreement.values, installed))
+            self._known_values[agreement.name] = set().union(*map(agreement.values, installed))
 
     @property
     def is_needed(self) -> bool:
         return self._first_unmet(self._free) is not None
 
-    def best(self, efforts: Sequence[Effort]) -> Attempt[Found]:
+    def best(self, efforts: Sequence[Effort]) -> Attempt[Solution]:
         reported: list[RefusedAttempt] = []
         for effort in efforts:
-            if effort is Effort.ANY_BUILD and self._found:
+            if effort is Effort.ANY_BUILD and self._agreeing:
                 break
             self._effort = effort
             self._attempts = 0
@@ -338,33 +352,33 @@ class _AgreementSearch(Struct, Generic[Found]):
                 # Without worse builds the proofs are shorter, and conclude the same.
                 reported = self._refused
             if any(
-                not (self._replaced(attempt) or self._losing_features(attempt))
-                for attempt in self._found
+                not (self._replaced(attempt) or self._losing_builds(attempt))
+                for attempt in self._agreeing
             ):
                 break
-        if not self._found:
+        if not self._agreeing:
             raise self._error(reported)
-        return self._best(self._found)
+        return self._best(self._agreeing)
 
-    def forced(self, best: Attempt[Found], agreed: Agreed) -> ForcedValue:
+    def forced(self, best: Attempt[Solution], agreed: Agreed) -> ForcedValue:
         return ForcedValue(*self._reasons(best, agreed), self._changes(best, agreed))
 
-    # --- trying ---------------------------------------------------------------------
+    # --- search ---------------------------------------------------------------------
 
-    def _first_unmet(self, attempt: Attempt[Found]) -> Agreement | None:
-        """Return the first agreement that does not hold in a set and is not decided yet."""
+    def _first_unmet(self, attempt: Attempt[Solution]) -> Agreement | None:
+        """Return the first agreement that a set does not meet and that has no agreed value."""
         decided = {agreed.agreement.name for agreed in attempt.agreed}
         for agreement in self._agreements:
-            if agreement.name not in decided and not self._holds(attempt, agreement):
+            if agreement.name not in decided and not self._is_met(attempt, agreement):
                 return agreement
         return None
 
-    def _holds(self, attempt: Attempt[Found], agreement: Agreement) -> bool:
+    def _is_met(self, attempt: Attempt[Solution], agreement: Agreement) -> bool:
         sides = self._sides.get(agreement.name)
         values = {
             build.name: agreement.values(build.properties)
             for build in attempt.chosen.values()
-            if build.properties and not (sides is not None and build.stays)
+            if build.properties and not (sides is not None and build.is_kept)
         }
         agreeing = common_values(values.values())
         if agreeing is None:
@@ -380,109 +394,117 @@ class _AgreementSearch(Struct, Generic[Found]):
     def _installed_values(
         self, agreement: Agreement
     ) -> Iterator[tuple[NormalizedName, frozenset[str]]]:
-        for name, present in self._installed.items():
-            if name not in self._may_turn and present.properties:
-                yield name, agreement.values(present.properties)
+        for name, installed in self._installed.items():
+            if name not in self._may_change_value and installed.properties:
+                yield name, agreement.values(installed.properties)
 
-    def _explore(self, attempt: Attempt[Found] | RefusedAttempt) -> None:
-        """Search from a set that does not agree for sets that do."""
+    def _explore(self, attempt: Attempt[Solution] | RefusedAttempt) -> None:
+        """Add the sets that agree to the result, with further values for an unmet agreement."""
         if isinstance(attempt, RefusedAttempt):
             self._refused.append(attempt)
             return
         agreement = self._first_unmet(attempt)
         if agreement is None:
-            self._found.append(attempt)
+            self._agreeing.append(attempt)
             return
         self._record_values(attempt)
         tried: set[str] = set()
         sides = self._sides.get(agreement.name)
         # An attempt may reveal further values.
-        while untried := self._seen[agreement.name] - tried:
+        while untried := self._known_values[agreement.name] - tried:
             value = max(untried, key=value_key)
             tried.add(value)
             if (sides is not None and value not in sides) or self._attempts == _MAX_ATTEMPTS:
                 continue
             self._attempts += 1
             agreed = Agreed(agreement, value, exempts_installed=sides is not None)
-            next_attempt = self._choose((*attempt.agreed, agreed), self._effort, self._free.found)
+            next_attempt = self._choose(
+                (*attempt.agreed, agreed), self._effort, self._free.solution
+            )
             self._record_values(next_attempt)
             self._explore(next_attempt)
 
-    def _record_values(self, attempt: Attempt[Found] | RefusedAttempt) -> None:
-        for properties in set(attempt.seen()):
+    def _record_values(self, attempt: Attempt[Solution] | RefusedAttempt) -> None:
+        for properties in set(attempt.examined_properties()):
             for agreement in self._agreements:
-                self._seen[agreement.name] |= agreement.values(properties)
+                self._known_values[agreement.name] |= agreement.values(properties)
 
-    # --- comparing ------------------------------------------------------------------
+    # --- comparison -----------------------------------------------------------------
 
-    def _best(self, attempts: Sequence[Attempt[Found]]) -> Attempt[Found]:
+    def _best(self, attempts: Sequence[Attempt[Solution]]) -> Attempt[Solution]:
         others = sorted(name for name in self._free.chosen if name not in self._order)
         order = [*self._order, *others]
-        newest: dict[NormalizedName, dict[Version, int]] = {}
+        version_ranks: dict[NormalizedName, dict[Version, int]] = {}
         for name in order:
             versions = {
                 attempt.chosen[name].version for attempt in attempts if name in attempt.chosen
             }
-            newest[name] = {v: place for place, v in enumerate(sorted(versions, reverse=True))}
+            newest_first = sorted(versions, reverse=True)
+            version_ranks[name] = {version: rank for rank, version in enumerate(newest_first)}
 
-        def key(attempt: Attempt[Found]) -> tuple[int, int, int, int, list[tuple[int, int]]]:
-            each = [
-                (newest[name][attempt.chosen[name].version], attempt.chosen[name].place)
+        def key(attempt: Attempt[Solution]) -> tuple[int, int, int, int, list[tuple[int, int]]]:
+            ranks_of_builds = [
+                (version_ranks[name][attempt.chosen[name].version], attempt.chosen[name].rank)
                 if name in attempt.chosen
                 else (0, 0)
                 for name in order
             ]
             return (
                 len(self._replaced(attempt)),
-                len(self._older_named(attempt)),
-                len(self._losing_features(attempt)),
-                len(self._older_rest(attempt)),
-                each,
+                len(self._older_requested(attempt)),
+                len(self._losing_builds(attempt)),
+                len(self._older_others(attempt)),
+                ranks_of_builds,
             )
 
-        higher = sorted(
-            attempts, key=lambda attempt: [value_key(a.value) for a in attempt.agreed], reverse=True
+        highest_values_first = sorted(
+            attempts,
+            key=lambda attempt: [value_key(agreed.value) for agreed in attempt.agreed],
+            reverse=True,
         )
-        return min(higher, key=key)
+        return min(highest_values_first, key=key)
 
-    def _replaced(self, attempt: Attempt[Found]) -> list[NormalizedName]:
+    def _replaced(self, attempt: Attempt[Solution]) -> list[NormalizedName]:
         """Return the installed packages that a set would replace by another build."""
         names = []
-        for name, present in self._installed.items():
+        for name, installed in self._installed.items():
             build = attempt.chosen.get(name)
-            if build is None or build.stays or name in self._companions:
+            if build is None or build.is_kept or name in self._companions:
                 continue
             free = self._free.chosen.get(name)
-            if (free is not None and free.stays) or self._changes_value(present, build):
+            if (free is not None and free.is_kept) or self._changes_value(installed, build):
                 names.append(name)
         return names
 
-    def _changes_value(self, present: InstalledBuild, chosen: ChosenBuild) -> bool:
+    def _changes_value(self, installed: InstalledBuild, chosen: ChosenBuild) -> bool:
         """Return whether an installed package would change to another value."""
-        if present.name in self._may_turn:
+        if installed.name in self._may_change_value:
             return False
         pairs = (
-            (agreement.values(present.properties), agreement.values(chosen.properties))
+            (agreement.values(installed.properties), agreement.values(chosen.properties))
             for agreement in self._agreements
         )
         return any(before and after and before.isdisjoint(after) for before, after in pairs)
 
-    def _older_named(self, attempt: Attempt[Found]) -> list[NormalizedName]:
-        """Return the named packages at an older version than in the free choice."""
+    def _older_requested(self, attempt: Attempt[Solution]) -> list[NormalizedName]:
+        """Return the requested packages that are older than in the free choice."""
         return [name for name in self._older(attempt) if name in self._order]
 
-    def _older_rest(self, attempt: Attempt[Found]) -> list[NormalizedName]:
-        """Return the packages not named at an older version than in the free choice."""
+    def _older_others(self, attempt: Attempt[Solution]) -> list[NormalizedName]:
+        """Return the other packages that are older than in the free choice."""
         return [name for name in self._older(attempt) if name not in self._order]
 
-    def _older(self, attempt: Attempt[Found]) -> Iterator[NormalizedName]:
+    def _older(self, attempt: Attempt[Solution]) -> Iterator[NormalizedName]:
         free = self._free.chosen
         for name, build in attempt.chosen.items():
             if name in free and build.version < free[name].version:
                 yield name
 
-    def _losing_features(self, attempt: Attempt[Found]) -> list[NormalizedName]:
-        """Return the packages that lose a feature of their free choice."""
+    def _losing_builds(self, attempt: Attempt[Solution]) -> list[NormalizedName]:
+        """Return the packages whose build has no value, although that of the free choice has one.
+
+        A package is repeated for each such agreement.
+        """
         names = []
         for agreement in self._agreements:
             for name, build in attempt.chosen.items():
@@ -496,19 +518,19 @@ class _AgreementSearch(Struct, Generic[Found]):
     # --- reasons ------------------------------------------------------------------------
 
     def _reasons(
-        self, best: Attempt[Found], agreed: Agreed
+        self, best: Attempt[Solution], agreed: Agreed
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return the packages that made a value the best, and the reasons in clauses."""
         for offers in (attrgetter("offers"), _compatible_offers):
             names, clauses = self._bound_to_value(best, agreed, offers)
             if clauses:
                 return names, clauses
-        leading, clause = self._advantage(best, agreed)
-        return tuple(leading), (clause,)
+        names_with_advantage, clause = self._advantage(best, agreed)
+        return tuple(names_with_advantage), (clause,)
 
     def _bound_to_value(
         self,
-        best: Attempt[Found],
+        best: Attempt[Solution],
         agreed: Agreed,
         offers: Callable[[ChosenBuild], Iterable[PropertySet]],
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
@@ -521,13 +543,15 @@ class _AgreementSearch(Struct, Generic[Found]):
         names: list[NormalizedName] = []
         clauses: list[str] = []
         for name, build in sorted(best.chosen.items()):
-            freely = self._free.chosen.get(name)
-            was_replaced = freely is not None and agreed.objection(freely.properties) is not None
+            free_choice = self._free.chosen.get(name)
+            was_replaced = (
+                free_choice is not None and agreed.objection(free_choice.properties) is not None
+            )
             if was_replaced or agreed.value not in agreement.values(build.properties):
                 continue
-            if build.stays:
+            if build.is_kept:
                 names.append(name)
-                clauses.append(f"{build} is installed, which is built for {value_text}")
+                clauses.append(f"the installed {build} is built for {value_text}")
             elif all(_is_bound(agreement.values(offer), rivals) for offer in offers(build)):
                 names.append(name)
                 clauses.append(f"{name} {build.version} has only builds for {value_text}")
@@ -538,11 +562,13 @@ class _AgreementSearch(Struct, Generic[Found]):
         free = (agreed.agreement.values(build.properties) for build in self._free.chosen.values())
         return frozenset().union(*free) - {agreed.value}
 
-    def _advantage(self, best: Attempt[Found], agreed: Agreed) -> tuple[list[NormalizedName], str]:
+    def _advantage(
+        self, best: Attempt[Solution], agreed: Agreed
+    ) -> tuple[list[NormalizedName], str]:
         """Return the advantage of the best set over the best set of another value."""
         others = [
             attempt
-            for attempt in self._found
+            for attempt in self._agreeing
             if agreed.value != _required_value(attempt, agreed.agreement)
         ]
         if not others:
@@ -550,58 +576,60 @@ class _AgreementSearch(Struct, Generic[Found]):
                 agreed.value
             }
             values = agreed.agreement.in_words(value for value in refused if value is not None)
-            condition = " in these versions" if self._effort is Effort.AS_NEW else ""
+            condition = " in these versions" if self._effort is Effort.NOT_OLDER else ""
             return [], f"{values} is not available for all packages{condition}"
         rival = self._best(others)
         other = agreed.agreement.in_words([_required_value(rival, agreed.agreement) or "others"])
-        for disadvantage, what in (
-            (self._replaced, "would replace"),
-            (self._older_named, "would need older versions of"),
-            (self._losing_features, "would leave without it"),
-            (self._older_rest, "would need older versions of"),
+        for disadvantage, clause in (
+            (self._replaced, "{value} would replace the installed {names}"),
+            (self._older_requested, "{value} would need older versions of {names}"),
+            (self._losing_builds, "{value} would leave {names} without a build for it"),
+            (self._older_others, "{value} would need older versions of {names}"),
         ):
             losses, rival_losses = disadvantage(best), disadvantage(rival)
             if len(rival_losses) > len(losses):
-                # A package may lose several features.
                 names = sorted(Counter(rival_losses) - Counter(losses))
-                return names, f"{other} {what} {listed(names)}"
+                return names, clause.format(value=other, names=listed(names))
         for name in (*self._order, *sorted(best.chosen)):
             best_build, rival_build = best.chosen.get(name), rival.chosen.get(name)
             if (
                 best_build
                 and rival_build
-                and (best_build.version, -best_build.place)
-                > (rival_build.version, -rival_build.place)
+                and (best_build.version, -best_build.rank)
+                > (rival_build.version, -rival_build.rank)
             ):
                 return [name], f"{name} has a better build for {agreed}"
         return [], f"{agreed} is higher than {other}"
 
-    def _changes(self, best: Attempt[Found], agreed: Agreed) -> tuple[Concession, ...]:
+    def _changes(self, best: Attempt[Solution], agreed: Agreed) -> tuple[Concession, ...]:
         """Return the packages changed for a value, or for no particular agreed value."""
         changes = []
-        for name, taken in sorted(best.chosen.items()):
-            freely = self._free.chosen.get(name)
-            if freely is None or (taken.version, taken.label) == (freely.version, freely.label):
+        for name, build in sorted(best.chosen.items()):
+            free_choice = self._free.chosen.get(name)
+            if free_choice is None or (build.version, build.label) == (
+                free_choice.version,
+                free_choice.label,
+            ):
                 continue
-            opposed = [other for other in best.agreed if other.objection(freely.properties)]
+            opposed = [other for other in best.agreed if other.objection(free_choice.properties)]
             if agreed in opposed or not opposed:
-                changes.append(Concession(taken, freely))
+                changes.append(Concession(build, free_choice))
         return tuple(changes)
 
     def _obstacle(self, reported: Sequence[RefusedAttempt]) -> Agreement:
-        """Return the agreement that cannot be reached: the last one in the longest attempt."""
+        """Return the agreement that cannot be met: the last one in the longest attempt."""
         last = max((refused.agreed for refused in reported), key=len)[-1].agreement
         first = self._first_unmet(self._free)
-        return last if first is None or not self._holds(self._free, last) else first
+        return last if first is None or not self._is_met(self._free, last) else first
 
-    def _error(self, reported: Iterable[RefusedAttempt]) -> NoConsistentSet:
-        agreement = self._obstacle(reported := [*reported])
+    def _error(self, reported: Sequence[RefusedAttempt]) -> NoConsistentSet:
+        agreement = self._obstacle(reported)
         free = [build for build in self._free.chosen.values() if build.properties]
         packages = {build.name: _sorted(agreement.values(build.properties)) for build in free}
         packages = {name: values for name, values in packages.items() if values}
         lines, sets = [], []
         for refused in reported:
-            error = refused.why()
+            error = refused.make_error()
             values = ", ".join(map(str, refused.agreed))
             concerned = [build for build in free if _declares_value(build, refused.agreed)]
             compatible = sorted(
@@ -625,22 +653,22 @@ class _AgreementSearch(Struct, Generic[Found]):
             f"{_sides(agreement, packages)}",
             details=sets,
             note="\n".join(["the closest sets:", *lines]),
-            hint="relax the requirement on one of them; as a last resort --allow-mixed "
-            f"{agreement.name} installs them side by side",
+            hint="relax the requirement on one of them; as a last resort, --allow-mixed "
+            f"{agreement.name} allows builds that differ",
         )
 
 
-def _decided_by(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
+def _with_packages(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
     return agreed._replace(because=f"because of {listed(names)}" if names else "")
 
 
 def _required_value(attempt: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:
     """Return the value that was required of a set for an agreement."""
-    return next((a.value for a in attempt.agreed if a.agreement == agreement), None)
+    return next((agreed.value for agreed in attempt.agreed if agreed.agreement == agreement), None)
 
 
 def _compatible_offers(chosen: ChosenBuild) -> Iterable[PropertySet]:
-    return chosen.offers if chosen.beside is None else chosen.beside
+    return chosen.offers if chosen.compatible_offers is None else chosen.compatible_offers
 
 
 def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
@@ -650,13 +678,13 @@ def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
 
 def _declares_value(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     """Return whether a build declares a value for any of the agreements."""
-    return any(each.agreement.values(chosen.properties) for each in agreed)
+    return any(value.agreement.values(chosen.properties) for value in agreed)
 
 
 def _is_compatible(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
-    """Return whether a package has a build that goes with some values."""
+    """Return whether a package has a build that is compatible with some values."""
     offers = chosen.offers or (chosen.properties,)
-    return any(all(each.objection(offer) is None for each in agreed) for offer in offers)
+    return any(all(value.objection(offer) is None for value in agreed) for offer in offers)
 
 
 def _sides(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]) -> str:

@@ -116,7 +116,7 @@ class Release(Struct, frozen=True):
     """Its ``-variants.json``; more than one only by mistake (F-78)."""
     ignored_sources: tuple[tuple[str, str], ...] = ()
     """Ignored source distributions: file name and reason."""
-    is_given: bool = False
+    is_direct: bool = False
     """Whether the user named the files, and no index did (F-125)."""
 
     @property
@@ -150,7 +150,7 @@ class Releases(Mapping[Version, Release]):
     :param listed: the releases as the page lists them, newest first.
     :param rules: the rules that reject files by their listing entries.
     :param exclusion: the reason to ignore source distributions; empty: they count.
-    :param is_given: the files were named by the user.
+    :param is_direct: the files were named by the user.
     """
 
     def __init__(
@@ -160,13 +160,13 @@ class Releases(Mapping[Version, Release]):
         rules: _ListingRules,
         exclusion: str,
         *,
-        is_given: bool,
+        is_direct: bool,
     ) -> None:
         self._name = name
         self._listed = listed
         self._rules = rules
         self._exclusion = exclusion
-        self._is_given = is_given
+        self._is_direct = is_direct
         self._releases: dict[Version, Release] = {}
         self._possible_versions: tuple[Version, ...] | None = None
         self._yanked_versions: tuple[Version, ...] | None = None
@@ -190,7 +190,7 @@ class Releases(Mapping[Version, Release]):
                 _without_copies(wheels),
                 tuple(files.index_files),
                 ignored,
-                self._is_given,
+                self._is_direct,
             )
         return release
 
@@ -318,7 +318,7 @@ def sort_page(
     target: Target,
     *,
     allowed: AllowedHashes = frozenset(),
-    is_given: bool = False,
+    is_direct: bool = False,
     sources: SourcePolicy | None = None,
 ) -> Listing:
     """Sort the files of a page by release.
@@ -326,7 +326,7 @@ def sort_page(
     :param page: the page of the source.
     :param target: for tags and ``requires-python``.
     :param allowed: the allowed digests of files; empty: any.
-    :param is_given: the files were named by the user.
+    :param is_direct: the files were named by the user.
     :param sources: the source distributions that count; None: none does.
     """
     exclusion = NO_SOURCES
@@ -339,7 +339,7 @@ def sort_page(
         files = (file for file in page.files if file.source not in absent)
         by_release = sort_by_release(page.name, files, joins_builds=page.has_joined_builds)
     listed_by_version, rules = by_release.releases, _ListingRules(target, allowed)
-    releases = Releases(page.name, listed_by_version, rules, exclusion, is_given=is_given)
+    releases = Releases(page.name, listed_by_version, rules, exclusion, is_direct=is_direct)
     ignored = by_release.ignored
     if page.status.is_quarantined:
         ignored = (f"the project is {page.status}",)  # the reason there are no files

@@ -1,4 +1,4 @@
-"""Explanations why no version matches, with hints."""
+"""Explanations of failed searches: the reasons why no version matches, with hints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _HOW_TO_BUILD = (
 )
 """The hint if only wheels count, as in a lock."""
 _MAX_VERSIONS = 8
+"""Versions of one project that a message lists."""
 _MAX_LINES = 12
+"""Reasons or hashes of one project that a message lists."""
 
 
 def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
@@ -48,10 +50,13 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
     )
 
 
-class NoMatch:
-    """The explanations why releases do not match: the ``Explanations`` of a proof.
+class MatchExplanations:
+    """The reasons why releases do not match: the ``Explanations`` of a proof.
 
-    :param prereleases: whether pre-releases counted.
+    It records the releases that its clauses mention, for the details and the hint of the error.
+
+    :param catalogue: the releases that were offered to the solver.
+    :param prereleases: whether pre-releases were allowed like final releases.
     """
 
     def __init__(self, catalogue: Catalogue, *, prereleases: bool) -> None:
@@ -59,7 +64,6 @@ class NoMatch:
         self._catalogue = catalogue
         self._prereleases = prereleases
         self._python = catalogue.candidates.target.python_full_version
-        # What the clauses mention, for the details and the hint.
         self._unusable: dict[tuple[NormalizedName, Version], None] = {}
         self._pythons: dict[NormalizedName, SpecifierSet] = {}
         self._only_prereleases: dict[NormalizedName, None] = {}
@@ -67,7 +71,7 @@ class NoMatch:
     def no_version(self, name: NormalizedName, versions: VersionSet) -> str:
         """Return the reason why none of some versions can be chosen, and record it for the hint."""
         if versions.is_empty:
-            return f"only you, and no package, can request a URL for {name}"
+            return f"{name} is required by a URL, which only your own requirements may have"
         listing = self._candidates.listing(name)
         if listing is None:
             return f"{name} was not found in any index"
@@ -84,12 +88,18 @@ class NoMatch:
             return f"{self._text_of(name, releases)} {verb} yanked"
         candidates = [release for release in possible if not release.is_yanked]
         finals = [release for release in candidates if not release.version.is_prerelease]
-        if candidates and not finals and not self._prereleases:
-            tried = [self._catalogue.is_tried(name, release.version) for release in candidates]
-            if not all(tried):
-                self._only_prereleases[name] = None
-                verb = "is a pre-release" if len(candidates) == 1 else "are pre-releases"
-                return f"{self._text_of(name, candidates)} {verb}"
+        excluded_prereleases = (
+            candidates
+            and not finals
+            and not self._prereleases
+            and not all(
+                self._catalogue.was_examined(name, release.version) for release in candidates
+            )
+        )
+        if excluded_prereleases:
+            self._only_prereleases[name] = None
+            verb = "is a pre-release" if len(candidates) == 1 else "are pre-releases"
+            return f"{self._text_of(name, candidates)} {verb}"
         python = required_python(releases, self._python)
         if python is not None:
             self._pythons[name] = python
@@ -105,7 +115,7 @@ class NoMatch:
         self._unusable[name, version] = None
         return f"{name} {version} has no {'other ' if others else ''}build that fits"
 
-    def explain_fixed_build(self, name: NormalizedName, version: Version | None) -> None:
+    def record_installed_conflict(self, name: NormalizedName, version: Version | None) -> None:
         """Add a release to the details if installed packages exclude builds of it (P-56)."""
         if version is not None and any(self._conflicting(name, version)):
             self._unusable[name, version] = None
@@ -153,7 +163,7 @@ class NoMatch:
             return self._python_hint()
         if self._only_prereleases:
             names = ", ".join(self._only_prereleases)
-            return f"--pre takes pre-releases of {names} too"
+            return f"--pre allows pre-releases of {names}"
         return self._bridge_hint() or self._upgrade_hint() or self._build_hint()
 
     def _bridge_hint(self) -> str | None:
@@ -177,10 +187,10 @@ class NoMatch:
         """Return the hint to use another Python."""
         pythons = {_fitting_python(needed, self._python) for needed in self._pythons.values()}
         if None in pythons or len(pythons) > 1:
-            return f"use another Python than {self._python.major}.{self._python.minor}"
+            return f"use another Python version than {self._python.major}.{self._python.minor}"
         (python,) = pythons
         return (
-            f"Python {python} would do: `wheelfit venv --python {python}` creates an environment "
+            f"Python {python} matches: `wheelfit venv --python {python}` creates an environment "
             f"with it, `wheelfit lock --python-version {python}` locks for it"
         )
 
@@ -201,19 +211,19 @@ class NoMatch:
         if not names:
             return None
         options = " ".join(f"--upgrade-package {name}" for name in names)
-        verb = "is installed and stays" if len(names) == 1 else "are installed and stay"
+        verb = "is installed and kept" if len(names) == 1 else "are installed and kept"
         return f"{', '.join(names)} {verb}; {options} allows other versions"
 
     def _note_prereleases(self, term: Term, facts: Sequence[Step]) -> None:
-        """Record a project whose newest releases match but are pre-releases."""
+        """Record a project of a term if its newest matching releases are pre-releases."""
         name = term.package.name
-        listing = self._candidates.listing(name) if term.known else None
+        listing = self._candidates.listing(name) if term.admitted_versions else None
         if listing is None or self._prereleases:
             return
         requested = _required_versions(facts, name, StepKind.REQUESTED)
         needed = _required_versions(facts, name, StepKind.NEEDS)
         for version in listing.releases.possible():
-            if version <= term.known[0]:
+            if version <= term.admitted_versions[0]:
                 return
             if (
                 version.is_prerelease
@@ -222,15 +232,16 @@ class NoMatch:
             ):
                 self._only_prereleases[name] = None
 
-    def error_of_project(
+    def unusable_project_error(
         self,
         name: NormalizedName,
         versions: VersionSet,
         others: Iterable[tuple[NormalizedName, VersionSet]] = (),
     ) -> NoSolution | NoCompatibleWheel | SourceOff:
-        """Return the error for a project that is unusable in any request.
+        """Return the error for a project without a usable release in some versions.
 
-        :param others: further unusable projects.
+        :param versions: the requested versions.
+        :param others: further unusable projects with their requested versions.
         """
         clause = self.no_version(name, versions)
         if name in self._pythons:
@@ -238,15 +249,15 @@ class NoMatch:
             return NoCompatibleWheel(clause, where=target, hint=self._python_hint())
         if not self._unusable:
             listing = self._candidates.listing(name)
-            known = [] if listing is None else list(listing.releases)
-            shown = ", ".join(map(str, known[:_MAX_VERSIONS]))
-            hidden = len(known) - _MAX_VERSIONS
+            listed = [] if listing is None else list(listing.releases)
+            newest = ", ".join(map(str, listed[:_MAX_VERSIONS]))
+            hidden = len(listed) - _MAX_VERSIONS
             more = f" and {count_of(hidden, 'older version')}" if hidden > 0 else ""
-            note = f"there are {shown}{more}" if shown else None
+            note = f"available: {newest}{more}" if newest else None
             source = None if listing is None else listing.source or None
             return NoSolution(clause, where=source, note=note, hint=self.hint())
-        for other in others:
-            self.no_version(*other)  # which records it for the details
+        for other_name, other_versions in others:
+            self.no_version(other_name, other_versions)  # which records it for the details
         if sources := self._sources(name):
             return SourceOff(
                 f"{clause} {self._candidates.target.name}, and building from source is off",
@@ -284,11 +295,11 @@ class NoMatch:
         }
         if not labels or label in labels:
             return None
-        known = ", ".join(sorted(filter(None, labels)))
+        offered = ", ".join(sorted(filter(None, labels)))
         return NoFit(
-            f"{name}{versions} has no variant labelled {label}",
+            f"{name}{versions} has no variant with the label {label}",
             code="unknown-label",
-            note=f"its labels are {known}" if known else "it has plain wheels only",
+            note=f"its labels are {offered}" if offered else "it has plain wheels only",
         )
 
     def wrong_hashes(self, name: NormalizedName, versions: VersionSet) -> HashMismatch | None:

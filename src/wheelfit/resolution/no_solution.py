@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.errors import NoSolution
-from wheelfit.resolution.no_match import NoMatch, unknown_project
+from wheelfit.resolution.no_match import MatchExplanations, unknown_project
 from wheelfit.resolution.proof import (
     StepKind,
     count_steps,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.resolution.catalogue import Catalogue
-    from wheelfit.resolution.problem import Need
+    from wheelfit.resolution.problem import Dependency
     from wheelfit.resolution.proof import Step
     from wheelfit.resolution.version_set import VersionSet
     from wheelfit_runtime.errors import HashMismatch, NoFit
@@ -47,9 +47,9 @@ class FailedSearch(Struct, frozen=True):
     """The last step of the proof."""
     catalogue: Catalogue
     """The releases offered to the solver."""
-    roots: Sequence[Need]
-    """The requested needs."""
-    constraints: Sequence[Need]
+    roots: Sequence[Dependency]
+    """The requested packages."""
+    constraints: Sequence[Dependency]
     """The user's constraints."""
     prereleases: bool
     """Whether pre-releases were allowed."""
@@ -57,49 +57,51 @@ class FailedSearch(Struct, frozen=True):
     def explain(self) -> NoFit | HashMismatch:
         """Return the error with the reason there is no solution."""
         catalogue, facts = self.catalogue, list(self.step.facts())
-        lack = NoMatch(catalogue, prereleases=self.prereleases)
-        nothing = [fact for fact in facts if fact.kind is StepKind.UNAVAILABLE]
-        asked = {need.package.name for need in self.roots}
-        for fact in nothing:
+        explanations = MatchExplanations(catalogue, prereleases=self.prereleases)
+        unavailable = [fact for fact in facts if fact.kind is StepKind.UNAVAILABLE]
+        requested = {dependency.package.name for dependency in self.roots}
+        for fact in unavailable:
             name = fact.terms[0].package.name
-            if name in asked and catalogue.candidates.listing(name) is None:
+            if name in requested and catalogue.candidates.listing(name) is None:
                 return unknown_project(name, catalogue.candidates)
-        for fact in nothing:
-            unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
-            if unknown is not None:
-                return unknown
-        for fact in nothing:
-            wrong = lack.wrong_hashes(fact.terms[0].package.name, fact.terms[0].versions)
-            if wrong is not None:
-                return wrong
+        for fact in unavailable:
+            term = fact.terms[0]
+            label_error = explanations.unknown_label(term.package.name, term.versions)
+            if label_error is not None:
+                return label_error
+        for fact in unavailable:
+            term = fact.terms[0]
+            hash_error = explanations.wrong_hashes(term.package.name, term.versions)
+            if hash_error is not None:
+                return hash_error
         if len(facts) == 2 and {fact.kind for fact in facts} == {
             StepKind.REQUESTED,
             StepKind.UNAVAILABLE,
         }:
-            (fact,) = nothing
+            (fact,) = unavailable
             name = fact.terms[0].package.name
-            return lack.error_of_project(
+            return explanations.unusable_project_error(
                 name, fact.terms[0].versions, self._other_unusable_projects(name)
             )
         for fact in facts:
             if fact.kind is StepKind.LIMITS:
                 package = fact.terms[0].package
-                lack.explain_fixed_build(package.name, package.release)
-        note = self._proof_in_words(lack)
+                explanations.record_installed_conflict(package.name, package.release)
+        note = self._proof_text(explanations)
         error = NoSolution(
             "the requirements cannot all be met",
-            note="\n".join([note, *lack.details()]),
-            hint=lack.hint(facts),
+            note="\n".join([note, *explanations.details()]),
+            hint=explanations.hint(facts),
         )
-        error.essence = main_cause(self.step, lack)
+        error.essence = main_cause(self.step, explanations)
         return error
 
-    def _proof_in_words(self, lack: NoMatch) -> str:
-        """Return a proof in words; a long one begins with the newest release of a root."""
+    def _proof_text(self, explanations: MatchExplanations) -> str:
+        """Return a proof as text; a long one begins with the newest release of a root."""
         if not is_long(self.step):
-            return write_proof(self.step, lack)
+            return write_proof(self.step, explanations)
         proofs: list[tuple[Step, NormalizedName, Version]] = []
-        for name in dict.fromkeys(need.package.name for need in self.roots):
+        for name in dict.fromkeys(dependency.package.name for dependency in self.roots):
             version = self._newest(name)
             if version is None or len(proofs) == _MAX_PROOFS:
                 continue
@@ -107,26 +109,34 @@ class FailedSearch(Struct, frozen=True):
                 try:
                     solve(
                         self.catalogue,
-                        [need.only(name, version) for need in self.roots],
+                        [dependency.restricted_to(name, version) for dependency in self.roots],
                         self.constraints,
                         prereleases=self.prereleases,
                     )
                 except Unsolvable as error:
                     proofs.append((error.step, name, version))
         if not proofs:
-            return write_proof(self.step, lack)
+            return write_proof(self.step, explanations)
         newest, name, version = min(proofs, key=lambda proof: count_steps(proof[0]))
-        return write_proof_of_newest(newest, self.step, name, version, lack)
+        return write_proof_of_newest(newest, self.step, name, version, explanations)
 
     def _other_unusable_projects(
-        self, known: NormalizedName
+        self, reported: NormalizedName
     ) -> Iterator[tuple[NormalizedName, VersionSet]]:
-        """Yield other requested projects without a usable release, if few releases need a check."""
-        for name in dict.fromkeys(need.package.name for need in self.roots):
-            if name == known:
+        """Yield other requested projects without a usable release, if few releases are to check.
+
+        :param reported: the project that is reported anyway.
+        """
+        for name in dict.fromkeys(dependency.package.name for dependency in self.roots):
+            if name == reported:
                 continue
             versions = reduce(
-                and_, (need.versions for need in self.roots if need.package.name == name)
+                and_,
+                (
+                    dependency.versions
+                    for dependency in self.roots
+                    if dependency.package.name == name
+                ),
             )
             listed = versions.members(self.catalogue.versions(name))
             if 0 < len(listed) <= _MAX_CHECKED_RELEASES and not any(
@@ -136,11 +146,15 @@ class FailedSearch(Struct, frozen=True):
 
     def _newest(self, name: NormalizedName) -> Version | None:
         """Return the newest usable release; None unless the request allows several."""
-        needs = [need for need in (*self.roots, *self.constraints) if need.package.name == name]
+        dependencies = [
+            dependency
+            for dependency in (*self.roots, *self.constraints)
+            if dependency.package.name == name
+        ]
         admission = VersionPolicy(self.catalogue, prereleases=self.prereleases)
-        for need in needs:
-            admission.add_need(need)
-        versions = reduce(and_, (need.versions for need in needs))
+        for dependency in dependencies:
+            admission.add_dependency(dependency)
+        versions = reduce(and_, (dependency.versions for dependency in dependencies))
         choices = admission.choices(name, versions)
         if len(choices) < 2:
             return None

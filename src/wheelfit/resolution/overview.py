@@ -50,8 +50,8 @@ class OverviewHost:
 
     name: str
     """As for ``--for``."""
-    words: str
-    """The description; empty if the name is enough."""
+    description: str
+    """Empty if the name is enough."""
     target: Target
     detector: Detector
     any_python: bool
@@ -69,7 +69,7 @@ class LabelRow:
     """The properties that a machine must support, in words; for an unusable label the reason."""
     wheels: tuple[Wheel, ...]
     """In the order of their file names."""
-    chosen_by: tuple[str, ...] = ()
+    selected_by: tuple[str, ...] = ()
     """The names of the machines that would choose one of them."""
 
 
@@ -115,7 +115,7 @@ class Overview:
                         }
                         for wheel in row.wheels
                     ],
-                    "selected_by": list(row.chosen_by),
+                    "selected_by": list(row.selected_by),
                 }
                 for row in self.rows
             ],
@@ -180,7 +180,7 @@ def overview(
     unmatched: list[str] = []
     machines: dict[str, str] = {}
     for host in overview_hosts:
-        machines[host.name] = host.words
+        machines[host.name] = host.description
         wheel = choices.of(host)
         if wheel is None:
             unmatched.append(host.name)
@@ -224,12 +224,12 @@ def _row(
     metadata: ReleaseMetadata,
     label: Label | None,
     wheels: Sequence[Wheel],
-    chosen_by: Sequence[str],
+    selected_by: Sequence[str],
 ) -> LabelRow:
     document = metadata.document
     properties = None
     if label is None:
-        condition = "fits every machine with such tags; variants that fit come first"
+        condition = "fits every machine with its tags; compatible variants are preferred"
     elif document is None:
         condition = "never chosen: there is no usable variant metadata"
     elif label in document.unusable:
@@ -239,7 +239,7 @@ def _row(
         condition = "never chosen: its label is not in the variant metadata"
         if properties is not None:
             condition = describe_condition(properties, document.providers)
-    return LabelRow(label, properties, condition, tuple(wheels), tuple(chosen_by))
+    return LabelRow(label, properties, condition, tuple(wheels), tuple(selected_by))
 
 
 class _HostChoices:
@@ -265,7 +265,7 @@ class _HostChoices:
                 document,
                 None,
                 environment=host.target.environment,
-                user_lists=host.detector,
+                host_detector=host.detector,
                 policy=self._policy.providers,
                 namespaces=self._namespaces,
                 known=KnownVersions(is_open=True),

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.problem import Need, Package
+    from wheelfit.resolution.problem import Dependency, Package
 
-    Following = Callable[[Package, Version], Iterable[Need]]
+    Following = Callable[[Package, Version], Iterable[Dependency]]
     """Returns the probable requirements of a release; called from any thread."""
 
 _IDLE_TIME = 0.01
@@ -79,14 +79,14 @@ class Prefetch:
         for _ in self._started:
             self._queue.put(None)
 
-    def announce(self, need: Need, following: Following) -> None:
+    def prefetch(self, dependency: Dependency, following: Following) -> None:
         """Queue the listing of a package, its probable release, and recursively its requirements.
 
         :param following: returns the requirements of the release that will probably be chosen.
         """
-        self._submit(need.package, partial(self._fetch, need, following))
+        self._submit(dependency.package, partial(self._fetch, dependency, following))
 
-    def announce_release(self, name: NormalizedName, version: Version) -> None:
+    def prefetch_release(self, name: NormalizedName, version: Version) -> None:
         """Queue the data that decides whether a release is usable."""
         self._submit((name, version), partial(self._read_release, name, version))
 
@@ -136,16 +136,16 @@ class Prefetch:
                 # main thread may come here, if this thread waited for its result.
                 continue
 
-    def _fetch(self, need: Need, following: Following) -> None:
-        name = need.package.name
+    def _fetch(self, dependency: Dependency, following: Following) -> None:
+        name = dependency.package.name
         listing = self._candidates.listing(name)
         if listing is None or self._closed:
             return
-        version = self._guess(need, listing.releases.possible())
+        version = self._guess(dependency, listing.releases.possible())
         if version is None or not self._read_release(name, version):
             return
-        for next_need in following(need.package, version):
-            self.announce(next_need, following)
+        for next_dependency in following(dependency.package, version):
+            self.prefetch(next_dependency, following)
 
     def _read_release(self, name: NormalizedName, version: Version) -> bool:
         """Read a release; return whether it is usable, as far as that is known without a build.
@@ -158,10 +158,10 @@ class Prefetch:
             return False
         return self._candidates.usable_choice(name, version).chosen is not None
 
-    def _guess(self, need: Need, versions: tuple[Version, ...]) -> Version | None:
+    def _guess(self, dependency: Dependency, versions: tuple[Version, ...]) -> Version | None:
         """Return the version that will probably be chosen; None if none matches."""
-        members = need.versions.members(versions)
-        preferred = self._preferred.get(need.package.name)
+        members = dependency.versions.members(versions)
+        preferred = self._preferred.get(dependency.package.name)
         if preferred in members:
             return preferred
         finals = [version for version in members if not version.is_prerelease]

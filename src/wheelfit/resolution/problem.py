@@ -42,8 +42,8 @@ class Package(NamedTuple):
         return name if self.release is None else f"{name} {self.release}"
 
 
-class Need(Struct, frozen=True):
-    """A requirement: some versions of a package."""
+class Dependency(Struct, frozen=True):
+    """A package, and the versions of it that are allowed."""
 
     package: Package
     versions: VersionSet
@@ -55,8 +55,11 @@ class Need(Struct, frozen=True):
     is_pin: bool = False
     """Whether it requires one version by ``==`` or ``===``; only this allows yanked versions."""
 
-    def only(self, name: NormalizedName, version: Version) -> Need:
-        """Return the need, restricted to one version if it is a need of a project."""
+    def restricted_to(self, name: NormalizedName, version: Version) -> Dependency:
+        """Return the dependency; if it is on a project, restricted to one version of it.
+
+        :param name: the project.
+        """
         if self.package.name != name:
             return self
         return replace(self, versions=VersionSet.singleton(version))
@@ -67,11 +70,11 @@ class Build(Struct, frozen=True):
 
     name: str
     """The label, or ``plain wheel``."""
-    limits: tuple[Need, ...] = ()
+    limits: tuple[Dependency, ...] = ()
     """The versions of other packages that the build was made for.
 
-    They are no requirements: but if such a package is installed, it must have one of these versions
-    (P-52), and at least one of the packages must be installed (P-54).
+    They do not make the solver install such a package. But if it is installed, it must have one of
+    these versions (P-52), and at least one of the packages must be installed (P-54).
     """
 
 
@@ -112,38 +115,38 @@ class Releases(Protocol):
     def ranks(self, name: NormalizedName) -> Mapping[Version, int]:
         """Return the ranks of versions if they are not tried newest first; else empty."""
 
-    def kept(self, name: NormalizedName) -> Version | None:
-        """Return the version to try before newer ones: the installed or a preferred one.
+    def preferred_version(self, name: NormalizedName) -> Version | None:
+        """Return the version to try before newer ones, as the installed one; None without one.
 
         It is among ``versions``. For an installed project it is called before ``versions``, so
-        that a kept project needs no listing.
+        that the listing of a project that stays is not read.
         """
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Return whether a release has a wheel for the target that can be read."""
 
-    def is_divided(self, name: NormalizedName, version: Version) -> bool:
+    def has_several_builds(self, name: NormalizedName, version: Version) -> bool:
         """Return whether a usable release has several builds that exclude each other."""
 
     def build(self, name: NormalizedName, version: Version, index: int) -> Build | None:
-        """Return one build of a divided release; None if it has fewer.
+        """Return one build of a release with several; None if it has fewer.
 
         :param index: from 0 for the best.
         """
 
-    def is_sound(self, name: NormalizedName, version: Version, index: int) -> bool:
+    def is_build_usable(self, name: NormalizedName, version: Version, index: int) -> bool:
         """Return whether a build has a wheel that can be read."""
 
-    def present_version(self, name: NormalizedName) -> Version | None:
-        """Return the version of a project that is present even if nothing requires it."""
+    def version_in_environment(self, name: NormalizedName) -> Version | None:
+        """Return the version that the environment has even if nothing requires the project."""
 
-    def needs(self, package: Package, version: Version) -> Sequence[Need]:
-        """Return the requirements of a usable release; of an extra, those it adds.
+    def dependencies(self, package: Package, version: Version) -> Sequence[Dependency]:
+        """Return the dependencies of a usable release; of an extra, those it adds.
 
-        A divided release has no requirements itself: its builds have.
+        A release with several builds has none itself: its builds have.
 
         :param version: the version; of a build, its number.
         """
 
-    def announce(self, needs: Sequence[Need]) -> None:
-        """Announce needs that will be examined soon, so that their listings can be read ahead."""
+    def prefetch(self, dependencies: Sequence[Dependency]) -> None:
+        """Start to read the listings of packages that will be examined soon."""

@@ -35,12 +35,12 @@ class StepKind(Enum):
     """No such version is usable."""
     CONSTRAINED = "constrained"
     """A constraint excludes all versions."""
-    DIVIDED = "divided"
-    """A release consists of its builds."""
+    HAS_BUILDS = "has-builds"
+    """A release has several builds, of which one must be chosen."""
     LIMITS = "limits"
     """A build was made for other versions."""
     UNNEEDED = "unneeded"
-    """A build was made for a project that is not present."""
+    """A build was made for a project that the environment does not have."""
     DERIVED = "derived"
     """It follows from its two causes."""
 
@@ -52,10 +52,10 @@ class Term(Struct, frozen=True):
     versions: VersionSet
     positive: bool = True
     """Whether it is among them; else it is another version or absent."""
-    known: tuple[Version, ...] = ()
-    """Every admitted version of the project, newest first; empty: not listed."""
+    admitted_versions: tuple[Version, ...] = ()
+    """Every admitted version of the package, newest first; empty: not listed."""
     builds: tuple[str, ...] = ()
-    """The labels of the known "versions", if they are the builds of a release."""
+    """The labels of the admitted "versions", if these are the builds of a release."""
 
 
 class Step(Struct, frozen=True, eq=False):
@@ -70,9 +70,11 @@ class Step(Struct, frozen=True, eq=False):
     """The two steps it follows from; none for a fact."""
 
     @property
-    def covered_count(self) -> int:
-        """The number of known versions of its first package that it covers."""
-        return len(self.terms[0].versions.members(self.terms[0].known)) if self.terms else 0
+    def version_count(self) -> int:
+        """The number of admitted versions of its first package that it is about."""
+        if not self.terms:
+            return 0
+        return len(self.terms[0].versions.members(self.terms[0].admitted_versions))
 
     def facts(self) -> Iterator[Step]:
         """Yield the facts it is derived from, each once, in the order of the proof."""
@@ -144,20 +146,20 @@ def write_proof_of_newest(
     words = _Words(explanations)
     already_written = {words.clause(fact) for fact in newest.facts()}
     older, unavailable = [], []
-    for fact in sorted(_newest_first(whole), key=lambda fact: -fact.covered_count):
+    for fact in sorted(_newest_first(whole), key=lambda fact: -fact.version_count):
         clause = words.clause(fact)
         if clause in already_written:
             continue
-        if fact.kind in _OF_RELEASES and fact.terms[0].package.name == name:
+        if fact.kind in _ABOUT_RELEASES and fact.terms[0].package.name == name:
             older.append(f"  - {clause}")
         elif fact.kind is StepKind.UNAVAILABLE:
             unavailable.append(f"  - {clause}")
     if older:
-        lines.append(f"older versions of {name} are of no use either:")
+        lines.append(f"older versions of {name} cannot be used either:")
     for clauses in (older, unavailable):
         lines += clauses[:_MAX_OLDER]
         if len(clauses) > _MAX_OLDER:
-            lines.append(f"  - and {len(clauses) - _MAX_OLDER} more of the kind")
+            lines.append(f"  - and {len(clauses) - _MAX_OLDER} more like these")
     return "\n".join(lines)
 
 
@@ -172,9 +174,12 @@ def main_cause(top: Step, explanations: Explanations) -> str:
     for fact in facts:
         if fact.kind is StepKind.UNAVAILABLE:
             name = fact.terms[0].package.name
-            needs = [step for step in facts if step.kind is StepKind.NEEDS]
-            needing = [need for need in needs if need.terms[-1].package.name == name]
-            return " and ".join(words.clause(step) for step in (*needing[:1], fact))
+            needs_of_package = [
+                step
+                for step in facts
+                if step.kind is StepKind.NEEDS and step.terms[-1].package.name == name
+            ]
+            return " and ".join(words.clause(step) for step in (*needs_of_package[:1], fact))
     return " and ".join(words.clause(fact) for fact in facts[:2])
 
 
@@ -202,17 +207,19 @@ _MAX_SHORT = 6
 _MAX_READABLE = 40
 """Derived steps of a proof that is still readable."""
 _MAX_FACTS = 30
+"""Facts that are listed in place of a proof that is not readable."""
 _MAX_OLDER = 5
-_OF_RELEASES = (StepKind.NEEDS, StepKind.LIMITS, StepKind.UNNEEDED)
+"""Facts about older versions, or about unavailable packages, that are listed."""
+_ABOUT_RELEASES = (StepKind.NEEDS, StepKind.LIMITS, StepKind.UNNEEDED)
 
 
 def _newest_first(top: Step) -> list[Step]:
     """Return the facts: those of the request, then the others, newest release first."""
 
     def age(fact: Step) -> int:
-        known = fact.terms[0].known
-        members = fact.terms[0].versions.members(known)
-        return known.index(members[0]) if members else len(known)
+        admitted = fact.terms[0].admitted_versions
+        members = fact.terms[0].versions.members(admitted)
+        return admitted.index(members[0]) if members else len(admitted)
 
     facts = list(top.facts())
     requested = [fact for fact in facts if fact.kind is StepKind.REQUESTED]
@@ -222,6 +229,7 @@ def _newest_first(top: Step) -> list[Step]:
 
 
 def _derived(top: Step) -> list[Step]:
+    """Return the derived steps of a proof, up to a limit."""
     seen: dict[int, Step] = {}
     pending = [top]
     while pending and len(seen) <= _MAX_READABLE:
@@ -236,7 +244,7 @@ def _facts_only(top: Step, words: _Words) -> str:
     order = list(dict.fromkeys(words.clause(fact) for fact in _newest_first(top)))
     lines = ["these cannot all hold:", *(f"  - {clause}" for clause in order[:_MAX_FACTS])]
     if len(order) > _MAX_FACTS:
-        lines.append(f"  - and {len(order) - _MAX_FACTS} more of the kind")
+        lines.append(f"  - and {len(order) - _MAX_FACTS} more like these")
     return "\n".join(lines)
 
 
@@ -273,7 +281,7 @@ class _ProofWriter:
             self._derive(other)
             self._write(step, f"and because {self._cite(numbered)}")
         else:
-            # The simpler one comes last, close to its use.
+            # The simpler one comes last, next to the step that follows from it.
             first, second = (left, right) if _is_simple(right) else (right, left)
             self._derive(first)
             self._number(first)
@@ -287,7 +295,7 @@ class _ProofWriter:
         inner = [cause for cause in derived.causes if cause.causes]
         outer = [cause for cause in derived.causes if not cause.causes]
         if len(inner) == 1 and self._uses[id(derived)] == 1 and not self._is_numbered(inner[0]):
-            # Two facts in one sentence; the step between them is obvious.
+            # One sentence has both facts, and leaves out the step between them.
             self._derive(inner[0])
             self._write(step, f"and because {self._cite(outer[0])} and {self._cite(fact)}")
         else:
@@ -319,6 +327,7 @@ def _is_simple(step: Step) -> bool:
 
 
 def _uses(top: Step) -> dict[int, int]:
+    """Return how many steps follow from each step, by its id."""
     uses = {id(top): 1}
     pending = [top]
     while pending:
@@ -331,11 +340,14 @@ def _uses(top: Step) -> dict[int, int]:
 
 
 class _Words:
-    """The clauses for steps and terms."""
+    """The clauses for steps and terms.
 
-    def __init__(self, explanations: Explanations, top: str = _TOP) -> None:
+    :param conclusion: the clause for the top of the proof.
+    """
+
+    def __init__(self, explanations: Explanations, conclusion: str = _TOP) -> None:
         self._explanations = explanations
-        self.top = top
+        self.top = conclusion
 
     def clause(self, step: Step) -> str:
         match step.kind:
@@ -348,13 +360,13 @@ class _Words:
                 (term,) = step.terms
                 name, release = term.package.name, term.package.release
                 if release is not None:
-                    others = not all(number in term.versions for number in term.known)
+                    others = not all(number in term.versions for number in term.admitted_versions)
                     return self._explanations.no_build(name, release, others=others)
                 return self._explanations.no_version(name, term.versions)
             case StepKind.CONSTRAINED:
                 (term,) = step.terms
                 return f"the constraint {step.text} excludes {self._subject_text(term)}"
-            case StepKind.DIVIDED:
+            case StepKind.HAS_BUILDS:
                 return f"{self._subject_text(step.terms[0])} comes as {_labels(step.terms[1])}"
             case StepKind.LIMITS:
                 subject, is_plural = self._subject(step.terms[0])
@@ -369,11 +381,11 @@ class _Words:
     def conclusion(self, step: Step) -> str:
         positive = [term for term in step.terms if term.positive]
         negative = [term for term in step.terms if not term.positive]
-        wanted = " or ".join(self._required_text(term) for term in negative)
+        needed = " or ".join(self._required_text(term) for term in negative)
         if not step.terms:
             return self.top
         if not positive:
-            return f"{wanted} is needed"
+            return f"{needed} is needed"
         if not negative and len(positive) == 1:
             return f"{self._subject_text(positive[0])} cannot be used"
         if not negative:
@@ -382,9 +394,9 @@ class _Words:
         if len(positive) == len(negative) == 1 and _is_one_release(positive[0], negative[0]):
             return f"of {self._subject_text(positive[0])} only {_labels(negative[0])} is left"
         if len(positive) == 1:
-            return f"{self._subject_with_need(positive[0])} {wanted}"
+            return f"{self._subject_with_need(positive[0])} {needed}"
         both = " with ".join(self._subject_text(term) for term in positive)
-        return f"{both} needs {wanted}"
+        return f"{both} needs {needed}"
 
     def _required_text(self, term: Term) -> str:
         if term.package.release is not None:
@@ -401,7 +413,7 @@ class _Words:
         return self._subject(term)[0]
 
     def _subject(self, term: Term) -> tuple[str, bool]:
-        versions, package = term.known, term.package
+        versions, package = term.admitted_versions, term.package
         members = term.versions.members(versions)
         if package.release is not None:
             return _builds(term, members)
@@ -423,6 +435,7 @@ class _Words:
 
 
 _MAX_LISTED = 5
+"""Versions that a clause lists."""
 
 
 def _is_one_release(project: Term, build: Term) -> bool:
@@ -432,13 +445,15 @@ def _is_one_release(project: Term, build: Term) -> bool:
 
 def _builds(term: Term, members: Sequence[Version]) -> tuple[str, bool]:
     """Return builds as the subject of a clause, and whether it is plural."""
-    if not members or (len(members) == len(term.known) > 1):
+    if not members or (len(members) == len(term.admitted_versions) > 1):
         return str(term.package), False
     return f"{term.package} ({_labels(term)})", False
 
 
 def _labels(term: Term) -> str:
     """Return the labels of builds, as ``a, b or c``."""
-    names = dict(zip(term.known, term.builds, strict=True))
-    labels = dict.fromkeys(names[number] for number in term.versions.members(term.known))
+    names = dict(zip(term.admitted_versions, term.builds, strict=True))
+    labels = dict.fromkeys(
+        names[number] for number in term.versions.members(term.admitted_versions)
+    )
     return listed(list(labels), "or") if labels else "another build"

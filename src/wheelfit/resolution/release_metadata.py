@@ -247,7 +247,7 @@ class _MetadataReader:
                 accept_unknown_drafts=self._policy.accept_unknown_drafts,
             )
         except _METADATA_ERRORS as error:  # F-36, F-79, F-130
-            self._raise_if_given(error)
+            self._raise_if_direct(error)
             reason = f"{file.filename} cannot be used: {error.message}"
             faults = error.faults if isinstance(error, InvalidDocument) else ()
             raise _Unusable(error.reference, reason, file.filename, faults) from None
@@ -255,7 +255,7 @@ class _MetadataReader:
 
     def from_wheels(self) -> VariantDocument:
         remote = any(not wheels[0].file.is_local for wheels in self._wheels.values())
-        if remote and len(self._wheels) > self._policy.most_labels and not self._release.is_given:
+        if remote and len(self._wheels) > self._policy.most_labels and not self._release.is_direct:
             reason = (
                 f"there is no {self._expected_name()}, and {len(self._wheels)} labels are too many "
                 "to look up in the wheels"
@@ -273,7 +273,7 @@ class _MetadataReader:
         try:
             return combine(documents)
         except InconsistentDocuments as error:
-            self._raise_if_given(error)
+            self._raise_if_direct(error)
             reason = f"its wheels contradict each other: {error.message}"
             raise _Unusable(error.reference, reason) from None
 
@@ -381,7 +381,7 @@ class _MetadataReader:
             try:
                 document = combine([(file.filename, document), (where, own)])
             except InconsistentDocuments as error:
-                self._raise_if_given(error)
+                self._raise_if_direct(error)
                 reason = f"its own metadata contradicts {file.filename}"
                 self._ignored[label] = (error.reference, reason)
         return document
@@ -404,11 +404,11 @@ class _MetadataReader:
                     accept_unknown_drafts=self._policy.accept_unknown_drafts,
                 )
             except TooCostly as error:
-                self._raise_if_given(error)
+                self._raise_if_direct(error)
                 reason = "no metadata can be read without fetching the whole wheel"
                 self._ignored[label] = (error.reference, reason)
             except _METADATA_ERRORS as error:
-                self._raise_if_given(error)
+                self._raise_if_direct(error)
                 self._ignored[label] = (error.reference, error.message)
             else:
                 yield label, where, document
@@ -417,7 +417,7 @@ class _MetadataReader:
         try:
             return self._repository.variant_document(wheel.file)
         except TooCostly:
-            if not self._release.is_given:
+            if not self._release.is_direct:
                 raise
         # F-125: a wheel that the user named is fetched anyway.
         from tempfile import TemporaryDirectory
@@ -429,9 +429,9 @@ class _MetadataReader:
             with WheelArchive(path, wheel.filename) as archive:
                 return archive.variant_document()
 
-    def _raise_if_given(self, error: WheelfitError) -> None:
+    def _raise_if_direct(self, error: WheelfitError) -> None:
         """Raise an error in metadata of wheels that the user named (F-125)."""
-        if self._release.is_given:
+        if self._release.is_direct:
             raise error
 
 

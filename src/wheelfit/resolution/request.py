@@ -44,7 +44,7 @@ class RequestedRequirement(Struct, frozen=True):
         return f"{text} ({self.where})" if self.where else text
 
 
-class GivenWheel(Struct, frozen=True):
+class DirectWheel(Struct, frozen=True):
     """A wheel that the user named by its path or URL (F-125)."""
 
     file: File
@@ -60,7 +60,7 @@ class GivenWheel(Struct, frozen=True):
         return Requirement(filename.name, self.extras, SpecifierSet(f"=={filename.version}"))
 
 
-class GivenSource(Struct, frozen=True):
+class DirectSource(Struct, frozen=True):
     """A project that the user named as a folder, an archive or a repository.
 
     Naming it is the consent to run its build backend.
@@ -89,7 +89,7 @@ class GivenSource(Struct, frozen=True):
 
 
 class InstalledBuild(Struct, frozen=True):
-    """The facts about an installed distribution that a resolution needs."""
+    """An installed distribution, as far as a resolution needs it."""
 
     name: NormalizedName
     version: Version
@@ -110,31 +110,31 @@ class ResolutionRequest(Struct, frozen=True):
     """The requirements, constraints and preferences of one resolution."""
 
     requirements: tuple[RequestedRequirement, ...] = ()
-    wheels: tuple[GivenWheel, ...] = ()
+    wheels: tuple[DirectWheel, ...] = ()
     constraints: tuple[RequestedRequirement, ...] = ()
     """Limits on the versions of projects if anything requires them; without extras and URLs."""
     overrides: tuple[RequestedRequirement, ...] = ()
     """Requirements that replace all other requirements on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
-    """Projects that are left out even where a package requires them."""
+    """Projects that are not installed even if a package requires them."""
     preferred: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """Versions to try before newer ones, as those of an older lock; a preference, never a limit."""
+    """Versions to try before newer ones, such as those of an older lock."""
     favoured: Mapping[NormalizedName, Version] = field(default_factory=dict)
     """Releases to try before newer ones because of their builds; newer ones are reported."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )
-    """The preferred build of a project, as the installed one, in all releases where it fits: its
-    label and properties.
+    """The preferred build of a project, such as the installed one, for all releases that have it:
+    its label and properties.
     """
     installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
     """The installed builds, which stay if they meet the request (F-96)."""
-    around: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
-    """Present builds that take part in agreements, kept or not; default: ``installed``."""
-    there: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """The versions of all present packages, kept or not; default: those of ``installed``."""
+    builds_in_environment: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
+    """The builds that must agree with new ones, may they stay or not; default: ``installed``."""
+    versions_in_environment: Mapping[NormalizedName, Version] = field(default_factory=dict)
+    """The versions of all packages, may they stay or not; default: those of ``installed``."""
     companions: frozenset[NormalizedName] = frozenset()
-    """Installed variants that belong to requested packages, and may be replaced like these, by
+    """Installed variants that belong to requested packages. Like those they may be replaced, by
     another version if necessary.
     """
     upgrade: bool = False
@@ -154,18 +154,21 @@ class ResolutionRequest(Struct, frozen=True):
         force_setattr(self, "installed", MappingProxyType(dict(self.installed)))
         force_setattr(self, "preferred", MappingProxyType(dict(self.preferred)))
         force_setattr(self, "favoured", MappingProxyType(dict(self.favoured)))
-        force_setattr(self, "around", MappingProxyType(dict(self.around or self.installed)))
-        there = self.there or {name: one.version for name, one in self.installed.items()}
-        force_setattr(self, "there", MappingProxyType(dict(there)))
+        builds = dict(self.builds_in_environment or self.installed)
+        force_setattr(self, "builds_in_environment", MappingProxyType(builds))
+        versions = self.versions_in_environment or {
+            name: build.version for name, build in self.installed.items()
+        }
+        force_setattr(self, "versions_in_environment", MappingProxyType(dict(versions)))
 
 
-def given_wheel(
+def direct_wheel(
     url: str,
     *,
     extras: frozenset[NormalizedName] = frozenset(),
     hashes: Mapping[str, str] | None = None,
     where: str = "",
-) -> GivenWheel:
+) -> DirectWheel:
     """Return the wheel that a URL names.
 
     :param url: ``https:``, ``http:`` or ``file:``; a fragment ``#sha256=…`` is an expected hash.
@@ -198,10 +201,10 @@ def given_wheel(
         algorithm, _, digest = part.partition("=")
         if algorithm in _ALGORITHMS and digest:
             expected.setdefault(algorithm, digest.lower())
-    # The sources decide about credentials; this way no message shows any.
-    bare, _ = split_userinfo(parts._replace(fragment="").geturl())
-    file = File(filename, bare, MappingProxyType(expected), source="the request")
-    return GivenWheel(file, extras, where)
+    # The sources supply credentials. Without them in the URL, no message shows any.
+    url_without_credentials, _ = split_userinfo(parts._replace(fragment="").geturl())
+    file = File(filename, url_without_credentials, MappingProxyType(expected), source="the request")
+    return DirectWheel(file, extras, where)
 
 
 _ALGORITHMS = ("sha256", "sha384", "sha512", "sha224", "sha1", "md5")

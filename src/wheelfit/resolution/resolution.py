@@ -46,7 +46,7 @@ class Pin(Struct, frozen=True):
     """The reason this wheel of the release was chosen."""
     requested: bool = False
     """Whether the user requested it, not only another package."""
-    is_given: bool = False
+    is_direct: bool = False
     """Whether the user named the file, so that it gets a ``direct_url.json`` (PEP 610)."""
     core: CoreMetadata | None = None
     """The core metadata by which it was resolved; None if none was read."""
@@ -71,7 +71,7 @@ class Pin(Struct, frozen=True):
             choice.context().properties,
             reason=choice.reason,
             requested=requested,
-            is_given=choice.release.is_given or wheel.is_named_source,
+            is_direct=choice.release.is_direct or wheel.is_named_source,
         )
 
     @property

@@ -15,14 +15,20 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
 from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
-from wheelfit.resolution.catalogue import Catalogue, needs_of
+from wheelfit.resolution.catalogue import Catalogue, dependencies_of
 from wheelfit.resolution.choice_warnings import warnings_about_mixture
-from wheelfit.resolution.joint_choice import Attempt, ChosenBuild, Effort, RefusedAttempt, settle
+from wheelfit.resolution.joint_choice import (
+    Attempt,
+    ChosenBuild,
+    Effort,
+    RefusedAttempt,
+    choose_agreeing_builds,
+)
 from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.prefetch import Prefetch
-from wheelfit.resolution.problem import Need, Package
+from wheelfit.resolution.problem import Dependency, Package
 from wheelfit.resolution.release_choice import notes_on_passed_over
-from wheelfit.resolution.request import GivenWheel, RequestedRequirement, given_wheel
+from wheelfit.resolution.request import DirectWheel, RequestedRequirement, direct_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
@@ -59,7 +65,7 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
 
     :param candidates: the candidates, with the settings for choosing.
     :param threads: the number of concurrent requests to the sources.
-    :raises NoSolution: the needs contradict each other; the note is the proof.
+    :raises NoSolution: the requirements contradict each other; the note is the proof.
     :raises NoConsistentSet: no builds agree on the shared requirements of an environment.
     :raises NoCompatibleWheel: a requested project has no compatible wheel.
     :raises ProjectNotFound: no source has a requested project.
@@ -78,7 +84,7 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
         resolution,
         lambda narrowed: _without_downgrades(request, narrowed, threads),
         candidates,
-        request.around,
+        request.builds_in_environment,
     )
 
 
@@ -131,7 +137,7 @@ def _avoidable_downgrades(
         present = request.installed.get(pin.name)
         if (
             present is None
-            or pin.is_given
+            or pin.is_direct
             or pin.name not in upgraded
             or pin.name in already_bounded
         ):
@@ -179,9 +185,9 @@ class _Solution(Struct, frozen=True):
             return None
         return self.catalogue.release_build(name, self.versions[name], index)
 
-    def kept(self, name: NormalizedName) -> InstalledBuild | None:
+    def kept_build(self, name: NormalizedName) -> InstalledBuild | None:
         """Return the installed build of a project if it is kept; else None."""
-        present, build = self.catalogue.present(name), self.build(name)
+        present, build = self.catalogue.kept_build(name), self.build(name)
         if present is None or present.version != self.versions[name]:
             return None
         return present if build is None or build.is_installed else None
@@ -218,25 +224,27 @@ class _RequestResolver:
         self._constraint_lines = [line for line in request.constraints if self._applies(line)]
         self._wheels = [*request.wheels, *_wheels_from_urls(self._requirements)]
         self._check_constraints()
-        context = candidates.context.with_given(*self._requested_pages())
+        context = candidates.context.with_direct_files(*self._requested_pages())
         context = replace(context, agreed=(), preferred_builds=request.preferred_builds)
         self._check_wheels(candidates.within(context))
-        self._roots = self._root_needs()
-        self._candidates = candidates.within(replace(context, known=self._kept_versions(context)))
+        self._roots = self._root_dependencies()
+        self._candidates = candidates.within(
+            replace(context, known_versions=self._kept_versions(context))
+        )
 
     def resolve(self) -> Resolution:
-        requested = tuple(dict.fromkeys(need.package.name for need in self._roots))
+        requested = tuple(dict.fromkeys(dependency.package.name for dependency in self._roots))
         self._check_hashes(requested)
         companions = self._request.companions
         may_change = {*requested, *self._request.upgrade_only, *companions}
         try:
-            settled = settle(
+            settled = choose_agreeing_builds(
                 self._choose,
                 self._policy.agreements,
                 self._policy.binding,
-                installed=self._request.around,
+                installed=self._request.builds_in_environment,
                 order=requested,
-                may_turn=may_change,
+                may_change_value=may_change,
                 companions=companions,
             )
         except NoConsistentSet as error:
@@ -248,22 +256,25 @@ class _RequestResolver:
                 options = " ".join(f"-P {name}" for name in fixed)
                 error.hint = f"{options} allows other versions of installed packages; {error.hint}"
             raise
-        return self._resolution(settled.found, settled.held)
+        return self._resolution(settled.solution, settled.outcomes)
 
     # --- choosing one set -------------------------------------------------------------
 
     def _choose(
         self, agreed: tuple[Agreed, ...], effort: Effort, free: _Solution | None
     ) -> Attempt[_Solution] | RefusedAttempt:
-        """Return a set of builds with agreed values: the function `Choose` of `settle`.
+        """Return a set of builds with agreed values: the `Choose` of this resolver.
 
         :param free: the solution without agreed values.
         """
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
         free_versions = {} if free is None else free.versions
-        needs = [*self._roots, *self._needs_of_replaced_builds(candidates, free_versions)]
+        dependencies = [
+            *self._roots,
+            *self._dependencies_of_replaced_builds(candidates, free_versions),
+        ]
         lower_bounds = dict(self._lower_bounds)
-        if effort is Effort.AS_NEW:
+        if effort is Effort.NOT_OLDER:
             for name, version in free_versions.items():
                 lower_bounds[name] = max(version, lower_bounds.get(name, version))
         prereleases = self._request.prereleases
@@ -272,22 +283,22 @@ class _RequestResolver:
             threads=self._threads,
             prereleases=prereleases,
             preferred=self._request.preferred,
-        ) as lookahead:
+        ) as prefetch:
             catalogue = Catalogue(
                 self._request,
                 candidates,
-                lookahead,
+                prefetch,
                 self._roots,
                 lower_bounds,
-                is_any_divided=effort is Effort.ANY_BUILD,
+                choose_builds_of_all=effort is Effort.ANY_BUILD,
             )
             constraints = self._constraints()
             try:
-                solved = solve(catalogue, needs, constraints, prereleases=prereleases)
+                solved = solve(catalogue, dependencies, constraints, prereleases=prereleases)
             except Unsolvable as error:
                 from wheelfit.resolution.no_solution import FailedSearch
 
-                failed = FailedSearch(error.step, catalogue, needs, constraints, prereleases)
+                failed = FailedSearch(error.step, catalogue, dependencies, constraints, prereleases)
                 return RefusedAttempt(agreed, failed.explain, lambda: _properties_tried(catalogue))
             except Exhausted as error:
                 exhausted = NoSolution(
@@ -304,16 +315,17 @@ class _RequestResolver:
     def _chosen_builds(self, solution: _Solution) -> dict[NormalizedName, ChosenBuild]:
         """Return the builds after the change: those of a solution and other installed ones."""
         builds = {
-            name: ChosenBuild.that_stays(present) for name, present in self._request.around.items()
+            name: ChosenBuild.of_installed(present)
+            for name, present in self._request.builds_in_environment.items()
         }
         candidates, final = (
             solution.catalogue.candidates,
             self._final_candidates(solution),
         )
         for name, version in solution.versions.items():
-            kept, build = solution.kept(name), solution.build(name)
+            kept, build = solution.kept_build(name), solution.build(name)
             if kept is not None:
-                builds[name] = ChosenBuild.that_stays(kept)
+                builds[name] = ChosenBuild.of_installed(kept)
                 continue
             choice = candidates.usable_choice(name, version)
             if build is None:
@@ -322,17 +334,17 @@ class _RequestResolver:
             offered = final.choice_with_label(name, version, build.label).offered
             builds[name] = replace(
                 ChosenBuild.of_release(choice, build.label),
-                beside=tuple(map(choice.declared, offered)),
+                compatible_offers=tuple(map(choice.declared, offered)),
             )
         return builds
 
-    def _needs_of_replaced_builds(
+    def _dependencies_of_replaced_builds(
         self, candidates: Candidates, free_versions: Mapping[NormalizedName, Version]
-    ) -> Iterator[Need]:
-        """Yield needs for installed packages whose build does not have the agreed values."""
+    ) -> Iterator[Dependency]:
+        """Yield dependencies on installed packages whose build does not have the agreed values."""
         request = self._request
-        requested = {need.package.name for need in self._roots}
-        for name, present in request.around.items():
+        requested = {dependency.package.name for dependency in self._roots}
+        for name, present in request.builds_in_environment.items():
             if name in requested or name in request.excluded:
                 continue
             if candidates.objection(present.properties, is_installed=True) is None:
@@ -341,11 +353,11 @@ class _RequestResolver:
             is_free = name in request.upgrade_only | request.companions or name in free_versions
             versions = VersionSet.full() if is_free else VersionSet.singleton(present.version)
             reason = f"{present}, which is installed"
-            yield Need(Package(name), versions, reason, is_pin=not is_free)
+            yield Dependency(Package(name), versions, reason, is_pin=not is_free)
 
     def _has_other_versions(self, name: NormalizedName) -> bool:
         """Return whether there are other versions of an installed project."""
-        present = self._request.around.get(name)
+        present = self._request.builds_in_environment.get(name)
         listing = None if present is None else self._candidates.listing(name)
         if present is None or listing is None:
             return False
@@ -396,7 +408,7 @@ class _RequestResolver:
     def _check_wheels(self, candidates: Candidates) -> None:
         """Raise an error for requested wheels that are not compatible (F-125)."""
         for name in dict.fromkeys(map(_name, self._wheels)):
-            files = candidates.context.given[name].files
+            files = candidates.context.direct_files[name].files
             versions = {parse_wheel_filename(file.filename).version for file in files}
             if len(versions) > 1:
                 raise UserError(
@@ -416,22 +428,22 @@ class _RequestResolver:
                     ),
                 )
 
-    def _root_needs(self) -> list[Need]:
-        """Return the needs of the request itself."""
-        roots: list[Need] = []
+    def _root_dependencies(self) -> list[Dependency]:
+        """Return the dependencies that the request states."""
+        roots: list[Dependency] = []
         for line in self._requirements:
             if line.requirement.url is None:
-                roots += needs_of(line.requirement, str(line))
+                roots += dependencies_of(line.requirement, str(line))
         for wheel in self._wheels:
             requirement = Requirement(_name(wheel), wheel.extras)
-            roots += needs_of(requirement, wheel.file.display_name)
+            roots += dependencies_of(requirement, wheel.file.display_name)
         return roots
 
-    def _constraints(self) -> list[Need]:
+    def _constraints(self) -> list[Dependency]:
         return [
-            need
+            dependency
             for line in self._constraint_lines
-            for need in needs_of(line.requirement, str(line))
+            for dependency in dependencies_of(line.requirement, str(line))
         ]
 
     def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
@@ -456,18 +468,20 @@ class _RequestResolver:
         Packages whose upgrade is requested or whose version is not allowed are not kept.
         """
         request = self._request
-        upgradable = {need.package.name for need in self._roots} if request.upgrade else set()
+        upgradable = (
+            {dependency.package.name for dependency in self._roots} if request.upgrade else set()
+        )
         upgradable |= request.upgrade_only
         upgradable |= {
-            need.package.name
-            for need in (*self._roots, *self._constraints())
-            if need.package.name in request.installed
-            and request.installed[need.package.name].version not in need.versions
+            dependency.package.name
+            for dependency in (*self._roots, *self._constraints())
+            if dependency.package.name in request.installed
+            and request.installed[dependency.package.name].version not in dependency.versions
         }
         known = {
             name: KnownVersion(present.version)
             for name, present in request.installed.items()
-            if name not in upgradable and name not in context.given
+            if name not in upgradable and name not in context.direct_files
         }
         return KnownVersions({**known, **self._declared_versions()}, is_open=True)
 
@@ -476,14 +490,17 @@ class _RequestResolver:
 
     def _final_candidates(self, solution: _Solution) -> Candidates:
         """Return the candidates with the versions of all packages known (F-111)."""
-        known = {name: KnownVersion(version) for name, version in self._request.there.items()}
+        known = {
+            name: KnownVersion(version)
+            for name, version in self._request.versions_in_environment.items()
+        }
         for name, version in solution.versions.items():
-            present = solution.catalogue.present(name)
+            present = solution.catalogue.kept_build(name)
             is_kept = present is not None and present.version == version
             known[name] = KnownVersion(version, INSTALLED if is_kept else "is chosen")
         candidates = solution.catalogue.candidates
         known |= self._declared_versions()
-        return candidates.within(replace(candidates.context, known=KnownVersions(known)))
+        return candidates.within(replace(candidates.context, known_versions=KnownVersions(known)))
 
     # --- the result ------------------------------------------------------------------
 
@@ -504,11 +521,11 @@ class _RequestResolver:
             for needing, needed in solution.solved.edges
             if needing.name != needed.name
         )
-        requested = {need.package.name for need in self._roots}
+        requested = {dependency.package.name for dependency in self._roots}
         pins: list[Pin] = []
         kept: list[InstalledBuild] = []
         for name in _dependencies_first(chosen, edges):
-            present, build = solution.kept(name), solution.build(name)
+            present, build = solution.kept_build(name), solution.build(name)
             if present is not None:
                 kept.append(present)
                 continue
@@ -569,7 +586,7 @@ class _RequestResolver:
             why_not = search.reason(pin.name, accelerated) if search is not None else ""
             yield (
                 f"{pin} uses no accelerator; {pin.name} {accelerated} has a build for {devices}"
-                f"{f', but {why_not}' if why_not else f' ({pin.name}=={accelerated} takes it)'}"
+                f"{f', but {why_not}' if why_not else f' ({pin.name}=={accelerated} selects it)'}"
             )
 
     def _held_back_search(self, solution: _Solution) -> HeldBackSearch | None:
@@ -593,9 +610,9 @@ class _RequestResolver:
         """Return packages older than necessary, except preferred ones."""
         preferred = self._request.preferred
         names = [
-            pin.name for pin in pins if not pin.is_given and preferred.get(pin.name) != pin.release
+            pin.name for pin in pins if not pin.is_direct and preferred.get(pin.name) != pin.release
         ]
-        return tuple(search.each(names)) if search is not None else ()
+        return tuple(search.search(names)) if search is not None else ()
 
     def _unmet(
         self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]
@@ -616,7 +633,8 @@ class _RequestResolver:
         self, pin: Pin, requirement: Requirement, chosen: Mapping[NormalizedName, Version]
     ) -> Iterator[str]:
         name, version = requirement.name, chosen.get(requirement.name)
-        needs = f"{pin.name} {pin.version} needs {redact(str(replace(requirement, marker=None)))}"
+        unmet = redact(str(replace(requirement, marker=None)))
+        needs = f"{pin.name} {pin.version} needs {unmet}"
         if name in self._request.excluded:
             yield f"{needs}, which is excluded"
         elif version is None:
@@ -625,13 +643,13 @@ class _RequestResolver:
             yield f"{needs}, and gets {version} by an override"
 
 
-def _wheels_from_urls(lines: Iterable[RequestedRequirement]) -> Iterable[GivenWheel]:
+def _wheels_from_urls(lines: Iterable[RequestedRequirement]) -> Iterable[DirectWheel]:
     """Yield the wheels of requirements with a URL."""
     for line in lines:
         requirement = line.requirement
         if requirement.url is None:
             continue
-        wheel = given_wheel(requirement.url, extras=requirement.extras, where=line.where)
+        wheel = direct_wheel(requirement.url, extras=requirement.extras, where=line.where)
         if _name(wheel) != requirement.name:
             raise InvalidRequirement(
                 f"the wheel belongs to {_name(wheel)}, not to {requirement.name}",
@@ -643,13 +661,13 @@ def _wheels_from_urls(lines: Iterable[RequestedRequirement]) -> Iterable[GivenWh
 
 def _properties_tried(catalogue: Catalogue) -> Iterator[PropertySet]:
     """Yield the declared properties of the compatible builds the solver examined."""
-    for name, version in catalogue.tried:
+    for name, version in catalogue.examined_releases:
         choice = catalogue.candidates.choice(name, version)
         if choice.metadata.document is not None:
             yield from map(choice.declared, choice.offered)
 
 
-def _name(wheel: GivenWheel) -> NormalizedName:
+def _name(wheel: DirectWheel) -> NormalizedName:
     return parse_wheel_filename(wheel.file.filename).name
 
 

@@ -1,4 +1,4 @@
-"""The choice of a version for every needed package, by the library ``nab_resolver`` (PubGrub).
+"""The choice of a version for every required package, by the library ``nab_resolver`` (PubGrub).
 
 Only this module and `wheelfit.resolution.solver_proof` use the library. The input is
 `problem.Releases`, and the result a ``Solved``, or an ``Unsolvable`` with a proof of ``Step``s.
@@ -27,7 +27,7 @@ from nab_resolver.types import (
     Term,
 )
 
-from wheelfit.resolution.problem import Need, Package, build_index, build_number
+from wheelfit.resolution.problem import Dependency, Package, build_index, build_number
 from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit.resolution.version_set import VersionSet
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 
 
 class Solved(Struct, frozen=True):
-    """A set of versions in which every requirement is met."""
+    """A set of versions that meets all dependencies."""
 
     versions: Mapping[Package, Version]
-    """Every needed package, including extras."""
+    """The version of each required package, including extras."""
     edges: tuple[tuple[Package, Package], ...]
-    """The dependencies, in the order of a walk from the roots."""
+    """Each package with one that it requires, in the order of a walk from the roots."""
     builds: Mapping[NormalizedName, int]
     """The index of the chosen build by project, if the release has several."""
 
 
 class Unsolvable(Exception):
-    """Raised if no set of versions meets every need.
+    """Raised if no set of versions meets all dependencies.
 
     :param step: the last step of the proof.
     """
@@ -73,17 +73,17 @@ class _VersionsAdded(Exception):
 
 def solve(
     releases: Releases,
-    roots: Sequence[Need],
-    constraints: Sequence[Need] = (),
+    roots: Sequence[Dependency],
+    constraints: Sequence[Dependency] = (),
     *,
     prereleases: bool = False,
     rounds: int = DEFAULT_MAX_ITERATIONS,
 ) -> Solved:
-    """Return versions that meet every need, newer ones first where there is a choice.
+    """Return versions that meet all dependencies, the newest possible ones.
 
     :param releases: the available releases.
-    :param roots: the requested packages; several needs may be for one package.
-    :param constraints: limits on projects that are needed.
+    :param roots: the requested packages; several dependencies may be on one package.
+    :param constraints: limits on projects that are required.
     :param prereleases: whether pre-releases count like final releases.
     :param rounds: steps after which the search is given up.
     :raises Unsolvable: there is no solution.
@@ -100,8 +100,8 @@ def solve(
     except Unsolvable as error:
         if not search.excluded:
             raise
-        # Builds were excluded because nothing needs the packages they were made for. There may be a
-        # solution in which something does.
+        # Builds were excluded because nothing requires the packages they were made for. There may
+        # be a solution in which something does.
         alternative = search.find_alternative()
         if alternative is None:
             raise error from None
@@ -114,8 +114,8 @@ class _Search:
     def __init__(
         self,
         releases: Releases,
-        roots: Sequence[Need],
-        constraints: Sequence[Need],
+        roots: Sequence[Dependency],
+        constraints: Sequence[Dependency],
         *,
         prereleases: bool,
         rounds: int,
@@ -125,9 +125,9 @@ class _Search:
         self._roots = roots
         self._constraints = _Constraints(constraints)
         self._policy = VersionPolicy(releases, prereleases=prereleases)
-        for need in [*constraints, *self._constraints.needs_by_project(roots)]:
-            self._policy.add_need(need)
-        releases.announce(roots)
+        for dependency in [*constraints, *self._constraints.dependencies_by_project(roots)]:
+            self._policy.add_dependency(dependency)
+        releases.prefetch(roots)
         self.excluded: list[_Clause] = []
 
     def run(self) -> Solved:
@@ -147,7 +147,10 @@ class _Search:
             )
             try:
                 solution = resolver.solve(
-                    [RootRequirement(need.package, need.versions, need) for need in self._roots],
+                    [
+                        RootRequirement(dependency.package, dependency.versions, dependency)
+                        for dependency in self._roots
+                    ],
                     self._constraints,
                 )
             except _VersionsAdded:
@@ -166,16 +169,16 @@ class _Search:
             return _solution(solution.pins, solution.edges)
 
     def unneeded_build(self, solved: Solved) -> tuple[Package, int] | None:
-        """Return a build made for a project that is not present; None if there is none (P-54)."""
-        present = {package.name for package in solved.versions}
+        """Return a build made for a project that the solution lacks; None without one (P-54)."""
+        required = {package.name for package in solved.versions}
         for name, index in solved.builds.items():
             release = solved.versions[Package(name)]
             build = self._releases.build(name, release, index)
             for limit in () if build is None else build.limits:
                 project = limit.package.name
-                if project in present:
+                if project in required:
                     continue
-                version = self._releases.present_version(project)
+                version = self._releases.version_in_environment(project)
                 if version is None or version not in limit.versions:
                     return Package(name, None, release), index
         return None
@@ -255,11 +258,11 @@ def _release(package: Package) -> Version:
 
 
 def _gap_of_build(releases: Releases, package: Package, index: int) -> VersionSet:
-    """Return the numbers between the next better and the next worse build."""
+    """Return the numbers between those of the next better and the next worse build."""
     name, release = package.name, _release(package)
     # Alternatives of an installed build are not examined before they are needed.
-    is_kept = index == 0 and releases.kept(name) == release
-    is_last = not is_kept and releases.build(name, release, index + 1) is None
+    may_stay = index == 0 and releases.preferred_version(name) == release
+    is_last = not may_stay and releases.build(name, release, index + 1) is None
     lower = None if is_last else build_number(index + 1)
     gap = VersionSet.between(lower, build_number(index - 1) if index else None)
     return VersionSet.singleton(build_number(index)) if gap is None else gap
@@ -268,13 +271,13 @@ def _gap_of_build(releases: Releases, package: Package, index: int) -> VersionSe
 class _Constraints(dict[Package, VersionSet]):
     """The versions that constraints allow, for every extra of a project."""
 
-    def __init__(self, constraints: Sequence[Need]) -> None:
+    def __init__(self, constraints: Sequence[Dependency]) -> None:
         super().__init__()
         self.texts: dict[NormalizedName, list[str]] = {}
-        for need in constraints:
-            base = Package(need.package.name)
-            self[base] = dict.get(self, base, VersionSet.full()) & need.versions
-            self.texts.setdefault(base.name, []).append(str(need.text))
+        for dependency in constraints:
+            base = Package(dependency.package.name)
+            self[base] = dict.get(self, base, VersionSet.full()) & dependency.versions
+            self.texts.setdefault(base.name, []).append(str(dependency.text))
 
     def get(self, package: Package, default: Any = None) -> Any:
         """Return the constraint on a project, also for its extras; builds have none."""
@@ -282,17 +285,20 @@ class _Constraints(dict[Package, VersionSet]):
             return default
         return dict.get(self, Package(package.name), default)
 
-    def needs_by_project(self, roots: Sequence[Need]) -> Iterator[Need]:
-        """Yield one need per project that combines the roots and constraints on it."""
+    def dependencies_by_project(self, roots: Sequence[Dependency]) -> Iterator[Dependency]:
+        """Yield one dependency per project that combines the roots and constraints on it."""
         joint: dict[NormalizedName, VersionSet] = {}
         pins: set[NormalizedName] = set()
-        for need in roots:
-            name = need.package.name
-            joint[name] = joint.get(name, self.get(need.package, VersionSet.full())) & need.versions
-            if need.is_pin:
+        for dependency in roots:
+            name = dependency.package.name
+            joint[name] = (
+                joint.get(name, self.get(dependency.package, VersionSet.full()))
+                & dependency.versions
+            )
+            if dependency.is_pin:
                 pins.add(name)
         for name, versions in joint.items():
-            yield Need(Package(name), versions, is_pin=name in pins)
+            yield Dependency(Package(name), versions, is_pin=name in pins)
 
 
 class _Provider(BaseProvider[Package, Any]):
@@ -302,32 +308,32 @@ class _Provider(BaseProvider[Package, Any]):
         self,
         releases: Releases,
         policy: VersionPolicy,
-        roots: Sequence[Need],
+        roots: Sequence[Dependency],
         clauses: Sequence[_Clause],
     ) -> None:
         self._releases = releases
         self._policy = policy
         self._root_order: dict[Package, int] = {}
-        for need in roots:
-            self._root_order.setdefault(need.package, len(self._root_order))
+        for dependency in roots:
+            self._root_order.setdefault(dependency.package, len(self._root_order))
         self._clauses = [_incompatibility(clause) for clause in clauses]
         self._with_limits: set[tuple[Package, Version]] = set()
         self._extras_tied: set[tuple[Package, Version]] = set()
-        self._needs: dict[tuple[Package, Version], dict[Package, VersionSet]] = {}
+        self._dependencies: dict[tuple[Package, Version], dict[Package, VersionSet]] = {}
         self._gaps: dict[tuple[Package, Version], VersionSet | None] = {}
         self._neighbours: dict[
             NormalizedName, dict[Version, tuple[Version | None, Version | None]]
         ] = {}
-        self._shown: dict[tuple[Package, VersionSet], VersionSet] = {}
+        self._narrowed: dict[tuple[Package, VersionSet], VersionSet] = {}
         self._ranges: Mapping[Package, Any] = {}
         self._decisions: Mapping[Package, Any] = {}
         self._builds: dict[Package, list[Build]] = {}
         for package in dict.fromkeys(clause[0].package for clause in clauses):
             # Excluded builds still appear in proofs.
             index = 0
-            while self._known_build(package, _release(package), index) is not None:
+            while self._examined_build(package, _release(package), index) is not None:
                 index += 1
-        self.reasons: dict[tuple[Package, Package, VersionSet], Need] = {}
+        self.reasons: dict[tuple[Package, Package, VersionSet], Dependency] = {}
 
     # --- choosing ------------------------------------------------------------
 
@@ -374,9 +380,13 @@ class _Provider(BaseProvider[Package, Any]):
         if package.release is not None:
             return self._first_build(package.base, package.release, versions)
         name = package.name
-        kept = self._releases.kept(name)
-        if kept is not None and kept in versions and self._releases.is_usable(name, kept):
-            return kept
+        preferred = self._releases.preferred_version(name)
+        if (
+            preferred is not None
+            and preferred in versions
+            and self._releases.is_usable(name, preferred)
+        ):
+            return preferred
         for version in self._policy.choices(name, versions):
             if self._releases.is_usable(name, version):
                 return version
@@ -388,14 +398,14 @@ class _Provider(BaseProvider[Package, Any]):
         self, package: Package, release: Version, versions: VersionSet
     ) -> Version | None:
         index = 0
-        while self._known_build(package, release, index) is not None:
+        while self._examined_build(package, release, index) is not None:
             number = build_number(index)
-            if number in versions and self._releases.is_sound(package.name, release, index):
+            if number in versions and self._releases.is_build_usable(package.name, release, index):
                 return number
             index += 1
         return None
 
-    def _known_build(self, package: Package, release: Version, index: int) -> Build | None:
+    def _examined_build(self, package: Package, release: Version, index: int) -> Build | None:
         """Return a build, recorded for proofs; None if there is none."""
         builds = self._builds.setdefault(package, [])
         if index == len(builds):
@@ -443,8 +453,8 @@ class _Provider(BaseProvider[Package, Any]):
             return 1, root_index, 1 if package.extra else 0
         if index is not None:
             return 0, index, 0
-        kept = self._releases.kept(package.name)
-        if kept is not None and kept in version_range:
+        preferred = self._releases.preferred_version(package.name)
+        if preferred is not None and preferred in version_range:
             count = 1
         else:
             count = len(self._policy.choices(package.name, version_range))
@@ -463,36 +473,37 @@ class _Provider(BaseProvider[Package, Any]):
 
     def get_dependencies(self, package: Package, version: Version) -> Mapping[Package, Any]:
         key = (package, version)
-        known = self._needs.get(key)
-        if known is not None:
-            return known
-        needs: Sequence[Need] = ()
+        cached = self._dependencies.get(key)
+        if cached is not None:
+            return cached
+        dependencies: Sequence[Dependency] = ()
         ranges: dict[Package, VersionSet] = {}
         if package.extra is not None:
             gap = self.widen_decision(package.base, version)
             ranges[package.base] = gap or VersionSet.singleton(version)
-        if package.release is None and self._releases.is_divided(package.name, version):
+        if package.release is None and self._releases.has_several_builds(package.name, version):
             ranges[package._replace(release=version)] = VersionSet.full()
         else:
-            needs = self._releases.needs(package, version)
+            dependencies = self._releases.dependencies(package, version)
         has_more_versions = False
-        for need in needs:
-            before = ranges.get(need.package)
-            versions = need.versions if before is None else before & need.versions
-            ranges[need.package] = versions
-            earlier = self.reasons.get((package, need.package, before)) if before else None
-            text = need.text if earlier is None else f"{earlier.text}, {need.text}"
+        for dependency in dependencies:
+            before = ranges.get(dependency.package)
+            versions = dependency.versions if before is None else before & dependency.versions
+            ranges[dependency.package] = versions
+            earlier = self.reasons.get((package, dependency.package, before)) if before else None
+            text = dependency.text if earlier is None else f"{earlier.text}, {dependency.text}"
             self.reasons.setdefault(
-                (package, need.package, versions), Need(need.package, versions, text, need.is_pin)
+                (package, dependency.package, versions),
+                Dependency(dependency.package, versions, text, dependency.is_pin),
             )
-            has_more_versions |= self._policy.add_need(need)
-        self._releases.announce(needs)
-        self._needs[key] = ranges
+            has_more_versions |= self._policy.add_dependency(dependency)
+        self._releases.prefetch(dependencies)
+        self._dependencies[key] = ranges
         if has_more_versions:
             raise _VersionsAdded
         return ranges
 
-    def known(self, package: Package) -> tuple[Version, ...]:
+    def admitted_versions(self, package: Package) -> tuple[Version, ...]:
         """Return the admitted versions, newest first; empty if the project was not listed."""
         if package.release is not None:
             return tuple(build_number(index) for index in range(len(self.builds(package))))
@@ -522,9 +533,9 @@ class _Provider(BaseProvider[Package, Any]):
             return _gap_of_build(self._releases, package, build_index(version))
         neighbours = self._neighbours.get(package.name)
         if neighbours is None:
-            listed = self.known(package.base)
+            listed = self.admitted_versions(package.base)
             if not listed:
-                return None  # a kept version; its listing was not read
+                return None  # the project stays as installed; its listing was not read
             neighbours = {
                 version: (below, above)
                 for above, version, below in zip(
@@ -536,24 +547,24 @@ class _Provider(BaseProvider[Package, Any]):
         return None if bounds is None or version.local else VersionSet.between(*bounds)
 
     def narrow_for_display(self, package: Any, constraint: Any) -> Any:
-        """Return the listed versions of a set, run by run."""
-        listed = self.known(package) if isinstance(package, Package) else ()
+        """Return a set of versions reduced to listed ones, as intervals."""
+        listed = self.admitted_versions(package) if isinstance(package, Package) else ()
         if not listed:
             return constraint
         key = (package.base, constraint)
-        shown = self._shown.get(key)
+        shown = self._narrowed.get(key)
         if shown is None:
             inside = set(constraint.members(listed))
-            runs: list[tuple[Version, Version]] = []
+            intervals: list[tuple[Version, Version]] = []
             previous = None
             for version in reversed(listed):
                 if version in inside:
-                    first = runs.pop()[0] if previous is not None else version
-                    runs.append((first, version))
+                    first = intervals.pop()[0] if previous is not None else version
+                    intervals.append((first, version))
                     previous = version
                 else:
                     previous = None
-            shown = self._shown[key] = VersionSet.runs(runs) or constraint
+            shown = self._narrowed[key] = VersionSet.union_of_intervals(intervals) or constraint
         return shown
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nab_resolver.root import ROOT
 from nab_resolver.types import Incompatibility, IncompatibilityCause
 
-from wheelfit.resolution.problem import Need, build_index
+from wheelfit.resolution.problem import Dependency, build_index
 from wheelfit.resolution.proof import Step, StepKind, Term
 from wheelfit.resolution.version_set import VersionSet
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 class ExaminedPackages(Protocol):
     """The packages that a search examined."""
 
-    reasons: dict[tuple[Package, Package, VersionSet], Need]
-    """The needs by which one package requires versions of another."""
+    reasons: dict[tuple[Package, Package, VersionSet], Dependency]
+    """The dependencies by which one package requires versions of another, by the three."""
 
-    def known(self, package: Package) -> tuple[Version, ...]:
+    def admitted_versions(self, package: Package) -> tuple[Version, ...]:
         """Return the admitted versions, newest first; empty if the project was not listed."""
 
     def builds(self, package: Package) -> Sequence[Build]:
         """Return the examined builds of a release, best first."""
 
     def narrow_for_display(self, package: Any, constraint: Any) -> Any:
-        """Return the listed versions of a set, run by run."""
+        """Return a set of versions reduced to listed ones, as intervals."""
 
 
 class Translation:
@@ -80,7 +80,7 @@ class Translation:
                 term.package,
                 self._versions_shown(node, term),
                 term.is_positive(),
-                self._packages.known(term.package),
+                self._packages.admitted_versions(term.package),
                 tuple(build.name for build in self._packages.builds(term.package))
                 if term.package.release is not None
                 else (),
@@ -90,7 +90,7 @@ class Translation:
         )
         text = ""
         kind = _KINDS[node.cause]
-        if node.cause is IncompatibilityCause.ROOT and isinstance(node.origin, Need):
+        if node.cause is IncompatibilityCause.ROOT and isinstance(node.origin, Dependency):
             text = str(node.origin.text)
         elif node.cause is IncompatibilityCause.DEPENDENCY:
             kind = _kind_of_dependency(node)
@@ -111,14 +111,14 @@ class Translation:
         if len(causes) != 2 or any(getattr(term.package, "release", None) for term in node.terms):
             return None
         left, right = causes
-        if left.kind is StepKind.DIVIDED:
+        if left.kind is StepKind.HAS_BUILDS:
             return right
-        return left if right.kind is StepKind.DIVIDED else None
+        return left if right.kind is StepKind.HAS_BUILDS else None
 
     def _projects_built_for(self, term: Term) -> str:
         """Return the projects that builds were made for, as ``torch``."""
         builds = self._packages.builds(term.package)
-        indexes = [build_index(number) for number in term.versions.members(term.known)]
+        indexes = [build_index(number) for number in term.versions.members(term.admitted_versions)]
         limits = (limit for index in indexes for limit in builds[index].limits)
         return " and ".join(dict.fromkeys(limit.package.name for limit in limits))
 
@@ -143,8 +143,8 @@ class Translation:
             child, needed = node.terms[1].package, node.terms[1].constraint
         if needed is None or not isinstance(needed, VersionSet):
             return ""
-        need = self._packages.reasons.get((parent, child, needed))
-        return str(need.text) if need else ""
+        dependency = self._packages.reasons.get((parent, child, needed))
+        return str(dependency.text) if dependency else ""
 
 
 def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
@@ -154,7 +154,7 @@ def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
     if child.is_positive():
         return StepKind.NEEDS if _ties_extra(node) else StepKind.LIMITS
     is_own = child.package.release is not None and parent.package.release is None
-    return StepKind.DIVIDED if is_own else StepKind.NEEDS
+    return StepKind.HAS_BUILDS if is_own else StepKind.NEEDS
 
 
 def _ties_extra(node: Incompatibility[Any, Any]) -> bool:

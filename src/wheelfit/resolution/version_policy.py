@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.resolution.problem import Need, Releases
+    from wheelfit.resolution.problem import Dependency, Releases
     from wheelfit.resolution.version_set import VersionSet
 
 
 class VersionPolicy:
-    """The versions that are admitted by the needs so far.
+    """The versions that are admitted by the dependencies so far.
 
     :param releases: the available releases.
     :param prereleases: whether pre-releases always count.
@@ -29,26 +29,26 @@ class VersionPolicy:
     def __init__(self, releases: Releases, *, prereleases: bool) -> None:
         self._releases = releases
         self._prereleases = prereleases
-        self._needs: dict[NormalizedName, dict[Need, None]] = {}
+        self._dependencies: dict[NormalizedName, dict[Dependency, None]] = {}
         self._listed: dict[NormalizedName, tuple[Version, ...]] = {}
         self._restricted: dict[NormalizedName, tuple[Version, ...]] = {}
         self._admitted: dict[NormalizedName, frozenset[Version]] = {}
         self._choices: dict[tuple[NormalizedName, VersionSet], tuple[Version, ...]] = {}
 
-    def add_need(self, need: Need) -> bool:
-        """Add a need.
+    def add_dependency(self, dependency: Dependency) -> bool:
+        """Add a dependency.
 
         :returns: whether that admits more versions of a project whose versions were returned
             before.
         """
-        name = need.package.name
-        needs = self._needs.setdefault(name, {})
-        if need in needs:
+        name = dependency.package.name
+        dependencies = self._dependencies.setdefault(name, {})
+        if dependency in dependencies:
             return False
-        needs[need] = None
+        dependencies[dependency] = None
         if name not in self._admitted:
             return False
-        added = self._admitted_by(name, need) - self._admitted[name]
+        added = self._admitted_by(name, dependency) - self._admitted[name]
         if not added:
             return False
         self._admitted[name] |= added
@@ -78,7 +78,7 @@ class VersionPolicy:
         restricted = frozenset(self._restricted[name])
         if not restricted:
             return listed
-        admitted = self._admitted_versions(name) | {self._releases.kept(name)}
+        admitted = self._admitted_versions(name) | {self._releases.preferred_version(name)}
         return tuple(
             version for version in listed if version not in restricted or version in admitted
         )
@@ -96,9 +96,9 @@ class VersionPolicy:
             if restricted:
                 members = self._admitted_members(name, versions, members)
             if ranks := self._releases.ranks(name):
-                kept = self._releases.kept(name)
+                preferred = self._releases.preferred_version(name)
                 members = sorted(
-                    members, key=lambda member: -1 if member == kept else ranks.get(member, 0)
+                    members, key=lambda member: -1 if member == preferred else ranks.get(member, 0)
                 )
             if postponed := self._releases.postponed(name):
                 members = sorted(members, key=postponed.__contains__)
@@ -111,12 +111,14 @@ class VersionPolicy:
         admitted = self._admitted_versions(name)
         restricted = frozenset(self._restricted[name])
         yanked = self._releases.yanked(name)
-        kept = self._releases.kept(name)
-        named_prereleases = versions.welcomed(version for version in members if version in admitted)
+        preferred = self._releases.preferred_version(name)
+        named_prereleases = versions.without_unnamed_prereleases(
+            version for version in members if version in admitted
+        )
         first: list[Version] = []
         last: list[Version] = []
         for version in members:
-            if version not in restricted or version == kept:
+            if version not in restricted or version == preferred:
                 first.append(version)
             elif version in admitted:
                 is_named = version not in yanked and version in named_prereleases
@@ -124,28 +126,30 @@ class VersionPolicy:
         return first + last
 
     def _admitted_versions(self, name: NormalizedName) -> frozenset[Version]:
-        """Return the pre-releases and yanked versions that some need admits."""
+        """Return the pre-releases and yanked versions that some dependency admits."""
         admitted = self._admitted.get(name)
         if admitted is None:
-            needs = self._needs.get(name, ())
+            dependencies = self._dependencies.get(name, ())
             admitted = frozenset(
-                version for need in needs for version in self._admitted_by(name, need)
+                version
+                for dependency in dependencies
+                for version in self._admitted_by(name, dependency)
             )
             self._admitted[name] = admitted
         return admitted
 
-    def _admitted_by(self, name: NormalizedName, need: Need) -> frozenset[Version]:
-        """Return the pre-releases and yanked versions that a need admits."""
-        restricted = need.versions.members(self._restricted[name])
+    def _admitted_by(self, name: NormalizedName, dependency: Dependency) -> frozenset[Version]:
+        """Return the pre-releases and yanked versions that a dependency admits."""
+        restricted = dependency.versions.members(self._restricted[name])
         if not restricted:
             return frozenset()
         yanked = self._releases.yanked(name)
-        has_others = len(need.versions.members(self.listed(name))) > len(restricted)
-        named_prereleases = need.versions.welcomed(restricted)
+        has_others = len(dependency.versions.members(self.listed(name))) > len(restricted)
+        named_prereleases = dependency.versions.without_unnamed_prereleases(restricted)
         return frozenset(
             version
             for version in restricted
-            if (need.is_pin or version not in yanked)
+            if (dependency.is_pin or version not in yanked)
             and (
                 self._prereleases
                 or not version.is_prerelease

@@ -42,6 +42,8 @@ class Relation(Enum):
 # ``VersionRange.full()`` also contains texts that are not versions, and any difference drops them,
 # which would make the conflict resolution of the solver loop.
 _ALL = VersionRange.full(admit_arbitrary=False)
+# If a set has a final release, packaging's filter drops the pre-releases that no specifier names.
+# So this release is added to sets before they are filtered.
 _FINAL = Version("0")
 _ANY_FINAL = VersionRange.singleton(_FINAL)
 
@@ -62,7 +64,7 @@ class VersionSet:
         self._range = versions
         self._hash = hash(versions)
 
-    # --- making one ---------------------------------------------------------
+    # --- constructors -------------------------------------------------------
 
     @classmethod
     def empty(cls) -> VersionSet:
@@ -106,13 +108,13 @@ class VersionSet:
         return cls(between)
 
     @classmethod
-    def runs(cls, runs: Iterable[tuple[Version, Version]]) -> VersionSet | None:
+    def union_of_intervals(cls, intervals: Iterable[tuple[Version, Version]]) -> VersionSet | None:
         """Return the union of closed intervals, or None if no specifier expresses it.
 
-        :param runs: pairs of first and last version.
+        :param intervals: pairs of first and last version.
         """
         union = VersionRange.empty()
-        for first, last in runs:
+        for first, last in intervals:
             if first.local or last.local:
                 return None
             above = _from(last) - VersionRange.singleton(last)
@@ -185,33 +187,25 @@ class VersionSet:
         """Return those of some versions that are in the set, in their order."""
         return list(self._range.filter(versions, prereleases=True))
 
-    def welcomes(self, version: Version) -> bool:
-        """Return whether a pre-release in the set is named by a specifier (PEP 440).
+    def without_unnamed_prereleases(self, versions: Iterable[Version]) -> frozenset[Version]:
+        """Return the members among some versions, without pre-releases that no specifier names.
 
-        True for a final release; False for a version outside of the set.
-        """
-        return version in self.welcomed((version,))
-
-    def welcomed(self, versions: Iterable[Version]) -> frozenset[Version]:
-        """Return the final releases in the set, and the pre-releases that a specifier names.
+        PEP 440 excludes those.
 
         :param versions: the versions in question.
         """
         members = self.members(versions)
         if not any(version.is_prerelease for version in members):
             return frozenset(members)
-        # Beside a final release the filter lets a pre-release through only where a
-        # specifier named one.
         named = (self._range | _ANY_FINAL).filter((_FINAL, *members))
         return frozenset(named).intersection(members)
 
-    # --- for people -----------------------------------------------------------
+    # --- text -----------------------------------------------------------------
 
     def __str__(self) -> str:
         """Return it as a specifier set if there is one, else as intervals."""
         text = self.specifiers()
-        # The intervals are the only text in quotes: ``<VersionRange '…'>``.
-        return repr(self._range).split("'")[1] if text is None else text
+        return _intervals(self._range) if text is None else text
 
     def specifiers(self) -> str | None:
         """Return it as a short specifier set, or None if there is none."""
@@ -225,6 +219,11 @@ class VersionSet:
 
     def __repr__(self) -> str:
         return f"VersionSet({str(self)!r})"
+
+
+def _intervals(versions: VersionRange) -> str:
+    """Return the intervals of a range, which packaging states only as ``<VersionRange '…'>``."""
+    return repr(versions).split("'")[1]
 
 
 _READABLE = 6

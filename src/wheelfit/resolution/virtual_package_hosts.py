@@ -110,7 +110,7 @@ def _detect(
         source = detection.evidence[0].source
         name = next(name for name, variable in variables.items() if variable == source)
         raise UserError(
-            f"{name} is {environ[source]!r}, which is not a version that can be used",
+            f"{name} is {environ[source]!r}, which is not a valid version",
             code="invalid-host-file",
             where=where,
             hint="write 12.8 for __cuda and 8.6 for __cuda_arch",
@@ -119,7 +119,7 @@ def _detect(
         # New processor names appear every year, and must not be an error.
         name = environ[overrides.CONDA_ARCHSPEC]
         notes.append(
-            f"archspec's {name!r} is unknown, so the baseline {namespace} processor counts"
+            f"archspec's {name!r} is unknown, so the baseline {namespace} processor is assumed"
         )
         detection = _detect_by_variables(namespace, {overrides.CONDA_ARCHSPEC: baseline}, row)
     evidence = tuple(

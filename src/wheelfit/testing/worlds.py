@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelfit.core.provider_lookup import Detector
-    from wheelfit.resolution.request import GivenWheel, InstalledBuild
+    from wheelfit.resolution.request import DirectWheel, InstalledBuild
     from wheelfit.resolution.resolution import Resolution
 
 
@@ -71,7 +71,7 @@ class World:
 
     repository: FakeRepository = field(default_factory=FakeRepository)
     machine: Detector | None = field(default_factory=FixedDetector)
-    user_lists: Detector | None = None
+    host_detector: Detector | None = None
     target: Target = field(default_factory=linux_target)
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
 
@@ -92,7 +92,11 @@ class World:
     def candidates(self) -> Candidates:
         """Return candidates without cached state."""
         return Candidates(
-            self.repository, self.target, self.machine, self.policy, user_lists=self.user_lists
+            self.repository,
+            self.target,
+            self.machine,
+            self.policy,
+            host_detector=self.host_detector,
         )
 
     def resolve(
@@ -101,7 +105,7 @@ class World:
         constraints: Sequence[str] = (),
         overrides: Sequence[str] = (),
         excluded: Sequence[str] = (),
-        wheels: Sequence[GivenWheel] = (),
+        wheels: Sequence[DirectWheel] = (),
         installed: Sequence[InstalledBuild] = (),
         candidates: Candidates | None = None,
         upgrade: bool = False,

@@ -99,7 +99,7 @@ def chosen_from(folder: Path, host: str) -> dict[str, str | None]:
         read_lock(lock.read_bytes(), where=str(lock)),
         file.target(linux_target(), host),
         None,
-        user_lists=HostDetector(file, host),
+        host_detector=HostDetector(file, host),
         folder=folder,
     )
     return {str(pin.name): pin.label for pin in chooser.select().resolution().pins}

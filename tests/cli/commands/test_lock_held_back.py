@@ -110,12 +110,12 @@ class TestReasons:
         desk.add("onnxruntime-gpu", "1.31.1")
         assert desk.told("onnxruntime") == (
             "note: onnxruntime 1.31.1 (latest 1.32.0 has no build for an accelerator; "
-            "onnxruntime==1.32.0 takes it)"
+            "onnxruntime==1.32.0 selects it)"
         )
         other = desk.lock("onnxruntime==1.32.0")
         assert (
             "onnxruntime 1.32.0 uses no accelerator; onnxruntime 1.31.1 has a build for CUDA 13 "
-            "(onnxruntime==1.31.1 takes it)"
+            "(onnxruntime==1.31.1 selects it)"
         ) in other.err
 
 

@@ -68,7 +68,7 @@ class TestVersions:
         sdist(workshop, "reader")
         result = workshop.install("reader", *words)
         assert workshop.packages()["reader"]["version"] == "0.9"
-        assert "reader 0.9 (latest 1.0 has no wheel that fits; --" in result.err
+        assert "reader 0.9 (latest 1.0 has no wheel that fits, and --" in result.err
         assert words[0].partition("=")[0] in result.err
 
     @pytest.mark.parametrize(

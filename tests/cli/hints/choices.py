@@ -23,7 +23,7 @@ LINUX = "py3-none-manylinux_2_28_x86_64"
 
 def no_solution(scene: Scene) -> None:
     """Try one of the versions that there are."""
-    scene.refuses("no-solution", "other", "some>=2", advised="there are 1.0")
+    scene.refuses("no-solution", "other", "some>=2", advised="available: 1.0")
     scene.install("other", "some==1.0")
 
 

@@ -70,7 +70,7 @@ def chosen(lock: Lock, host: Mapping[str, list[int]]) -> str:
         for namespace, (name, known) in FEATURES.items()
     )
     lists = HostDetector(HostFile(providers), "host")
-    chooser = LockCandidates(lock, TARGET, None, user_lists=lists, folder=Path("/bundle"))
+    chooser = LockCandidates(lock, TARGET, None, host_detector=lists, folder=Path("/bundle"))
     (pin,) = chooser.select().resolution().pins
     return pin.filename.text
 

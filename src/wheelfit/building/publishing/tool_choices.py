@@ -244,7 +244,7 @@ class _MachineChooser:
                 document,
                 None,
                 environment=target.environment,
-                user_lists=detector,
+                host_detector=detector,
                 namespaces=namespaces_used(document.variants.values()),
                 known=KnownVersions(is_open=True),
             )

@@ -115,7 +115,7 @@ def _ranked_labels(
         document,
         None,
         environment=machine.target.environment,
-        user_lists=machine.detector,
+        host_detector=machine.detector,
         namespaces=namespaces_used(document.variants.values()),
         known=KnownVersions(is_open=True),
     )

@@ -69,7 +69,7 @@ def _lines(row: LabelRow, output: Output, *, has_machines: bool) -> Iterator[tup
     if has_machines:
         yield (
             "taken by",
-            _shortened(row.chosen_by, output) if row.chosen_by else "none of the machines",
+            _shortened(row.selected_by, output) if row.selected_by else "none of the machines",
         )
 
 

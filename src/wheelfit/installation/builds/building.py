@@ -37,7 +37,7 @@ from wheelfit.installation.builds.state import state_of
 from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, read_pyproject_name
 from wheelfit.resolution.listing import provisional_filename
-from wheelfit.resolution.request import GivenWheel
+from wheelfit.resolution.request import DirectWheel
 from wheelfit.sources.cache import built_metadata_key, built_wheel_key
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import File, WheelOrigin
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.builds.consent import BuildPolicy
     from wheelfit.installation.builds.environments import BuildPlaces
     from wheelfit.installation.builds.projects import OpenProject
-    from wheelfit.resolution.request import GivenSource
+    from wheelfit.resolution.request import DirectSource
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
@@ -122,7 +122,7 @@ class BuildingRepository:
         """Never held for long, since pages are read during a build."""
         self._allowed: set[NormalizedName] = set()
         """Projects to which the user consented at a prompt."""
-        self._given: dict[GivenSource, Product] = {}
+        self._given: dict[DirectSource, Product] = {}
         self._scratch = scratch
         self._folder: Path | None = None
         self._folder_lock = threading.Lock()
@@ -136,7 +136,7 @@ class BuildingRepository:
 
     # --- projects named by the user ---------------------------------------------------------
 
-    def given(self, source: GivenSource) -> GivenWheel:
+    def given(self, source: DirectSource) -> DirectWheel:
         """Return the wheel of a project that the user named, built or not.
 
         Its files are fetched, and its metadata is read or requested from the backend; a wheel is
@@ -160,9 +160,9 @@ class BuildingRepository:
             product = self._given.get(source)
             if product is None:
                 product = self._given[source] = self._open_given(source)
-            return GivenWheel(product.file, source.extras, source.where)
+            return DirectWheel(product.file, source.extras, source.where)
 
-    def _open_given(self, source: GivenSource) -> Product:
+    def _open_given(self, source: DirectSource) -> Product:
         project = open_given(
             source,
             self._repository,
@@ -325,7 +325,7 @@ class BuildingRepository:
         product = self._product(file)
         return product is not None and not product.is_named and not self._is_allowed(product)
 
-    def knows_needs(self, file: File) -> bool:
+    def has_requirements(self, file: File) -> bool:
         """Return whether the requirements of a wheel are known before it is built."""
         product = self._product(file)
         return product is None or self._static_metadata(product) is not None

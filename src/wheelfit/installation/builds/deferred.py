@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.installation.builds.building import BuildingRepository
-    from wheelfit.resolution.request import GivenSource, GivenWheel
+    from wheelfit.resolution.request import DirectSource, DirectWheel
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Files, Repository
 
@@ -50,7 +50,7 @@ class DeferredBuilding(RepositoryWrapper):
     def _reader(self, file: File) -> Files:
         return self._repository if file.origin is None else self.building
 
-    def given(self, source: GivenSource) -> GivenWheel:
+    def given(self, source: DirectSource) -> DirectWheel:
         """Return the wheel of a project the user named."""
         return self.building.given(source)
 
@@ -58,9 +58,9 @@ class DeferredBuilding(RepositoryWrapper):
         """Return whether a wheel would have to be built, and may not be."""
         return self.is_unbuilt(file) and self.building.needs_consent(file)
 
-    def knows_needs(self, file: File) -> bool:
+    def has_requirements(self, file: File) -> bool:
         """Return whether a wheel's requirements are known, or its build backend may be run."""
-        return not self.needs_consent(file) or self.building.knows_needs(file)
+        return not self.needs_consent(file) or self.building.has_requirements(file)
 
     @property
     def mode(self) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.interpreter import Interpreter
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.request import GivenWheel
+    from wheelfit.resolution.request import DirectWheel
 
 
 class BuildPlace(Protocol):
@@ -82,7 +82,7 @@ class IsolatedPlaces:
     environ: Mapping[str, str]
     request: ResolutionRequest = ResolutionRequest()
     """The rules for every request: constraints, hashes, pre-releases."""
-    given: Callable[[RequestedRequirement], GivenWheel | None] | None = None
+    given: Callable[[RequestedRequirement], DirectWheel | None] | None = None
     """Returns the project of a requirement with a URL, or None if the URL is of a wheel. None:
     such requirements are refused, since only users may request URLs.
     """
@@ -105,7 +105,7 @@ class _IsolatedEnvironment:
         self._environment = open_environment(str(folder), environ=environ)
         self._requested: tuple[RequestedRequirement, ...] = ()
         self._requirements: tuple[RequestedRequirement, ...] = ()
-        self._wheels: tuple[GivenWheel, ...] = ()
+        self._wheels: tuple[DirectWheel, ...] = ()
         """The unbuilt wheels of projects that requirements name by URL."""
         self._contents: dict[str, str] = {}
         self.python = self._environment.interpreter.executable

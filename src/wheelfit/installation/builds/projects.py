@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.projects.backend import DistributionKind
-    from wheelfit.resolution.request import GivenSource
+    from wheelfit.resolution.request import DirectSource
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
 
@@ -78,7 +78,7 @@ class OpenProject:
 
 
 def open_given(
-    source: GivenSource,
+    source: DirectSource,
     files: Files,
     folder: Path,
     environ: Mapping[str, str],
@@ -113,18 +113,18 @@ def open_given(
     return _archive(source, files, folder, progress)
 
 
-def _named_in(source: GivenSource) -> str | None:
+def _named_in(source: DirectSource) -> str | None:
     return f"it is named in {source.where}" if source.where else None
 
 
-def _path_of(url: str, source: GivenSource) -> str:
+def _path_of(url: str, source: DirectSource) -> str:
     try:
         return file_path(url)
     except ValueError as error:
         raise FileProblem(str(error), where=redact(url), note=_named_in(source)) from None
 
 
-def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
+def _folder(source: DirectSource, path: Path, url: str) -> OpenProject:
     if source.hashes:
         raise UserError(
             "a folder has no hash to compare with the required one",
@@ -145,7 +145,7 @@ def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
     )
 
 
-def _check_project(path: Path, name: str, source: GivenSource | None) -> None:
+def _check_project(path: Path, name: str, source: DirectSource | None) -> None:
     if not is_project(path):
         raise FileProblem(
             "no project found: pyproject.toml and setup.py are missing",
@@ -155,7 +155,7 @@ def _check_project(path: Path, name: str, source: GivenSource | None) -> None:
 
 
 def _repository(
-    source: GivenSource, folder: Path, environ: Mapping[str, str], *, offline: bool
+    source: DirectSource, folder: Path, environ: Mapping[str, str], *, offline: bool
 ) -> OpenProject:
     if source.hashes:
         raise UserError(
@@ -196,7 +196,7 @@ def _inside(folder: Path, subdirectory: str, name: str) -> Path:
 
 
 def _archive(
-    source: GivenSource, files: Files, folder: Path, progress: Callable[[str], Progress]
+    source: DirectSource, files: Files, folder: Path, progress: Callable[[str], Progress]
 ) -> OpenProject:
     bare, _ = split_userinfo(without_fragment(source.url))
     filename = last_segment(bare)
@@ -288,7 +288,7 @@ def _open_archive(
     hashes: Mapping[str, str],
     subdirectory: str = "",
     direct_url: Mapping[str, object] | None = None,
-    source: GivenSource | None = None,
+    source: DirectSource | None = None,
 ) -> OpenProject:
     inside = Path(tempfile.mkdtemp(prefix="project-", dir=folder))
     top = unpack_archive(path, inside, filename, where=shown)

@@ -207,7 +207,7 @@ def _chosen_files(
         file.target(base, host.name),
         None,
         policy,
-        user_lists=HostDetector(file, host.name),
+        host_detector=HostDetector(file, host.name),
         files=AllFiles(),
         folder=folder.absolute(),
         extras=manifest.extras,

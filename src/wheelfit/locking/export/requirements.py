@@ -75,7 +75,7 @@ def _line(pin: Pin, copied: str | None, *, is_hashed: bool) -> str:
     if copied is not None:
         return f"{pin.name}=={pin.version}" + (f" --hash=sha256:{copied}" if is_hashed else "")
     algorithm, digest = _hash(pin)
-    is_listed = pin.label is None and not pin.is_given and not pin.file.is_local
+    is_listed = pin.label is None and not pin.is_direct and not pin.file.is_local
     if is_listed and is_hashed and (pin.file.origin is None or not pin.file.origin.direct_url):
         return f"{pin.name}=={pin.version} --hash={algorithm}:{digest}"
     url, _, fragment = _escaped(pin.file.url).partition("#")

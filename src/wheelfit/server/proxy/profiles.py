@@ -25,7 +25,7 @@ class Profile:
     target: Target
     """Its Python and platform; a client may have another Python."""
     detector: Detector | None = None
-    user_lists: Detector | None = None
+    host_detector: Detector | None = None
     """The properties of a host file or a preset, which take precedence."""
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
     plugins: Plugins = field(default_factory=NoPlugins)
@@ -39,7 +39,7 @@ class Profile:
             target,
             self.detector,
             self.policy,
-            user_lists=self.user_lists,
+            host_detector=self.host_detector,
             plugins=self.plugins,
         )
 

@@ -183,7 +183,9 @@ class SiteFacts:
     ) -> Explanation:
         """Return the wheel of a release that a machine would take, and why no other."""
         files = SinglePageRepository(project.page, self._index)
-        candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
+        candidates = Candidates(
+            files, machine.target, None, _POLICY, host_detector=machine.detector
+        )
         name = project.page.name
         try:
             choice = candidates.usable_choice(name, version)

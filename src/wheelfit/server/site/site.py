@@ -543,7 +543,7 @@ def _matching(names: Sequence[NormalizedName], search: str) -> Sequence[Normaliz
 def _groups(overview: Overview) -> tuple[Group, ...]:
     """Return the machines by kind, with the labels that they take."""
     takes: dict[str, Label | None] = {
-        name: row.label for row in overview.rows for name in row.chosen_by
+        name: row.label for row in overview.rows for name in row.selected_by
     }
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for name, words in overview.machines.items():
