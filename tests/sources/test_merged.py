@@ -137,6 +137,27 @@ def test_an_outage_is_no_way_in(error: Exception) -> None:
     assert later.asked == 0
 
 
+def test_the_first_index_is_read_once() -> None:
+    """Later indexes are read for their newer releases, and the first one not again."""
+    empty, first, later = (
+        NamedRepository("empty"),
+        NamedRepository("first", "a"),
+        NamedRepository("later", "a"),
+    )
+    pool = Pool([empty, first, later])
+    pool.project(A)
+    assert [page.source for page in pool.later_pages(A)] == ["later"]
+    assert (empty.asked, first.asked, later.asked) == (1, 1, 1)
+
+
+def test_later_pages_of_a_project_that_was_not_read() -> None:
+    """A project that was not read yet is read; without an index of its own it has no later ones."""
+    pool = Pool([NamedRepository("first", "a"), NamedRepository("later", "a", "b")])
+    assert [page.source for page in pool.later_pages(A)] == ["later"]
+    assert pool.later_pages(canonicalize_name("b")) == []
+    assert pool.later_pages(canonicalize_name("c")) == []
+
+
 def test_folders_of_the_user_may_stand_in() -> None:
     """Folders of this machine belong to the user; they are used, with a note."""
     notes: list[str] = []

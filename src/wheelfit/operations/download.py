@@ -129,7 +129,7 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
             request = request.with_options(host=host)
             with (
                 open_session(request, context, changes=False, python=python) as session,
-                warning_of_later_indexes(session.repository.pool, context.reporter),
+                warning_of_later_indexes(session.repository, context.reporter),
             ):
                 resolution, accelerators = _fetch(
                     request, session, staging, reported, context.reporter

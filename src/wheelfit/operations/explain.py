@@ -107,7 +107,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
     _check(request)
     with (
         open_session(request, context, changes=False) as session,
-        warning_of_later_indexes(session.repository.pool, context.reporter),
+        warning_of_later_indexes(session.repository, context.reporter),
     ):
         warn_of_interruption(session.environment, context.reporter)
         agreements: tuple[AgreementOutcome, ...] = ()
@@ -130,7 +130,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
                 for explanation in explanations
                 if explanation.chosen is not None and explanation.name not in given
             ),
-            session.repository.pool,
+            session.repository,
             context.reporter,
         )
         names = [pin.name for pin in resolution.pins]

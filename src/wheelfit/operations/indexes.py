@@ -15,6 +15,7 @@ from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, is_protected, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
+from wheelfit.sources.release_files import files_by_release
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue, KnownFamilies
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cooldown import Cooldown
-    from wheelfit.sources.merged import Pool
     from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.release_files import PageRelease
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
 _MAX_REQUESTS = 8
@@ -388,7 +389,7 @@ def report_unexpected_sources(
                     f"{pin.name} {pin.version} is the local file, not that of {', '.join(copies)}"
                 )
     warn_of_later_indexes(
-        ((pin.name, pin.version, pin.filename.is_variant) for pin in chosen), pool, reporter
+        ((pin.name, pin.version, pin.filename.is_variant) for pin in chosen), sources, reporter
     )
 
 
@@ -407,18 +408,20 @@ def _owner_notes(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[st
 
 
 def warn_of_later_indexes(
-    chosen: Iterable[tuple[NormalizedName, Version, bool]], pool: Pool, reporter: Reporter
+    chosen: Iterable[tuple[NormalizedName, Version, bool]],
+    sources: OpenedSources,
+    reporter: Reporter,
 ) -> None:
     """Warn of newer releases of chosen packages in later indexes, once for all of them.
 
     :param chosen: name and version of each package, and whether a variant of it was chosen.
     """
-    if not pool.has_later:
+    if not sources.pool.has_later:
         return
     from wheelfit.sources.concurrency import map_concurrently
 
     texts = map_concurrently(
-        list(chosen), lambda package: _newer_in_later_index(package, pool), most=_MAX_REQUESTS
+        list(chosen), lambda package: _newer_in_later_index(package, sources), most=_MAX_REQUESTS
     )
     if overlooked := [text for text in texts if text]:
         others = f" and {len(overlooked) - 3} more" if len(overlooked) > 3 else ""
@@ -431,7 +434,7 @@ def warn_of_later_indexes(
 
 
 @contextmanager
-def warning_of_later_indexes(pool: Pool, reporter: Reporter) -> Iterator[None]:
+def warning_of_later_indexes(sources: OpenedSources, reporter: Reporter) -> Iterator[None]:
     """Warn of releases of looked-up packages in later indexes, where nothing could be chosen."""
     try:
         yield
@@ -440,37 +443,54 @@ def warning_of_later_indexes(pool: Pool, reporter: Reporter) -> Iterator[None]:
 
         lowest = Version("0")
         with suppress(WheelfitError):  # of those indexes; the original error is reported
-            packages = [(name, lowest, False) for name in pool.looked_up]
-            warn_of_later_indexes(packages, pool, reporter)
+            packages = [(name, lowest, False) for name in sources.pool.looked_up]
+            warn_of_later_indexes(packages, sources, reporter)
         raise
 
 
-def _newer_in_later_index(package: tuple[NormalizedName, Version, bool], pool: Pool) -> str | None:
+def _newer_in_later_index(
+    package: tuple[NormalizedName, Version, bool], sources: OpenedSources
+) -> str | None:
     """Return a note on a later index with a newer release of a package, or with its variants."""
     name, chosen, is_variant = package
     try:
-        first, later = pool.project(name), pool.later_pages(name)
+        first, later = sources.project(name), sources.pool.later_pages(name)
     except NetworkError:
         return None
     if not later:
         return None
-    newest = max((wheel.version for wheel in _wheels(first)), default=chosen)
+    newest = (None if first is None else _newest_wheel(first)) or chosen
     for page in later:
-        wheels = [wheel for wheel in _wheels(page) if not wheel.version.is_prerelease]
-        if version := max(
-            (wheel.version for wheel in wheels if wheel.version > newest), default=None
-        ):
+        if version := _newest_wheel(page, newer_than=newest):
             return f"{name} {version} ({page.source})"
-        if not is_variant and any(wheel.is_variant and wheel.version == chosen for wheel in wheels):
+        if not is_variant and _has_variant(page, chosen):
             return f"variants of {name} {chosen} ({page.source})"
     return None
 
 
-def _wheels(page: ProjectPage | None) -> Iterator[WheelFilename]:
-    from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.errors import InvalidFilename
+def _newest_wheel(page: ProjectPage, *, newer_than: Version | None = None) -> Version | None:
+    """Return the newest release with a wheel that is not yanked.
 
-    for file in page.files if page is not None else ():
-        if file.filename.endswith(".whl") and file.yanked is None:
-            with suppress(InvalidFilename):
-                yield parse_wheel_filename(file.filename)
+    :param newer_than: only final releases newer than this; None: any release.
+    """
+    for version, release in files_by_release(page).releases.items():
+        if newer_than is not None and version <= newer_than:
+            break
+        if newer_than is not None and version.is_prerelease:
+            continue
+        if any(release.kinds if not release.is_partly_yanked else _usable_wheels(release)):
+            return version
+    return None
+
+
+def _has_variant(page: ProjectPage, version: Version) -> bool:
+    """Return whether a release has a variant wheel that is not yanked."""
+    release = files_by_release(page).releases.get(version)
+    if release is None or not release.has_variants:
+        return False
+    return any(filename.is_variant for filename in _usable_wheels(release))
+
+
+def _usable_wheels(release: PageRelease) -> Iterator[WheelFilename]:
+    """Yield the names of the wheels of a release that are not yanked."""
+    return (filename for file, filename in release.files().wheels if file.yanked is None)

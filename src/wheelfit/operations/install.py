@@ -74,7 +74,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         durations = StepDurations()
         with (
             durations.measure("resolve"),
-            warning_of_later_indexes(session.repository.pool, context.reporter),
+            warning_of_later_indexes(session.repository, context.reporter),
         ):
             decision = decide()
         pins = [pin for pin in decision.resolution.pins if not pin.is_direct]

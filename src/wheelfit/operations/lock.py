@@ -199,7 +199,7 @@ def lock_project(
     durations = StepDurations()
     with (
         session,
-        warning_of_later_indexes(session.repository.pool, context.reporter),
+        warning_of_later_indexes(session.repository, context.reporter),
         context.reporter.steps("resolving") as step,
         durations.measure("resolve"),
     ):
@@ -601,7 +601,7 @@ class _LockSession:
         }
         warn_of_later_indexes(
             [(*key, package.has_variants) for key, package in packages.items()],
-            self.repository.pool,
+            self.repository,
             self._context.reporter,
         )
 

@@ -20,7 +20,7 @@ from wheelfit.core.filename import NEWER_FORMAT, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers, without_build
 from wheelfit.sources.page import File, WheelOrigin
-from wheelfit.sources.release_files import PageFiles, best_source, sort_by_release
+from wheelfit.sources.release_files import best_source, files_by_release, sort_by_release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -333,11 +333,11 @@ def sort_page(
     if sources is not None:
         exclusion = sources.exclusion(page.name, is_of_family=page.bridge is not None)
     absent = _absent_sources(page, target)
-    if isinstance(page.files, PageFiles) and not absent and not page.has_joined_builds:
-        by_release = page.files.by_release
-    else:
+    if absent:
         files = (file for file in page.files if file.source not in absent)
         by_release = sort_by_release(page.name, files, joins_builds=page.has_joined_builds)
+    else:
+        by_release = files_by_release(page)
     listed_by_version, rules = by_release.releases, _ListingRules(target, allowed)
     releases = Releases(page.name, listed_by_version, rules, exclusion, is_direct=is_direct)
     ignored = by_release.ignored

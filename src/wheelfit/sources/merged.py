@@ -71,6 +71,7 @@ class Pool(DelegatedFiles):
         self._note = note
         repositories = (*self._links, *self._indexes)
         self._looked_up: dict[NormalizedName, None] = {}
+        self._suppliers: dict[NormalizedName, int] = {}  # the place of the index, unless pinned
         self._by_name = {
             repository.name: repository for pinned in self._pins.values() for repository in pinned
         }
@@ -156,10 +157,10 @@ class Pool(DelegatedFiles):
         """
         if self._strategy != "first-index" or name in self._pins:
             return []
-        for number, index in enumerate(self._indexes):
-            if index.project(name) is not None:
-                return _pages(self._indexes[number + 1 :], name)
-        return []
+        if name not in self._looked_up:
+            self.project(name)
+        number = self._suppliers.get(name)
+        return [] if number is None else _pages(self._indexes[number + 1 :], name)
 
     def sources_of(self, name: NormalizedName, version: Version) -> tuple[str, ...]:
         """Return the sources that supply wheels of a release beside the local ones.
@@ -198,7 +199,7 @@ class Pool(DelegatedFiles):
         """
         failure: NetworkError | None = None
         page = None
-        for index in indexes:
+        for number, index in enumerate(indexes):
             if failure is not None and index.name not in self._local:
                 continue
             try:
@@ -207,6 +208,7 @@ class Pool(DelegatedFiles):
                 failure = error
                 continue
             if page is not None:
+                self._suppliers[name] = number
                 break
         if failure is None:
             return [] if page is None else [page]

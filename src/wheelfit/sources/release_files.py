@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.sources.page import File
+    from wheelfit.sources.page import File, ProjectPage
 
 WheelKind: TypeAlias = "tuple[frozenset[Tag] | None, str | None]"
 """The tags and the ``requires-python`` of a wheel; its tags are None if its format is newer."""
@@ -129,6 +129,16 @@ def sort_by_release(
         sorting.place(file)
     newest_first = sorted(sorting.releases.items(), key=itemgetter(0), reverse=True)
     return SortedFiles(dict(newest_first), tuple(sorting.ignored))
+
+
+def files_by_release(page: ProjectPage) -> SortedFiles:
+    """Return the files of a page by release; those of a stored page are not read.
+
+    :param page: the page of a source.
+    """
+    if isinstance(page.files, PageFiles) and not page.has_joined_builds:
+        return page.files.by_release
+    return sort_by_release(page.name, page.files, joins_builds=page.has_joined_builds)
 
 
 class _Sorting(Struct):
