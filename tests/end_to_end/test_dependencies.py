@@ -335,7 +335,13 @@ def test_remove_what_is_not_there(desk: Desk, words: tuple[str, ...], hint: str)
         (PROJECT, ("https://x.example/app-1.5-py3-none-any.whl",), 2, "usage", "'app @ https:"),
         (PROJECT, ("--dev", "--extra", "x", "app"), 2, "usage", "name two lists"),
         (PROJECT, ("--group", "a b", "app"), 2, "usage", "is not a valid name"),
-        (PROJECT, ("--lock", "lock.toml", "app"), 2, "usage", "a lock file cannot be called"),
+        (
+            PROJECT,
+            ("--lock", "lock.toml", "app"),
+            2,
+            "usage",
+            "is not a valid name for a lock file",
+        ),
         (PROJECT, ("--project", "nowhere", "app"), 1, "file-problem", "cannot be read"),
     ],
 )

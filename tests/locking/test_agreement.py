@@ -180,7 +180,7 @@ class TestInstalled:
         both = lock(torch="cu12 cu13", flash="cu12 cu13")
         selection = choose(both, installed("other", "cu12"))
         assert set(labels(selection).values()) == {"cu12"}
-        assert selection.held[0].forced.reasons == (
+        assert selection.agreements[0].forced.reasons == (
             "the installed other 1 (cu12) is built for CUDA 12",
         )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.errors import UsageError
-from wheelfit.locking.conflicts import Conflict, Kinds, forks_of
+from wheelfit.locking.conflicts import Conflict, RequestMarkers, forks_of
 from wheelfit.locking.request import in_extras
 
 NAMES = "abcde"
@@ -62,20 +62,20 @@ def test_exactly_one_holds(rows: list[list[str]]) -> None:
 def test_what_all_forks_have() -> None:
     """What every fork has for the same reason needs no condition of them."""
     forks = forks_of(conflicts_of("ab"))
-    kinds, own = Kinds(forks), Kinds(forks)
+    kinds, own = RequestMarkers(forks), RequestMarkers(forks)
     for fork in forks:
         kinds.add(LINUX, fork, frozenset([in_extras("c")]))
     own.add(LINUX, forks[1], frozenset([in_extras("b")]))
-    assert kinds.by_place() == {LINUX: {"'c' in extras"}}
-    assert own.by_place() == {LINUX: {"'b' in extras"}}
+    assert kinds.by_environment() == {LINUX: {"'c' in extras"}}
+    assert own.by_environment() == {LINUX: {"'b' in extras"}}
 
 
 def test_what_one_fork_has() -> None:
     """What one fork has always counts where that fork does."""
     forks = forks_of(conflicts_of("ab"))
-    kinds = Kinds(forks)
+    kinds = RequestMarkers(forks)
     kinds.add(LINUX, forks[0], frozenset())
-    assert kinds.by_place() == {LINUX: {"'b' not in extras"}}
+    assert kinds.by_environment() == {LINUX: {"'b' not in extras"}}
 
 
 def test_too_many() -> None:

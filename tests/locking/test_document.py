@@ -410,5 +410,5 @@ class TestNames:
         """A name is made or refused, never changed."""
         assert lock_name("dev") == "pylock.dev.toml"
         for bad in ("a.b", "a/b", "..", "a\\b"):
-            with pytest.raises(UserError, match="cannot be called"):
+            with pytest.raises(UserError, match="is not a valid name"):
                 lock_name(bad)

@@ -67,7 +67,7 @@ def lock(
     solver = Solver(LockNeeds(roots=(*asked, *roots)), shelf, threads=0)
     made = lock_for_hosts(solver, machines, old=old)
     for one in made:
-        assert read_lock(write_lock(one.locked.lock), where="pylock.toml") == one.locked.lock
+        assert read_lock(write_lock(one.result.lock), where="pylock.toml") == one.result.lock
     return made
 
 
@@ -76,7 +76,7 @@ def chosen(one: HostLock) -> list[dict[str, str]]:
     return [
         {
             pin.name: pin.label or str(pin.version)
-            for pin in machine.chooser(one.locked.lock).select().resolution().pins
+            for pin in machine.chooser(one.result.lock).select().resolution().pins
         }
         for machine in one.machines
     ]
@@ -84,7 +84,7 @@ def chosen(one: HostLock) -> list[dict[str, str]]:
 
 def wheels(one: HostLock) -> set[str]:
     """Return the names of all listed wheels."""
-    packages = one.locked.lock.packages
+    packages = one.result.lock.packages
     return {wheel.filename.text for package in packages for wheel in package.wheels}
 
 
@@ -169,11 +169,11 @@ def test_older_locks_count(shelf: Shelf) -> None:
     machines = [machine("linux"), machine("windows", platform="windows-x86_64")]
     (made,) = lock(shelf, machines, "lib")
     shelf.add("lib 2")
-    (again,) = lock(shelf, machines, "lib", old=made.locked.lock)
+    (again,) = lock(shelf, machines, "lib", old=made.result.lock)
     assert chosen(again) == [{"lib": "1"}, {"lib": "1"}]
-    own = machine("linux", old=made.locked.lock)
+    own = machine("linux", old=made.result.lock)
     (alone,) = lock(shelf, [own], "lib")
-    assert alone.locked.lock.packages[0].version == Version("1")
+    assert alone.result.lock.packages[0].version == Version("1")
 
 
 def test_extras(shelf: Shelf) -> None:
@@ -181,7 +181,7 @@ def test_extras(shelf: Shelf) -> None:
     shelf.add("base 1", "plot 1")
     more = Root(parse_requirement("plot", allow_variant_markers=False), extra="charts")  # type: ignore[arg-type]
     (made,) = lock(shelf, [machine("linux")], "base", roots=[more])
-    markers = {package.name: package.marker for package in made.locked.lock.packages}
+    markers = {package.name: package.marker for package in made.result.lock.packages}
     assert str(markers[canonicalize_name("plot")]) == '"charts" in extras'
     assert chosen(made) == [{"base": "1", "plot": "1"}]
 

@@ -158,11 +158,12 @@ def test_neither_too_little_nor_too_much(start: int) -> None:
             continue
         tried += 1
         lost = any(
-            "nothing locked for machines that no label fits" in note for note in locked.notes
+            "no wheel is locked for machines without a compatible label" in note
+            for note in locked.notes
         )
         asked = itertools.product(((), EXTRAS[:1], EXTRAS), ((), ("dev",)))
         for (extras, groups), settled, machine in itertools.product(
-            asked, locked.settled, MACHINES
+            asked, locked.environments, MACHINES
         ):
             try:
                 wrong = universe.wrong(locked, settled.environment, machine, extras, groups)

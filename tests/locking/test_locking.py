@@ -416,7 +416,7 @@ class TestVariants:
         locked = lock(shelf, "fast")
         assert entries(locked) == {"fast 1": None, "lib 2": None}
         assert labels(locked, "fast") == {"cu13", "null", None}
-        assert "fast 1: cu12 not locked, it needs lib<2, but 2 is locked" in locked.notes
+        assert "fast 1: cu12 not locked: it needs lib<2, but 2 is locked" in locked.notes
         (package,) = (package for package in locked.lock.packages if package.name == "fast")
         assert package.document is not None
         assert set(package.document.variants) == {"cu13", "null"}
@@ -430,7 +430,7 @@ class TestVariants:
         assert entries(locked).keys() == {"fast 1", "lib 2", "other 1"}
         assert labels(locked, "fast") == {"cu11", "cu13", "cu14", "cu15", "null", None}
         (note,) = locked.notes
-        assert note.startswith("fast 1: cu12 not locked, it needs lib<2")
+        assert note.startswith("fast 1: cu12 not locked: it needs lib<2")
 
     def test_no_fallback_is_left(self, shelf: Shelf) -> None:
         """Machines that no label fits cannot use such a lock, which is said before they try."""
@@ -441,7 +441,7 @@ class TestVariants:
         locked = lock(shelf, "fast", platforms=["linux-x86_64", "windows-x86_64"])
         assert labels(locked, "fast") == {"cu12"}
         assert locked.notes[-1] == (
-            "fast 1: nothing locked for machines that no label fits "
+            "fast 1: no wheel is locked for machines without a compatible label "
             "(linux-x86_64, Python 3.12; windows-x86_64, Python 3.12)"
         )
 
@@ -480,7 +480,7 @@ class TestVariants:
         shelf.add("torch 2.7", "torch 2.8")
         locked = lock(shelf, "torch", "attention")
         assert labels(locked, "attention") == {"torch8"}
-        assert any(note.startswith("attention 1: torch7 not locked, ") for note in locked.notes)
+        assert any(note.startswith("attention 1: torch7 not locked: ") for note in locked.notes)
         locked = lock(shelf, "torch<2.8", "attention")
         assert labels(locked, "attention") == {"torch7"}
 
@@ -570,4 +570,4 @@ def test_what_the_user_forbids(shelf: Shelf) -> None:
     locked = lock(shelf, "fast", policy=policy)
     assert labels(locked, "fast") == {"null", None}
     assert "lib 2" in entries(locked)
-    assert locked.notes == ("fast 1: cu12 not locked, nvidia is forbidden",)
+    assert locked.notes == ("fast 1: cu12 not locked: nvidia is forbidden",)

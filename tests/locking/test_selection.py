@@ -29,7 +29,7 @@ from wheelfit.core.provider_lookup import Detector
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit.locking.document import Lock, read_lock, write_lock
-from wheelfit.locking.selection import LockCandidates, LockSelection, applicable
+from wheelfit.locking.selection import LockCandidates, LockSelection, applicable_packages
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.explain import explain_choice, explain_release
 from wheelfit.testing.detectors import FixedDetector, supported
@@ -347,7 +347,7 @@ class TestWithoutTable:
         lock = without(lock_world(world(("cu12.6", "v3"))), "variants-json")
         with pytest.raises(NoCompatibleWheel, match="fastfft has no wheel in the lock") as excinfo:
             choose(lock, GPU)
-        assert "does not describe its variants" in (excinfo.value.note or "")
+        assert "no variant metadata of this wheel" in (excinfo.value.note or "")
 
     def test_an_unusable_table_leaves_plain_wheels(self) -> None:
         """As if there were no table; the note names the fault (F-134)."""
@@ -431,7 +431,7 @@ class TestEntries:
     @staticmethod
     def names(lock: Lock, target: Target = TARGET, **options: Any) -> list[str]:
         """Return the names of the entries that count."""
-        return [package.name for package in applicable(lock, target, **options)]
+        return [package.name for package in applicable_packages(lock, target, **options)]
 
     def test_markers_extras_and_groups(self) -> None:
         """Each entry whose marker holds counts; default groups count unless others are asked."""
@@ -485,8 +485,8 @@ class TestEntries:
         old = plain_entry("a", "1", marker="python_version < '3.12'")
         new = plain_entry("a", "2", marker="python_version >= '3.11'")
         lock = Lock.of(lock_table(old, new))
-        assert applicable(lock, linux_target("3.12.0"))[0].version == Version("2")
-        with pytest.raises(InvalidLock, match=r"packages\[1\]: a applies twice"):
+        assert applicable_packages(lock, linux_target("3.12.0"))[0].version == Version("2")
+        with pytest.raises(InvalidLock, match=r"packages\[1\]: packages\[0\] has the same name"):
             self.names(lock)
 
     def test_a_marker_without_a_value(self) -> None:
@@ -548,7 +548,7 @@ class TestSources:
         """No file of this machine, no unknown scheme; and no password in the message."""
         wheel = {"name": "a-1-py3-none-any.whl", **place, "hashes": {"sha256": "0"}}
         lock = Lock.of(lock_table({"name": "a", "wheels": [wheel]}))
-        with pytest.raises(FileProblem, match="cannot be read") as excinfo:
+        with pytest.raises(FileProblem, match="cannot be used") as excinfo:
             choose(lock)
         assert "secret" not in str(excinfo.value)
 
@@ -556,7 +556,7 @@ class TestSources:
         """A lock of this machine may name its files, but no impossible ones."""
         wheel = {"path": "a\0b/a-1-py3-none-any.whl", "hashes": {"sha256": "0"}}
         lock = Lock.of(lock_table({"name": "a", "wheels": [wheel]}))
-        with pytest.raises(FileProblem, match="cannot be read"):
+        with pytest.raises(FileProblem, match="cannot be used"):
             choose(lock, folder=tmp_path)
 
     def test_logins_in_a_lock_are_not_used(self) -> None:

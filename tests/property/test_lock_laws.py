@@ -21,7 +21,7 @@ from wheelfit.core.selection import select
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.repository import LockedRepository
-from wheelfit.locking.selection import LockCandidates, applicable
+from wheelfit.locking.selection import LockCandidates, applicable_packages
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import SCHEMA
@@ -253,7 +253,7 @@ def test_plain_locks_are_as_packaging_has_them(
     except PylockSelectError:
         expected = None
     try:
-        entries = applicable(lock, TARGET, extras=extras, groups=groups)
+        entries = applicable_packages(lock, TARGET, extras=extras, groups=groups)
     except InvalidLock:  # two of one name
         assert expected is None
         return

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
 from wheelfit.locking.fork import Fork
-from wheelfit.locking.reachable_releases import either
+from wheelfit.locking.reachable_releases import combine_markers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.locking.conditions import Place
+    from wheelfit.locking.environments import MarkerValues
 
 Conflict = tuple[str, ...]
 """The members, as markers of a lock: ``'cpu' in extras``."""
-MOST_FORKS = 64
+MAX_FORKS = 64
 """The most forks, and so resolutions of one environment."""
 
 
@@ -34,9 +34,9 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
     count = 1
     for conflict in conflicts:
         count *= len(conflict)
-        if count > MOST_FORKS:
+        if count > MAX_FORKS:
             raise UsageError(
-                f"the conflicts come to more than {MOST_FORKS} combinations",
+                f"the conflicts have more than {MAX_FORKS} combinations",
                 hint="join conflicts that have members in common, or lock fewer extras and groups "
                 "with --extra and --group",
             )
@@ -75,42 +75,54 @@ def _condition(
             yield member.replace("' in ", "' not in ")
 
 
-class Kinds:
-    """The condition of a release: the extras and groups that require it, by place and fork.
+class RequestMarkers:
+    """The markers of the extras and groups that require a release, by environment and fork.
 
     :param forks: all forks.
     """
 
     def __init__(self, forks: Iterable[Fork]) -> None:
         self._forks = tuple(dict.fromkeys(forks))
-        self._kinds: dict[Place, dict[Fork, frozenset[str]]] = {}
+        self._markers: dict[MarkerValues, dict[Fork, frozenset[str]]] = {}
 
-    def add(self, place: Place, fork: Fork, kinds: frozenset[str]) -> None:
+    def add(self, environment: MarkerValues, fork: Fork, markers: frozenset[str]) -> None:
         """Add the extras and groups that require the release.
 
-        :param kinds: markers of which one must hold; none: it always applies.
+        :param markers: markers of which one must hold; none: it always applies.
         """
-        forks = self._kinds.setdefault(place, {})
-        forks[fork] = either(forks.get(fork), kinds)
+        by_fork = self._markers.setdefault(environment, {})
+        by_fork[fork] = combine_markers(by_fork.get(fork), markers)
 
-    def by_place(self) -> Mapping[Place, frozenset[str]]:
-        """Return by place the markers of which one must hold; none: it always applies."""
-        return {place: self._joined(kinds_by_fork) for place, kinds_by_fork in self._kinds.items()}
+    def by_environment(self) -> Mapping[MarkerValues, frozenset[str]]:
+        """Return by environment the markers of which one must hold; none: it always applies."""
+        return {
+            environment: self._combine_forks(by_fork)
+            for environment, by_fork in self._markers.items()
+        }
 
-    def _joined(self, kinds_by_fork: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
-        terms: set[str] = set()
-        always = frozenset([""])
-        for kind in frozenset().union(*(kinds or always for kinds in kinds_by_fork.values())):
-            with_kind = [fork for fork, kinds in kinds_by_fork.items() if kind in (kinds or always)]
-            allowed = [fork for fork in self._forks if kind not in fork.left_out]
-            if len(with_kind) == len(allowed):
-                if not kind:
-                    return frozenset()
-                terms.add(kind)
+    def _combine_forks(self, by_fork: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
+        """Return markers that hold where the release applies in the fork that applies.
+
+        A marker that counts in all forks that may have it needs no condition of a fork.
+        """
+        forks_by_marker: dict[str, list[Fork]] = {}
+        for fork, markers in by_fork.items():
+            for marker in markers or {_ALWAYS}:
+                forks_by_marker.setdefault(marker, []).append(fork)
+        combined: set[str] = set()
+        for marker, forks in forks_by_marker.items():
+            if len(forks) < sum(marker not in fork.left_out for fork in self._forks):
+                combined |= {_conjunction(marker, fork.condition) for fork in forks}
+            elif marker == _ALWAYS:
+                return frozenset()
             else:
-                terms |= {_both(kind, fork.condition) for fork in with_kind}
-        return frozenset(terms)
+                combined.add(marker)
+        return frozenset(combined)
 
 
-def _both(kind: str, condition: Sequence[str]) -> str:
-    return " and ".join(dict.fromkeys(filter(None, (kind, *condition))))
+_ALWAYS = ""
+"""The marker that always holds."""
+
+
+def _conjunction(marker: str, condition: Sequence[str]) -> str:
+    return " and ".join(dict.fromkeys(filter(None, (marker, *condition))))

@@ -28,8 +28,8 @@ class LockChange:
     """Its versions in the older lock, oldest first, or ``?``; empty: that lock lacks it."""
     after: tuple[str, ...]
     """Its versions in the newer lock; empty: that lock lacks it."""
-    what: str = ""
-    """The other differences, in clauses."""
+    details: str = ""
+    """The other differences, as clauses."""
 
     def __str__(self) -> str:
         before, after = ", ".join(self.before), ", ".join(self.after)
@@ -39,7 +39,7 @@ class LockChange:
             return f"- {self.name} {before}".removesuffix(_UNKNOWN)
         if self.before != self.after:
             return f"~ {self.name} {before} -> {after}"
-        return f"~ {self.name} {after}: {self.what}"
+        return f"~ {self.name} {after}: {self.details}"
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -47,7 +47,7 @@ class LockChange:
             "name": self.name,
             "before": list(self.before),
             "after": list(self.after),
-            "what": self.what or None,
+            "details": self.details or None,
         }
 
 
@@ -62,7 +62,7 @@ def changes(old_lock: Lock | None, new_lock: Lock) -> tuple[LockChange, ...]:
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, []), after.get(name, [])
         change = LockChange(name, _versions(old), _versions(new), "; ".join(_details(old, new)))
-        if change.before != change.after or change.what:
+        if change.before != change.after or change.details:
             lock_changes.append(change)
     return tuple(lock_changes)
 
@@ -99,7 +99,7 @@ def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str
         markers = " / ".join(str(package.marker) for package in new if package.marker is not None)
         yield f"if {markers}" if markers else "always"
     if old_names == new_names and _files(old) != _files(new):
-        yield "files in other places or with other hashes"
+        yield "the locations or hashes of files differ"
 
 
 def _files(packages: list[LockedPackage]) -> set[tuple[object, ...]]:

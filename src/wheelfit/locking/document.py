@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
 
 SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"]
-"""Where a package is taken from; of wheels and a source distribution, the wheels."""
+"""The source of a package; of wheels and a source distribution, the wheels."""
 
 DEFAULT_LIMITS = TomlLimits(size=16 * 1024 * 1024)
-"""How large a lock file may be (F-30)."""
+"""The limits on the size of a lock file (F-30)."""
 
 _NAME = pattern(r"pylock(?:\.[^.]+)?\.toml")
 
@@ -112,7 +112,7 @@ class LockedPackage(Struct, frozen=True):
     source: LockedSource | None = None
     """The source to build a wheel from where none of these is compatible; None: there is none."""
     marker: Marker | None = None
-    """When the entry counts; None: always."""
+    """The condition of the entry; None: it always applies."""
     requires_python: SpecifierSet | None = None
     document: VariantDocument | None = None
     """Its variant metadata; None: there is none, or none of it can be used."""
@@ -123,7 +123,7 @@ class LockedPackage(Struct, frozen=True):
     None: not listed.
     """
     notes: tuple[str, ...] = ()
-    """The unusable parts of it, one sentence each (F-136)."""
+    """The unusable parts of its variant metadata, one sentence each (F-136)."""
 
     @property
     def has_variants(self) -> bool:
@@ -148,7 +148,7 @@ class Lock(Struct, frozen=True, eq=False):
     conflicts: tuple[tuple[Marker, ...], ...]
     """Conflicting extras and groups, as markers: of each tuple at most one may be requested."""
     environments: tuple[Marker, ...]
-    """The environments it was made for; one must hold. Empty: it is for any environment."""
+    """Markers of its environments, of which one must hold. Empty: it is for any environment."""
     entries: tuple[Mapping[str, Any], ...]
     """The packages as plain data."""
     requires_python: SpecifierSet | None
@@ -175,7 +175,7 @@ class Lock(Struct, frozen=True, eq=False):
         :param table: the data of a lock that was read or built without an error.
         :param where: the file, for messages.
         :param strict: whether faults that are otherwise only noted are errors (``--strict``).
-        :raises InvalidLock: a fault counts because of ``strict``.
+        :raises InvalidLock: ``strict``, and there is a fault.
         """
         try:
             entries = tuple(effective_entries(table))
@@ -220,7 +220,7 @@ class Lock(Struct, frozen=True, eq=False):
 
     @property
     def default_groups(self) -> tuple[str, ...]:
-        """The dependency groups that count where none is requested."""
+        """The dependency groups that apply if none is requested."""
         return tuple(self._table.get("default-groups", ()))
 
     def to_mapping(self) -> dict[str, Any]:
@@ -296,8 +296,8 @@ def lock_name(name: str = "") -> str:
     text = f"pylock.{name}.toml" if name else "pylock.toml"
     if not is_lock_name(text) or any(character in text for character in "/\\:\0\r\n"):
         raise UserError(
-            f"a lock file cannot be called {text!r}",
-            hint="between 'pylock.' and '.toml' one name without dots may stand (PEP 751)",
+            f"{text!r} is not a valid name for a lock file",
+            hint="call it pylock.toml or pylock.NAME.toml, where NAME has no dots (PEP 751)",
         )
     return text
 
@@ -473,6 +473,6 @@ def _joined_path(path: str, inner: str) -> str:
 def _notes(table: Mapping[str, Any], packages: Iterable[LockedPackage]) -> Iterable[str]:
     version = table["lock-version"]
     if version != "1.0":
-        yield f"the lock has version {version.strip()}, what is newer than 1.0 in it is ignored"
+        yield f"the lock has version {version.strip()}; features newer than 1.0 are ignored"
     for package in packages:
         yield from package.notes

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 Python = tuple[int, int]
 """Major and minor version."""
+Platform = tuple[str, str, str]
+"""The values of ``sys_platform``, ``platform_machine`` and ``implementation_name``."""
+MarkerValues = tuple[Platform, Python]
+"""The values by which markers of a lock distinguish environments."""
 
 
 class LockEnvironment(NamedTuple):
@@ -41,7 +45,7 @@ class LockEnvironment(NamedTuple):
     """Its platform as the user wrote it; empty: it is a machine."""
 
     @property
-    def platform(self) -> tuple[str, str, str]:
+    def platform(self) -> Platform:
         """The values by which markers of a lock identify it, besides Python."""
         values = self.target.environment
         return values["sys_platform"], values["platform_machine"], values["implementation_name"]
@@ -53,7 +57,7 @@ class LockEnvironment(NamedTuple):
         return version.major, version.minor
 
     @property
-    def marker_values(self) -> tuple[tuple[str, str, str], Python]:
+    def marker_values(self) -> MarkerValues:
         """All values by which markers of a lock identify it."""
         return self.platform, self.python
 
@@ -100,7 +104,7 @@ def python_of(text: str) -> Python:
     """Read a minor version.
 
     :param text: as ``3.12``; of ``3.12.1`` only the first two numbers count.
-    :raises UsageError: it is no version, or no Python has it.
+    :raises UsageError: it is not a version, or no Python has it.
     """
     parts = text.split(".")
     if len(parts) in (2, 3) and all(map(_is_short_number, parts)):
@@ -126,8 +130,8 @@ def known_pythons(project_range: SpecifierSet) -> tuple[Python, ...]:
     )
     if not matching:
         raise UsageError(
-            f"no known Python is {project_range}",
-            hint="name those to lock for with --python-version",
+            f"no known Python version matches {project_range}",
+            hint="name the versions to lock for with --python-version",
         )
     return matching
 
@@ -171,7 +175,7 @@ def _environment(name: str, python: Python, project_range: SpecifierSet | None) 
     if platform is None or (newest_libc and not _is_version(newest_libc)):
         raise UsageError(
             f"{name[:80]!r} is not a platform",
-            hint=f"it is one of {', '.join(PLATFORMS)}; @2.28 may follow for a version of glibc",
+            hint=f"known platforms: {', '.join(PLATFORMS)}; append @2.28 for a version of glibc",
         )
     default_libc = GLIBC_OF_LOCKS if platform.library == "glibc" else platform.version
     platform_tags = platforms_of(
@@ -181,7 +185,7 @@ def _environment(name: str, python: Python, project_range: SpecifierSet | None) 
     if version is None:
         raise UsageError(
             f"the project is for Python {project_range}, not for {_text(python)}",
-            hint="name others with --python-version, or none",
+            hint="name other versions with --python-version, or omit it",
         )
     full_name = f"{name}, Python {_text(python)}"
     environment = {**platform_values(platform_tags[0]), **interpreter_values("cpython", version)}

@@ -16,11 +16,11 @@ class Fork:
     left_out: frozenset[str] = frozenset()
     """The members that are not chosen."""
     condition: tuple[str, ...] = ()
-    """Markers that must all be true for it to apply; empty: it is the only fork."""
+    """Markers that must all hold for it to apply; empty: it is the only fork."""
 
     def roots(self, request: LockNeeds) -> tuple[Root, ...]:
         """Return the roots of a request, without those of members that are not chosen."""
-        return tuple(root for root in request.roots if root.kind not in self.left_out)
+        return tuple(root for root in request.roots if root.request_marker not in self.left_out)
 
 
 NO_FORK = Fork()

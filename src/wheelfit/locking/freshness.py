@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import lru_cache, partial
@@ -41,9 +40,10 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 _CONNECTIONS = 12
+"""The most pages that are requested at the same time."""
 
 
-class Consulted(RepositoryWrapper):
+class RecordingRepository(RepositoryWrapper):
     """A repository that records the projects whose pages were read.
 
     :param repository: lists projects and reads files.
@@ -65,15 +65,15 @@ class Validator(NamedTuple):
     digest: str
     """The digest of that part; empty: no source has the project."""
     stamp: str = ""
-    """The stamp of the page from `wheelfit.sources.repository.stamp_of`; empty: none."""
-    fresh: float = 0.0
+    """The result of `wheelfit.sources.repository.stamp_of` for the page; empty: none."""
+    fresh_seconds: float = 0.0
     """Seconds for which the page need not be requested again; 0 if several sources have it."""
 
 
-def validators(
+def read_validators(
     lock: Lock, names: Iterable[NormalizedName], repository: Repository
 ) -> dict[str, Validator]:
-    """Return the validators of projects.
+    """Read the validators of projects.
 
     :param lock: the lock.
     :param names: the projects examined for it.
@@ -99,7 +99,7 @@ def is_valid(
     An unchanged page is not parsed.
 
     :param lock: the lock.
-    :param expected: the result of `validators`.
+    :param expected: the result of `read_validators`.
     :param repository: lists projects and reads files.
     :param is_fresh: returns whether the page of a project is still fresh, if its index allows
         caching.
@@ -114,7 +114,9 @@ def is_valid(
         return _validator(repository, versions, name).digest == validator.digest
 
     names = map(canonicalize_name, expected)
-    names_to_check = [name for name in names if not (expected[name].fresh and is_fresh(name))]
+    names_to_check = [
+        name for name in names if not (expected[name].fresh_seconds and is_fresh(name))
+    ]
     return all(map_concurrently(names_to_check, is_same, most=_CONNECTIONS))
 
 
@@ -132,15 +134,12 @@ def request_digest(*parts: object) -> str:
     :param parts: the values that decide the resolution besides the sources: frozen dataclasses,
         mappings, sets, sequences, and values with an unambiguous text.
     """
-    text = json.dumps(list(map(_plain, parts)), sort_keys=True)
+    text = json.dumps(list(map(_as_json, parts)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def version_of(filename: str) -> Version | None:
-    """Return the version in the name of a wheel, an index file or a source distribution.
-
-    None for any other file.
-    """
+    """Return the version in the name of a wheel, index file or source distribution; else None."""
     if filename.endswith(".whl"):
         parts = filename.split("-", 2)
         return _parse_version(parts[1]) if len(parts) == 3 else None
@@ -148,7 +147,7 @@ def version_of(filename: str) -> Version | None:
     return None if release is None else release[1]
 
 
-def files_near(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]:
+def files_of_releases(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]:
     """Return the files of some releases, possibly with files of others that were read with them.
 
     :param versions: the releases, with local versions.
@@ -179,7 +178,7 @@ def _validator(
         is_joined = page.bridge is not None and page.bridge.is_of_indexes
         files = tuple(
             file
-            for file in files_near(page, versions[name])
+            for file in files_of_releases(page, versions[name])
             for version in [version_of(file.filename)]
             if version in versions[name]
             or (is_joined and version and without_build(version) in versions[name])
@@ -196,7 +195,7 @@ def _row(file: File, repository: Repository) -> list[object]:
     """Return the data of a file on a page, with its state if it has no promised hash."""
     hashes: object = sorted(file.hashes.items()) if not file.is_selector else ""
     if not file.hashes and file.is_local:
-        status = os.stat(Path(file_path(file.url)))  # noqa: PTH116 - hundreds of them
+        status = Path(file_path(file.url)).stat()
         hashes = [status.st_size, status.st_mtime_ns]
     elif not file.hashes and file.filename.endswith(VARIANTS_SUFFIX) and not file.is_selector:
         hashes = hashlib.sha256(repository.read(file)).hexdigest()
@@ -213,25 +212,25 @@ def _row(file: File, repository: Repository) -> list[object]:
     ]
 
 
-def _plain(value: object) -> Any:
+def _as_json(value: object) -> Any:
     """Return a value as JSON, with sets and mappings in a fixed order."""
     if value is None or isinstance(value, (str, int, float)):
         return value
-    if isinstance(value, FunctionType):  # for hints, which decide nothing
+    if isinstance(value, FunctionType):  # it returns hints, which do not affect the resolution
         return value.__qualname__
     if isinstance(value, Struct):
-        return _named(value, value.__struct_fields__)
+        return _fields_as_json(value, value.__struct_fields__)
     if fields := getattr(value, "__dataclass_fields__", None):
-        return _named(value, fields)
+        return _fields_as_json(value, fields)
     if isinstance(value, Mapping):
-        pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
+        pairs = [[_as_json(key), _as_json(item)] for key, item in value.items()]
         return sorted(pairs, key=json.dumps)
     if isinstance(value, AbstractSet):
-        return sorted(map(_plain, value), key=json.dumps)
+        return sorted(map(_as_json, value), key=json.dumps)
     if isinstance(value, (list, tuple)):
-        return list(map(_plain, value))
+        return list(map(_as_json, value))
     return str(value)
 
 
-def _named(value: object, names: Iterable[str]) -> list[Any]:
-    return [type(value).__name__, [[name, _plain(getattr(value, name))] for name in names]]
+def _fields_as_json(value: object, names: Iterable[str]) -> list[Any]:
+    return [type(value).__name__, [[name, _as_json(getattr(value, name))] for name in names]]

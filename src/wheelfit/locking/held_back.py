@@ -36,26 +36,38 @@ class LockHeldBack:
         return {**self.release.to_mapping(), "for": list(dict.fromkeys(names))}
 
 
-def held_back(settled: Sequence[ListedEnvironment]) -> Iterator[LockHeldBack]:
+def held_back(listed_environments: Sequence[ListedEnvironment]) -> Iterator[LockHeldBack]:
     """Yield each release that was held back, once for all environments that have it.
 
     Environments take the versions of earlier ones if possible, so the first one has the reason. If
     the newest release is locked for another Python of the same platform, the requested Pythons are
     the reason, and it is not reported.
 
-    :param settled: the environments of one lock.
+    :param listed_environments: the solutions of one lock, in the order of their resolution.
     """
-    reasons: dict[HeldBack, None] = {}
-    for listed in settled:
-        reasons |= dict.fromkeys(listed.solution.resolution.held_back)
-    for release in reasons:
-        versions = [
-            (listed.environment, listed.parts[release.name].version)
-            for listed in settled
-            if release.name in listed.parts
+    releases: dict[HeldBack, None] = {}
+    for listed in listed_environments:
+        releases |= dict.fromkeys(listed.solution.resolution.held_back)
+    for release in releases:
+        locked_versions = [
+            (listed.environment, listed.projects[release.name].version)
+            for listed in listed_environments
+            if release.name in listed.projects
         ]
-        with_latest = {env.platform for env, version in versions if version == release.latest}
-        with_release = [env for env, version in versions if version == release.version]
-        environments = dict.fromkeys(env for env in with_release if env.platform not in with_latest)
-        if environments:
-            yield LockHeldBack(release, tuple(environments), len(with_release) == len(versions))
+        platforms_with_latest = {
+            environment.platform
+            for environment, version in locked_versions
+            if version == release.latest
+        }
+        with_release = [
+            environment for environment, version in locked_versions if version == release.version
+        ]
+        reported = tuple(
+            dict.fromkeys(
+                environment
+                for environment in with_release
+                if environment.platform not in platforms_with_latest
+            )
+        )
+        if reported:
+            yield LockHeldBack(release, reported, len(with_release) == len(locked_versions))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.locking.document import Lock
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.locking import LockResult, Report
+    from wheelfit.locking.locking import EnvironmentCallback, LockResult
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.locking.solving import Solution, Solver, Versions
     from wheelfit.resolution.candidates import Candidates
@@ -49,7 +49,7 @@ class NamedMachine:
 class HostLock:
     """A lock and the machines that it is for."""
 
-    locked: LockResult
+    result: LockResult
     machines: tuple[NamedMachine, ...]
     split_reason: str | None = None
     """The reason for one lock for each machine; None: it is for all of them."""
@@ -63,7 +63,7 @@ def lock_for_hosts(
     upgrade: Collection[NormalizedName] | None = (),
     where: str = "",
     folder: Path | None = None,
-    report: Report = lambda _: None,
+    report: EnvironmentCallback = lambda _: None,
 ) -> tuple[HostLock, ...]:
     """Return one lock for several machines, or one for each if one lock cannot express them.
 
@@ -81,11 +81,11 @@ def lock_for_hosts(
     for machine in machines:
         report(machine.environment)
         target = machine.environment.target
-        preferred: Versions = {}
-        for lock in (old, machine.old):
+        # The last version counts: of an earlier machine, of its own old lock, of the common one.
+        preferred = dict(versions)
+        for lock in (machine.old, old):
             if lock is not None:
-                preferred = locked_versions(lock, target, upgrade) | preferred
-        preferred = versions | preferred
+                preferred |= locked_versions(lock, target, upgrade)
         try:
             solution = solver.solve(
                 machine.environment, preferred, candidates_of=machine.candidates
@@ -114,13 +114,13 @@ def lock_for_hosts(
 
 
 def _listed_environment(solution: Solution) -> ListedEnvironment:
-    parts = {}
+    projects = {}
     for pin in solution.resolution.pins:
         core = pin.core
         if core is None and pin.choice.chosen is not None:
             core = solution.candidates.core_metadata(pin.choice.chosen)
         requires_python = None if core is None else core.requires_python
-        parts[pin.name] = ListedProject(
+        projects[pin.name] = ListedProject(
             pin.name,
             pin.release,
             pin.choice.release,
@@ -128,7 +128,7 @@ def _listed_environment(solution: Solution) -> ListedEnvironment:
             needs={pin.label: () if core is None else tuple(_needs(pin, core, solution))},
             pythons=frozenset() if requires_python is None else frozenset([requires_python]),
         )
-    return ListedEnvironment(solution.environment, solution, parts)
+    return ListedEnvironment(solution.environment, solution, projects)
 
 
 def _needs(
@@ -167,7 +167,7 @@ def _differences(
                 yield f"{name} would get {project}, which it does not need"
             else:
                 other_file = chosen.get(project, "nothing")
-                yield f"{name} would get {other_file} in place of {resolved[project]}"
+                yield f"{name} would get {other_file} instead of {resolved[project]}"
 
 
 def _chosen(machine: NamedMachine, lock: Lock) -> Mapping[NormalizedName, str]:

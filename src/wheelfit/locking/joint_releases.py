@@ -56,24 +56,28 @@ def resolve_jointly(
     projects = list(_projects(resolution, request, candidates))
     versions = _versions(resolution, projects)
     for kinds in islice(_sets_of_kinds(projects), _MAX_ATTEMPTS):
-        if all(project.having(kinds)[0] == versions[project.name] for project in projects):
+        if all(project.releases_for(kinds)[0] == versions[project.name] for project in projects):
             break
-        limits = tuple(project.limit(kinds) for project in projects)
-        limited = replace(request, constraints=(*request.constraints, *limits))
+        constraints = tuple(project.constraint_for(kinds) for project in projects)
+        constrained = replace(request, constraints=(*request.constraints, *constraints))
         try:
-            going = _versions(resolve(limited, candidates, threads=threads), projects)
+            joint_versions = _versions(resolve(constrained, candidates, threads=threads), projects)
         except (NoFit, HashMismatch):
             continue
-        if going == versions:
+        if joint_versions == versions:
             break
-        preferred = {name: one for name, one in request.preferred.items() if name not in going}
-        favouring = replace(request, favoured=going, preferred=preferred)
-        other = resolve(favouring, candidates, threads=threads)
-        if _versions(other, projects) == going:
-            resolution = other
+        preferred = {
+            name: version
+            for name, version in request.preferred.items()
+            if name not in joint_versions
+        }
+        favouring = replace(request, favoured=joint_versions, preferred=preferred)
+        joint_resolution = resolve(favouring, candidates, threads=threads)
+        if _versions(joint_resolution, projects) == joint_versions:
+            resolution = joint_resolution
             break
-    lost = _given_up_kinds(projects, _versions(resolution, projects))
-    return replace(resolution, refused_builds=tuple(lost))
+    notes = _notes_on_missing_builds(projects, _versions(resolution, projects))
+    return replace(resolution, refused_builds=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +92,20 @@ class _Project:
     kinds: frozenset[str]
     """The kinds that any release has builds for, even one that the request does not allow."""
 
-    def having(self, kinds: frozenset[str]) -> Sequence[Version]:
+    def releases_for(self, kinds: frozenset[str]) -> Sequence[Version]:
         """Return the releases with builds for some kinds; kinds that no release has are ignored."""
-        wanted = kinds & self.kinds
-        return [version for version, its in self.releases.items() if wanted <= its]
+        needed_kinds = kinds & self.kinds
+        return [
+            version
+            for version, kinds_of_release in self.releases.items()
+            if needed_kinds <= kinds_of_release
+        ]
 
-    def limit(self, kinds: frozenset[str]) -> RequestedRequirement:
-        """Return a constraint that excludes the other releases."""
-        having = self.having(kinds)
-        others = (*self.others, *(release for release in self.releases if release not in having))
-        specifier = SpecifierSet(",".join(f"!={one}" for one in others))
+    def constraint_for(self, kinds: frozenset[str]) -> RequestedRequirement:
+        """Return a constraint that excludes the releases without builds for some kinds."""
+        allowed = self.releases_for(kinds)
+        excluded = (*self.others, *(release for release in self.releases if release not in allowed))
+        specifier = SpecifierSet(",".join(f"!={version}" for version in excluded))
         return RequestedRequirement(Requirement(self.name, specifier=specifier))
 
 
@@ -105,24 +113,27 @@ def _projects(
     resolution: Resolution, request: ResolutionRequest, candidates: Candidates
 ) -> Iterator[_Project]:
     """Yield the projects of families in a resolution, requested ones first."""
-    asked = (*request.requirements, *request.constraints, *request.overrides)
+    requirements = [
+        requested.requirement
+        for requested in (*request.requirements, *request.constraints, *request.overrides)
+    ]
     environment = candidates.target.environment
-    for pin in sorted(resolution.pins, key=lambda one: not one.requested):
+    for pin in sorted(resolution.pins, key=lambda pin: not pin.requested):
         listing = None if pin.is_direct else candidates.listing(pin.name)
         if listing is None or listing.bridge is None:
             continue
         kinds = kinds_by_release(candidates, pin.name, prereleases=request.prereleases)
-        sets = (
-            VersionSet.of(one.requirement.specifier)
-            for one in asked
-            if one.requirement.name == pin.name and one.requirement.applies(environment)
+        version_sets = (
+            VersionSet.of(requirement.specifier)
+            for requirement in requirements
+            if requirement.name == pin.name and requirement.applies(environment)
         )
-        admitted = reduce(and_, sets, VersionSet.full()).members(listing.releases)
+        allowed = reduce(and_, version_sets, VersionSet.full()).members(listing.releases)
         if pin.release == request.preferred.get(pin.name):
-            admitted = [pin.release]
-        releases = {version: kinds[version] for version in admitted if version in kinds}
+            allowed = [pin.release]
+        releases = {version: kinds[version] for version in allowed if version in kinds}
         if pin.release in releases:
-            others = [version for version in admitted if version not in releases]
+            others = [version for version in allowed if version not in releases]
             yield _Project(pin.name, releases, others, frozenset().union(*kinds.values()))
 
 
@@ -131,16 +142,18 @@ def _sets_of_kinds(projects: Sequence[_Project]) -> Iterator[frozenset[str]]:
 
     Larger sets come first, and of one size those with the newest releases.
     """
-    every = sorted(frozenset().union(*(project.kinds for project in projects)))
-    for size in range(len(every), 0, -1):
-        sets = map(frozenset, combinations(every, size))
-        possible = [kinds for kinds in sets if all(project.having(kinds) for project in projects)]
+    all_kinds = sorted(frozenset().union(*(project.kinds for project in projects)))
+    for size in range(len(all_kinds), 0, -1):
+        sets = map(frozenset, combinations(all_kinds, size))
+        possible = [
+            kinds for kinds in sets if all(project.releases_for(kinds) for project in projects)
+        ]
         yield from sorted(possible, key=lambda kinds: _releases_behind(projects, kinds))
 
 
 def _releases_behind(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
     """Return the number of releases of each project newer than the newest for some kinds."""
-    return [[*project.releases].index(project.having(kinds)[0]) for project in projects]
+    return [[*project.releases].index(project.releases_for(kinds)[0]) for project in projects]
 
 
 def _versions(
@@ -150,11 +163,11 @@ def _versions(
     return {project.name: pins.get(project.name) for project in projects}
 
 
-def _given_up_kinds(
+def _notes_on_missing_builds(
     projects: Sequence[_Project], versions: Mapping[NormalizedName, Version | None]
 ) -> Iterator[str]:
-    """Yield the kinds for which other releases of some projects have builds, in one sentence."""
-    lost = []
+    """Yield a note if other releases of some projects have builds for more kinds."""
+    missing = []
     for project in projects:
         version, best = versions[project.name], with_most_kinds(project.releases)
         if version is None or best is None:
@@ -162,12 +175,12 @@ def _given_up_kinds(
         kinds = [
             kind
             for kind in sorted(project.releases[best] - project.releases.get(version, frozenset()))
-            if all(one.having(frozenset([kind])) for one in projects)
+            if all(other.releases_for(frozenset([kind])) for other in projects)
         ]
         if kinds:
-            lost.append(f"{project.name} {version} for {listed(kinds)} ({best} has one)")
-    if lost:
+            missing.append(f"{project.name} {version} for {listed(kinds)} ({best} has one)")
+    if missing:
         yield (
-            f"no build of {listed(lost)}: no compatible releases have builds for all of these "
+            f"no build of {listed(missing)}: no compatible releases have builds for all of these "
             "machines; lock for one of them with --for MACHINE"
         )

@@ -67,7 +67,7 @@ class ListedEnvironment(Struct, frozen=True):
 
     environment: LockEnvironment
     solution: Solution
-    parts: Mapping[NormalizedName, ListedProject]
+    projects: Mapping[NormalizedName, ListedProject]
     fork: Fork = NO_FORK
     """The choice among conflicting extras and groups that it was resolved for."""
 
@@ -144,16 +144,16 @@ class _LabelSearch:
 
     def listed(self) -> ListedEnvironment:
         candidates = self._read_until_stable()
-        parts = {
+        projects = {
             pin.name: self._listed_project(pin, self._candidates_for(pin, candidates))
             for pin in self._solution.resolution.pins
         }
-        return ListedEnvironment(self._solution.environment, self._solution, parts)
+        return ListedEnvironment(self._solution.environment, self._solution, projects)
 
     def _set_solution(self, solution: Solution) -> None:
         self._solution = solution
         self._versions, self._extras = solution.versions, solution.extras
-        self._locked = self._solver.locked(solution)
+        self._locked = self._solver.locked_candidates(solution)
 
     def _read_until_stable(self) -> Candidates:
         while True:
@@ -173,14 +173,14 @@ class _LabelSearch:
 
     def _fetch_ahead(self, candidates: Candidates) -> None:
         """Prefetch the metadata of labels concurrently; failures are raised by the later read."""
-        wanted = [
+        unread = [
             (pin.name, pin.release, label)
             for pin in self._solution.resolution.pins
             if self._candidates_for(pin, candidates) is candidates
             for label in candidates.choice(pin.name, pin.release).labels
             if label not in self._needs.get((pin.name, pin.release), ())
         ]
-        threads = min(self._solver.threads, len(wanted))
+        threads = min(self._solver.threads, len(unread))
         if threads < 2:
             return
 
@@ -188,7 +188,7 @@ class _LabelSearch:
             with suppress(WheelfitError):
                 candidates.wheel_with_label(*item)
 
-        map_concurrently(wanted, fetch, most=threads)
+        map_concurrently(unread, fetch, most=threads)
 
     def _candidates_for(self, pin: Pin, restricted: Candidates) -> Candidates:
         """Return the candidates for a release; those of the solution for plain and given wheels."""

@@ -13,11 +13,11 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceOff
-from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import describe_environments, requires_python
 from wheelfit.locking.listed_wheels import list_wheels
+from wheelfit.locking.marker_writer import MarkerWriter
 from wheelfit.locking.merging import merge
 from wheelfit.locking.plain_entries import put_entries
 from wheelfit.locking.request import in_extras, in_groups
@@ -42,13 +42,14 @@ class LockResult(Struct, frozen=True):
     """A new lock, with the solutions that it consists of."""
 
     lock: Lock
-    settled: tuple[ListedEnvironment, ...]
+    environments: tuple[ListedEnvironment, ...]
     """The solution of each environment."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
 
 
-Report = Callable[["LockEnvironment"], None]
+EnvironmentCallback = Callable[["LockEnvironment"], None]
+"""A function that is called with each environment before it is resolved."""
 
 
 def lock_everywhere(
@@ -61,14 +62,14 @@ def lock_everywhere(
     every_python: bool = True,
     where: str = "",
     folder: Path | None = None,
-    report: Report = lambda _: None,
+    report: EnvironmentCallback = lambda _: None,
 ) -> LockResult:
     """Return a lock for every machine of several environments.
 
     :param solver: the solver, with the request and the sources.
     :param environments: all environments; no other machine is considered.
     :param old: an older lock, whose versions are kept while they meet the request.
-    :param upgrade: projects whose version is not kept; None: all projects.
+    :param upgrade: projects whose version may change; None: all may.
     :param every_platform: whether every platform must have a solution for every Python; otherwise
         environments without a solution are left out, unless there is none with one.
     :param every_python: whether every Python must have a solution on some platform.
@@ -77,7 +78,7 @@ def lock_everywhere(
     :param report: called with each environment before it is resolved.
     :raises NoFit: there is no solution.
     """
-    settled: list[ListedEnvironment] = []
+    listed_environments: list[ListedEnvironment] = []
     failed: list[tuple[LockEnvironment, NoFit]] = []
     chosen: dict[tuple[Fork, Python], Versions] = {}
     given_up: set[tuple[Fork, NormalizedName, Version]] = set()
@@ -100,9 +101,9 @@ def lock_everywhere(
         latest_first = list(reversed(chosen))
         for key in sorted(latest_first, key=lambda key: key[0] != fork):
             preferred = chosen[key] | preferred
-        forked = solver.within(fork)
+        fork_solver = solver.for_fork(fork)
         try:
-            solution = forked.solve(environment, preferred)
+            solution = fork_solver.solve(environment, preferred)
         except NoFit as error:
             # Inconsistent sets, and failures of single forks, are no lack of wheels for a platform.
             is_fatal = isinstance(error, NoConsistentSet) or fork is not forks[0]
@@ -110,27 +111,27 @@ def lock_everywhere(
                 raise _with_environment(error, environment) from None
             failed.append((environment, error))
             continue
-        listed = replace(list_wheels(forked, solution), fork=fork)
-        settled.append(listed)
-        for name, part in listed.parts.items():
-            fork_versions.setdefault(name, part.version)
-            if preferred.get(name, part.version) != part.version:
+        listed = replace(list_wheels(fork_solver, solution), fork=fork)
+        listed_environments.append(listed)
+        for name, project in listed.projects.items():
+            fork_versions.setdefault(name, project.version)
+            if preferred.get(name, project.version) != project.version:
                 given_up.add((fork, name, preferred[name]))
-    served = {listed.environment.python for listed in settled}
-    needed = [
-        (environment, why)
-        for environment, why in failed
-        if not served or (every_python and environment.python not in served)
+    solved_pythons = {listed.environment.python for listed in listed_environments}
+    fatal = [
+        (environment, error)
+        for environment, error in failed
+        if not solved_pythons or (every_python and environment.python not in solved_pythons)
     ]
-    if needed:
-        raise _easiest_to_resolve(needed)
+    if fatal:
+        raise _easiest_to_resolve(fatal)
     notes = _left_out_notes(failed)
-    locked = build_lock(settled, solver, where=where, folder=folder, old=old)
-    return LockResult(locked.lock, locked.settled, (*notes, *locked.notes))
+    locked = build_lock(listed_environments, solver, where=where, folder=folder, old=old)
+    return LockResult(locked.lock, locked.environments, (*notes, *locked.notes))
 
 
 def build_lock(
-    settled: Sequence[ListedEnvironment],
+    listed_environments: Sequence[ListedEnvironment],
     solver: Solver,
     *,
     where: str = "",
@@ -139,7 +140,7 @@ def build_lock(
 ) -> LockResult:
     """Return one lock for the solutions of several environments.
 
-    :param settled: the solution of each environment.
+    :param listed_environments: the solution of each environment.
     :param solver: the solver, with the request and the sources.
     :param where: the file, for messages.
     :param folder: the folder of the lock file.
@@ -147,16 +148,20 @@ def build_lock(
     :raises NoFit: two environments that no marker distinguishes need different versions.
     """
     request = solver.request
-    merged = merge(settled, solver, folder)
-    conditions = Conditions(listed.environment for listed in settled)
-    pythons = sorted({listed.environment.python for listed in settled})
+    merged = merge(listed_environments, solver, folder)
+    marker_writer = MarkerWriter(listed.environment for listed in listed_environments)
+    pythons = sorted({listed.environment.python for listed in listed_environments})
     extras, groups = _extras(request), _groups(request)
     lock = new_lock(
         merged.packages,
         plain=merged.plain,
-        roots=[str(root) for root in request.roots if _is_root_needed(root, request, settled)],
+        roots=[
+            str(root)
+            for root in request.roots
+            if _is_root_needed(root, request, listed_environments)
+        ],
         requires_python=requires_python(pythons, request.requires_python),
-        environments=conditions.environments(),
+        environments=marker_writer.environments(),
         extras=extras,
         dependency_groups=groups,
         default_groups=request.default_groups,
@@ -165,29 +170,29 @@ def build_lock(
     )
     if old is not None:
         lock = _with_tables_of_other_tools(lock, old, where)
-    resolutions = [listed.solution.resolution for listed in settled]
+    resolutions = [listed.solution.resolution for listed in listed_environments]
     notes = dict.fromkeys(
         text
         for resolution in resolutions
         for text in (*resolution.refused_builds, *resolution.notes)
     )
-    return LockResult(lock, tuple(settled), (*notes, *merged.notes))
+    return LockResult(lock, tuple(listed_environments), (*notes, *merged.notes))
 
 
 def locked_versions(
     lock: Lock,
     target: Target,
-    free: Collection[NormalizedName] | None = (),
+    unlocked: Collection[NormalizedName] | None = (),
     left_out: Collection[str] = (),
 ) -> Versions:
     """Return the versions that a lock has for a target, for any extras and groups.
 
     :param lock: the lock.
     :param target: the environment.
-    :param free: projects to leave out; None: all.
+    :param unlocked: projects to leave out; None: all.
     :param left_out: extras and groups to leave out, as the markers of a lock.
     """
-    if free is None:
+    if unlocked is None:
         return {}
     groups = (*lock.dependency_groups, *lock.default_groups)
     environment: dict[str, str | frozenset[str]] = {
@@ -199,7 +204,7 @@ def locked_versions(
     }
     versions: Versions = {}
     for package in lock.packages:
-        if package.version is None or package.name in free:
+        if package.version is None or package.name in unlocked:
             continue
         try:
             if package.marker is not None and not package.marker.evaluate(environment):
@@ -219,9 +224,11 @@ def _groups(request: LockNeeds) -> set[str]:
     return {*request.groups, *groups, *map(canonicalize_name, request.default_groups)}
 
 
-def _is_root_needed(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]) -> bool:
+def _is_root_needed(
+    root: Root, request: LockNeeds, listed_environments: Iterable[ListedEnvironment]
+) -> bool:
     """Return whether a root remains after overrides and exclusions, in any environment."""
-    targets = (listed.environment.target for listed in settled)
+    targets = (listed.environment.target for listed in listed_environments)
     return any(
         next(request.apply_to(root.requirement, target), None) is not None for target in targets
     )
@@ -246,10 +253,10 @@ def _left_out_notes(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator
         texts = (error.message, proof or "")
         key = tuple(text.replace(environment.name, "them") for text in texts)
         by_reason.setdefault(key, []).append((environment, error))
-    for (text, _), group in by_reason.items():
+    for (common_message, _), group in by_reason.items():
         _, error = group[0]
         verb = "is" if len(group) == 1 else "are"
-        reason = error.message if len(group) == 1 else text
+        reason = error.message if len(group) == 1 else common_message
         if isinstance(error, NoSolution):  # the proof is too long for a note
             reason = error.essence or reason
         elif isinstance(error, SourceOff) and error.details:
@@ -265,23 +272,23 @@ def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFi
     Missing permission to build comes before other failures.
     """
 
-    def lacking(why: NoFit) -> tuple[str, ...] | None:
-        is_source_off = isinstance(why, SourceOff) and bool(why.details)
-        return (
-            tuple(sorted(str(detail["name"]) for detail in why.details)) if is_source_off else None
-        )
+    def unbuilt_projects(error: NoFit) -> list[str] | None:
+        """Return the projects that may not be built; None if that is not the failure."""
+        if not isinstance(error, SourceOff) or not error.details:
+            return None
+        return sorted(str(detail["name"]) for detail in error.details)
 
     def sort_key(failure: tuple[LockEnvironment, NoFit]) -> tuple[bool, int]:
-        projects = lacking(failure[1])
+        projects = unbuilt_projects(failure[1])
         return projects is None, len(projects or ())
 
-    environment, error = min(failed, key=sort_key)
-    names = lacking(error)
-    if names is not None:
-        error.where = describe_environments(
-            [listed for listed, why in failed if lacking(why) == names]
+    environment, easiest = min(failed, key=sort_key)
+    projects = unbuilt_projects(easiest)
+    if projects is not None:
+        easiest.where = describe_environments(
+            [other for other, error in failed if unbuilt_projects(error) == projects]
         )
-    return _with_environment(error, environment)
+    return _with_environment(easiest, environment)
 
 
 def _with_environment(error: NoFit, environment: LockEnvironment) -> NoFit:

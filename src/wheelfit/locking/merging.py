@@ -15,9 +15,9 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import reporting_os_errors
-from wheelfit.locking.conditions import Conditions
-from wheelfit.locking.conflicts import Kinds
-from wheelfit.locking.reachable_releases import kinds_of
+from wheelfit.locking.conflicts import RequestMarkers
+from wheelfit.locking.marker_writer import MarkerWriter
+from wheelfit.locking.reachable_releases import combine_markers, markers_by_project
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.without_variants import WithoutVariants, dependencies
 from wheelfit.resolution.release_metadata import ReleaseMetadata, read_release_metadata
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.locking.conditions import Place
+    from wheelfit.locking.environments import MarkerValues
     from wheelfit.locking.fork import Fork
     from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject, Needs
     from wheelfit.locking.solving import Solver
@@ -51,31 +51,31 @@ class MergedEntries:
 
 
 def merge(
-    settled: Sequence[ListedEnvironment],
+    listed_environments: Sequence[ListedEnvironment],
     solver: Solver,
     folder: Path | None = None,
 ) -> MergedEntries:
     """Return the entries of a lock for several environments.
 
-    :param settled: the solution of each environment.
+    :param listed_environments: the solution of each environment.
     :param solver: has the request, whose extras and groups decide when entries apply, and the
         sources.
     :param folder: the folder of the lock file.
     :raises NoFit: two environments that no marker distinguishes need different versions.
     """
-    return _Merging(settled, solver, folder).merged()
+    return _Merging(listed_environments, solver, folder).merged()
 
 
-_MOST_FETCHED = 16
+_MAX_FETCHED = 16
 """The most wheels that are fetched only for their hashes; further ones are not locked."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """The parts of one release from all environments that have it."""
+    """One release, as it is listed in all environments that have it."""
 
-    kinds: Kinds
-    parts: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)
+    markers: RequestMarkers
+    listings: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)
 
 
 class _Merging:
@@ -83,17 +83,17 @@ class _Merging:
 
     def __init__(
         self,
-        settled: Sequence[ListedEnvironment],
+        listed_environments: Sequence[ListedEnvironment],
         solver: Solver,
         folder: Path | None,
     ) -> None:
-        self._settled = settled
-        self._forks = [listed.fork for listed in settled]
+        self._listed_environments = listed_environments
+        self._forks = [listed.fork for listed in listed_environments]
         self._request = solver.request
         self._repository = solver.repository
         self._policy = solver.policy.metadata
         self._folder = folder
-        self._conditions = Conditions(listed.environment for listed in settled)
+        self._marker_writer = MarkerWriter(listed.environment for listed in listed_environments)
         self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
         self._names: Counter[str] = Counter()
         """The number of entries of each name."""
@@ -103,7 +103,7 @@ class _Merging:
         self._fetched = 0
 
     def merged(self) -> MergedEntries:
-        for listed in self._settled:
+        for listed in self._listed_environments:
             self._add(listed)
         self._names.update(str(name) for name, _ in self._entries)
         self._check_versions()
@@ -113,32 +113,34 @@ class _Merging:
         }
         for note, names in self._fallback_notes.items():
             self._notes[f"{note} ({'; '.join(names)})"] = None
-        plain = WithoutVariants(self._settled, self._request, self._conditions, tables).tables()
+        plain = WithoutVariants(
+            self._listed_environments, self._request, self._marker_writer, tables
+        ).tables()
         return MergedEntries(tuple(tables.values()), tuple(plain), tuple(self._notes))
 
     def _add(self, listed: ListedEnvironment) -> None:
-        place = listed.environment.marker_values
-        kinds = kinds_of(listed, self._request, lambda part: part.needs)
-        for part in listed.parts.values():
-            key = part.name, part.version
+        values = listed.environment.marker_values
+        markers = markers_by_project(listed, self._request, lambda project: project.needs)
+        for project in listed.projects.values():
+            key = project.name, project.version
             entry = self._entries.get(key)
             if entry is None:
-                entry = self._entries[key] = _Entry(Kinds(self._forks))
-            entry.parts.append((listed, part))
-            entry.kinds.add(place, listed.fork, kinds.get(part.name, frozenset()))
+                entry = self._entries[key] = _Entry(RequestMarkers(self._forks))
+            entry.listings.append((listed, project))
+            entry.markers.add(values, listed.fork, markers.get(project.name, frozenset()))
 
     def _check_versions(self) -> None:
         """Raise if environments that no marker distinguishes need different versions."""
-        seen: dict[tuple[NormalizedName, Place, Fork], tuple[Version, str]] = {}
+        seen: dict[tuple[NormalizedName, MarkerValues, Fork], tuple[Version, str]] = {}
         for (name, version), entry in self._entries.items():
-            for listed, _ in entry.parts:
-                place = listed.environment.marker_values
-                key = name, place, listed.fork
-                earlier, earlier_name = seen.setdefault(key, (version, listed.environment.name))
-                if earlier != version:
+            for listed, _ in entry.listings:
+                environment = listed.environment
+                key = name, environment.marker_values, listed.fork
+                earlier_version, earlier_name = seen.setdefault(key, (version, environment.name))
+                if earlier_version != version:
                     raise NoFit(
-                        f"{earlier_name} needs {name} {earlier}, "
-                        f"{listed.environment.name} needs {version}, and no marker of a lock file "
+                        f"{earlier_name} needs {name} {earlier_version}, "
+                        f"{environment.name} needs {version}, and no marker of a lock file "
                         "distinguishes the two",
                         hint="lock them one by one, each into its own file: -o pylock.NAME.toml",
                     )
@@ -153,7 +155,7 @@ class _Merging:
             release,
             metadata,
             needs=self._needs(entry),
-            marker=self._conditions.marker(entry.kinds.by_place()),
+            marker=self._marker_writer.marker(entry.markers.by_environment()),
             requires_python=_requires_python(entry),
             index=_index(release),
             folder=self._folder,
@@ -167,22 +169,23 @@ class _Merging:
         """Return the release with every wheel that may be locked, by name."""
         wheels: dict[str, Wheel] = {}
         refused: dict[str, str] = {}
-        for _, part in entry.parts:
-            refused.update(part.refused)
-            for wheel in part.release.wheels:
-                if wheel.filename.text in part.wheels:
+        for _, project in entry.listings:
+            refused.update(project.refused)
+            for wheel in project.release.wheels:
+                if wheel.filename.text in project.wheels:
                     wheels.setdefault(wheel.filename.text, wheel)
-        first = entry.parts[0][1].release
+        _, first_project = entry.listings[0]
+        release = first_project.release
         reasons: dict[str, dict[str, None]] = {}
         for text, reason in sorted(refused.items()):
             label = parse_wheel_filename(text).label or "the plain wheel"
             reasons.setdefault(reason, {})[label] = None
         for reason, labels in reasons.items():
-            note = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
+            note = f"{release.name} {release.version}: {', '.join(labels)} not locked: {reason}"
             self._notes[note] = None
         lockable = [self._hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
         self._note_lost_fallback(entry, {wheel.filename.text for wheel in lockable})
-        return replace(first, wheels=tuple(lockable))
+        return replace(release, wheels=tuple(lockable))
 
     def _hashed(self, wheel: Wheel) -> Wheel:
         """Add the computed hash to a wheel for which no index promises one."""
@@ -190,7 +193,7 @@ class _Merging:
             return wheel
         if wheel.file.is_local:
             return _with_hash(wheel, Path(file_path(wheel.file.url)))
-        if wheel.file.declared_document is None or self._fetched == _MOST_FETCHED:
+        if wheel.file.declared_document is None or self._fetched == _MAX_FETCHED:
             return wheel
         import tempfile
 
@@ -200,18 +203,21 @@ class _Merging:
 
     def _note_lost_fallback(self, entry: _Entry, kept: Collection[str]) -> None:
         """Note releases whose wheels for machines without a compatible label are not locked."""
-        for listed, part in entry.parts:
-            if any(map(_is_fallback, part.refused)) and not any(
-                map(_is_fallback, part.wheels.intersection(kept))
-            ):
-                note = f"{part.name} {part.version}: nothing locked for machines that no label fits"
+        for listed, project in entry.listings:
+            had_fallback = any(map(_is_fallback, project.refused))
+            has_fallback = any(map(_is_fallback, project.wheels.intersection(kept)))
+            if had_fallback and not has_fallback:
+                note = (
+                    f"{project.name} {project.version}: no wheel is locked for machines without a "
+                    "compatible label"
+                )
                 self._fallback_notes.setdefault(note, {})[listed.environment.name] = None
 
     def _needs(self, entry: _Entry) -> dict[str, set[str]]:
         """Return the requirements by label, with markers of extras and environments."""
         by_label: dict[str, list[tuple[ListedEnvironment, Needs]]] = {}
-        for listed, part in entry.parts:
-            for label, needs in part.needs.items():
+        for listed, project in entry.listings:
+            for label, needs in project.needs.items():
                 by_label.setdefault(label or "", []).append((listed, needs))
         return {
             label: set(self._requirement_texts(needs_of_label))
@@ -222,34 +228,34 @@ class _Merging:
         self, needs_by_environment: Sequence[tuple[ListedEnvironment, Needs]]
     ) -> Iterator[str]:
         """Yield requirements without versions, since the entries pin these."""
-        kinds: dict[str, dict[Place, set[str | None]]] = {}
+        by_text: dict[str, dict[MarkerValues, frozenset[str]]] = {}
         for listed, needs in needs_by_environment:
             for extra, requirement in needs:
+                # A requirement that applies without an extra needs no marker of one.
+                markers = frozenset(() if extra is None else [f"extra == '{extra}'"])
                 for needed in self._request.apply_to(requirement, listed.environment.target):
-                    if needed.name in listed.parts:
-                        text = str(Requirement(needed.name, needed.extras))
-                        places = kinds.setdefault(text, {})
-                        markers = places.setdefault(listed.environment.marker_values, set())
-                        markers.add(None if extra is None else f"extra == '{extra}'")
-        conditions = Conditions(listed.environment for listed, _ in needs_by_environment)
-        for text, places in kinds.items():
-            # A requirement that applies without an extra needs no marker of one.
-            marker = conditions.marker(
-                {
-                    place: frozenset() if None in markers else frozenset(filter(None, markers))
-                    for place, markers in places.items()
-                }
-            )
+                    if needed.name in listed.projects:
+                        by_environment = by_text.setdefault(
+                            str(Requirement(needed.name, needed.extras)), {}
+                        )
+                        values = listed.environment.marker_values
+                        by_environment[values] = combine_markers(
+                            by_environment.get(values), markers
+                        )
+        marker_writer = MarkerWriter(listed.environment for listed, _ in needs_by_environment)
+        for text, by_environment in by_text.items():
+            marker = marker_writer.marker(by_environment)
             yield text if marker is None else f"{text}; {marker}"
 
     def _add_versions(self, table: dict[str, Any], entry: _Entry) -> None:
         """Add versions to dependencies on names that several entries have."""
-        names = [item["name"] for item in table.get("dependencies", ())]
         versions = {
-            name: {
-                str(listed.parts[name].version) for listed, _ in entry.parts if name in listed.parts
+            item["name"]: {
+                str(listed.projects[item["name"]].version)
+                for listed, _ in entry.listings
+                if item["name"] in listed.projects
             }
-            for name in names
+            for item in table.get("dependencies", ())
         }
         entries = dependencies(versions, self._names)
         if entries:
@@ -260,8 +266,8 @@ def _requires_python(entry: _Entry) -> str | None:
     """Return the ``requires-python`` of a release if it distinguishes micro versions."""
     ranges = {
         str(specifiers)
-        for listed, part in entry.parts
-        for specifiers in part.pythons
+        for listed, project in entry.listings
+        for specifiers in project.pythons
         if not specifiers.contains("{}.{}.0".format(*listed.environment.python))
     }
     return str(VersionSet.of(",".join(sorted(ranges)))) if ranges else None
@@ -279,7 +285,7 @@ def _index(release: Release) -> str | None:
 
 
 def _with_hash(wheel: Wheel, path: Path) -> Wheel:
-    """Return a wheel without a promised hash with that of its file."""
+    """Add the hash and the size of a file to a wheel."""
     with reporting_os_errors("the wheel cannot be read", where=str(path)), path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = os.fstat(file.fileno()).st_size

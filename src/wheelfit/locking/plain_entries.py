@@ -27,13 +27,13 @@ _NO_PLAIN_WHEEL = "py3-none-needs_variants"
 """Tags that no installer supports, for the stand-in of a release without a plain wheel."""
 
 
-def fallback(
+def fallback_labels(
     labels: Collection[Label | None], *, is_chosen: bool = False
 ) -> frozenset[Label | None]:
     """Return the label whose wheels tools without variants get; empty if there is none.
 
-    >>> fallback(["cu128", "null", None]), fallback(["cu128", "null"]), fallback(["cu128"])
-    (frozenset({None}), frozenset({'null'}), frozenset())
+    >>> fallback_labels(["cu128", "null", None]), fallback_labels(["cu128", "null"])
+    (frozenset({None}), frozenset({'null'}))
 
     :param labels: the labels of the listed wheels; None is the plain wheel.
     :param is_chosen: whether the wheels were chosen for one machine; then any single label is used.

@@ -21,31 +21,33 @@ LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]
 """Returns the labels of a release whose requirements count."""
 
 
-def kinds_of(
+def markers_by_project(
     listed: ListedEnvironment, request: LockNeeds, labels_of: LabelsOf
 ) -> Mapping[NormalizedName, frozenset[str]]:
-    """Return the markers of the extras and groups that need each project; an empty set: always.
+    """Return the markers of the extras and groups that need each project; none: always.
 
     :param listed: the packages of an environment.
     :param request: the locked requirements, with overrides and exclusions.
     :param labels_of: the labels that count.
     """
-    roots: dict[str | None, list[Root]] = {}
+    roots_by_marker: dict[str | None, list[Root]] = {}
     for root in listed.fork.roots(request):
-        roots.setdefault(root.kind, []).append(root)
-    names_by_kind = {
-        kind: _reached(listed, request, roots_of_kind, labels_of)
-        for kind, roots_of_kind in roots.items()
+        roots_by_marker.setdefault(root.request_marker, []).append(root)
+    names_by_marker = {
+        marker: _reached(listed, request, roots, labels_of)
+        for marker, roots in roots_by_marker.items()
     }
-    always = names_by_kind.pop(None, set())
-    kinds: dict[NormalizedName, frozenset[str]] = dict.fromkeys(always, frozenset())
-    for kind, names in names_by_kind.items():
-        for name in names - always:
-            kinds[name] = kinds.get(name, frozenset()) | {kind or ""}
-    return kinds
+    always_needed = names_by_marker.pop(None, set())
+    markers_by_name: dict[NormalizedName, frozenset[str]] = dict.fromkeys(
+        always_needed, frozenset()
+    )
+    for marker, names in names_by_marker.items():
+        for name in names - always_needed:
+            markers_by_name[name] = markers_by_name.get(name, frozenset()) | {marker or ""}
+    return markers_by_name
 
 
-def either(first: frozenset[str] | None, second: frozenset[str]) -> frozenset[str]:
+def combine_markers(first: frozenset[str] | None, second: frozenset[str]) -> frozenset[str]:
     """Return the markers under which at least one of two machines needs a project.
 
     :param first: the markers of one machine; None: it does not need the project.
@@ -73,7 +75,7 @@ def _reached(
     seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
     while pending:
         name, extra = node = pending.pop()
-        project = listed.parts.get(name)
+        project = listed.projects.get(name)
         if node in seen or project is None:
             continue
         seen.add(node)

@@ -77,7 +77,7 @@ def lock_release(
     wheels = [wheel for wheel in release.wheels if wheel.filename.text not in filtered.left_out]
     if not wheels:
         raise NoCompatibleWheel(
-            f"{release.name} {release.version} has no file that can be locked",
+            f"no file of {release.name} {release.version} can be locked",
             note="\n".join(filtered.notes()) or None,
         )
     sources = dict(source_entry(wheel.file, folder) for wheel in wheels if wheel.is_from_source)
@@ -133,7 +133,7 @@ class _ReleaseFilter:
             if wheel.is_named_source:
                 continue
             if not usable_hashes(wheel.file.hashes):
-                self._leave_out(wheel, "invalid-page", "the index promises no hash of it")
+                self._leave_out(wheel, "invalid-page", "the index lists no hash of it")
             elif wheel.filename.text in metadata.rejections:
                 reason = metadata.rejections[wheel.filename.text]
                 self._leave_out(wheel, "invalid-document", reason)
@@ -151,7 +151,7 @@ class _ReleaseFilter:
             elif document.properties(label) is None:
                 reason = "its label is not in the variant metadata"
                 self._leave_out_label(label, "unlisted-variant", reason)
-            elif (namespace := self._unanswerable(document, label)) is not None:
+            elif (namespace := self._namespace_without_provider(document, label)) is not None:
                 reason = f"the namespace {namespace} has no usable provider"
                 self._leave_out_label(label, "missing-provider", reason)
         while labels := self._labels():
@@ -195,7 +195,7 @@ class _ReleaseFilter:
         for note in self._extra_notes:
             yield f"{release}: {note}"
         for reason, texts in reasons.items():
-            yield f"{release}: {', '.join(texts)} not locked, {reason}"
+            yield f"{release}: {', '.join(texts)} not locked: {reason}"
 
     def _labels(self) -> tuple[Label, ...]:
         return tuple(
@@ -207,7 +207,7 @@ class _ReleaseFilter:
         )
 
     @staticmethod
-    def _unanswerable(document: VariantDocument, label: Label) -> str | None:
+    def _namespace_without_provider(document: VariantDocument, label: Label) -> str | None:
         """Return a namespace of a label whose provider is missing or broken (F-130)."""
         if document.lacks_providers:
             return None

@@ -102,7 +102,7 @@ class LockedRepository(DelegatedFiles):
         """
         if not file.is_local and not self._is_archive(file):
             raise FileProblem(
-                "the lock does not describe its variants, and the wheel is not on this machine",
+                "the lock has no variant metadata of this wheel, which is not on this machine",
                 where=file.filename,
             )
         return super().variant_document(file)
@@ -110,7 +110,7 @@ class LockedRepository(DelegatedFiles):
     def _reader(self, file: File) -> Files:
         if self._reader_of_wheels is None:
             raise FileProblem(
-                f"{file.filename} would have to be read, but only the lock is used here",
+                f"{file.filename} would have to be read, but only the lock may be read",
                 where=self.name,
             )
         return self._reader_of_wheels
@@ -123,7 +123,7 @@ class LockedRepository(DelegatedFiles):
         )
 
     def _file(self, package: LockedPackage, wheel: LockedWheel) -> File:
-        url = address_of(wheel, wheel.filename.text, where=self.name, folder=self._folder)
+        url = url_of_entry(wheel, wheel.filename.text, where=self.name, folder=self._folder)
         return File(
             wheel.filename.text,
             url,
@@ -146,7 +146,7 @@ class LockedRepository(DelegatedFiles):
         return json.dumps({**table, "variants": {label: table["variants"].get(label, {})}}).encode()
 
 
-def address_of(
+def url_of_entry(
     entry: LockedWheel | LockedSource, name: str, *, where: str, folder: Path | None
 ) -> str:
     """Return the URL of a file, directory or repository that a lock names.
@@ -155,11 +155,11 @@ def address_of(
     :param name: its name, for messages.
     :param where: the lock file, for messages.
     :param folder: the folder of the lock file; None: it came from elsewhere.
-    :raises FileProblem: the lock names a place that must not or cannot be read.
+    :raises FileProblem: the location must not or cannot be read.
     """
     if entry.path is not None and (folder is not None or entry.url is None):
         if folder is None or "\0" in entry.path:
-            raise _refusal(name, f"the path {entry.path!r}", where, folder)
+            raise _location_error(name, f"the path {entry.path!r}", where, folder)
         return file_url(folder / Path(entry.path))
     # Many people read a lock, so credentials in it are not used.
     written = entry.url or ""
@@ -175,15 +175,15 @@ def address_of(
             return url
     except ValueError:
         pass
-    raise _refusal(name, redact(written), where, folder)
+    raise _location_error(name, redact(written), where, folder)
 
 
-def _refusal(name: str, place: str, where: str, folder: Path | None) -> FileProblem:
+def _location_error(name: str, location: str, where: str, folder: Path | None) -> FileProblem:
     hint = None
     if folder is None:
-        hint = "only a lock file on this machine may name files of it"
+        hint = "only a lock file on this machine may name files on it"
     return FileProblem(
-        f"the lock names a place for {name} that cannot be read: {place}", where=where, hint=hint
+        f"the location of {name} in the lock cannot be used: {location}", where=where, hint=hint
     )
 
 

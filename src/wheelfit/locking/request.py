@@ -49,7 +49,7 @@ class Root(Struct, frozen=True):
     """The only wheel allowed for its project; None: any that meets it."""
 
     @property
-    def kind(self) -> str | None:
+    def request_marker(self) -> str | None:
         """The marker of a lock file under which it applies; None: always."""
         if self.extra is not None:
             return in_extras(self.extra)
@@ -69,9 +69,11 @@ class Root(Struct, frozen=True):
         requirement, marker = self.requirement, self.requirement.marker
         if requirement.url is not None:
             requirement = replace(requirement, url=split_userinfo(requirement.url)[0])
-        if self.kind is not None:
-            both = self.kind if marker is None else f"({marker}) and {self.kind}"
-            requirement = replace(requirement, marker=parse_marker(both))
+        if self.request_marker is not None:
+            text = self.request_marker
+            if marker is not None:
+                text = f"({marker}) and {text}"
+            requirement = replace(requirement, marker=parse_marker(text))
         return str(requirement)
 
 

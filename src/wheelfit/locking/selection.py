@@ -83,12 +83,12 @@ class LockSelection(Struct, frozen=True):
     """Packages of the lock that do not belong there, with the reason."""
     notes: tuple[str, ...] = ()
     """Problems that did not stop the selection, one sentence each (F-136)."""
-    held: tuple[AgreementOutcome, ...] = ()
+    agreements: tuple[AgreementOutcome, ...] = ()
     """The values that all builds agree on, and the builds that gave way for them."""
     roots: tuple[Requirement, ...] | None = None
     """The applicable roots of the lock; None: the lock lists none."""
     context: ChoiceContext = ChoiceContext()
-    """The circumstances in which the wheels were chosen."""
+    """The context in which the wheels were chosen."""
 
     def resolution(self) -> Resolution:
         """Return the selection as a resolution to install."""
@@ -98,7 +98,7 @@ class LockSelection(Struct, frozen=True):
             tuple(pins),
             edges=tuple(edges),
             notes=self.notes,
-            agreements=self.held,
+            agreements=self.agreements,
             context=self.context,
         )
 
@@ -120,7 +120,7 @@ class LockSelection(Struct, frozen=True):
                     path.append((needed, iter(chosen[needed].needs)))
 
 
-def applicable(
+def applicable_packages(
     lock: Lock,
     target: Target,
     *,
@@ -177,7 +177,7 @@ def applicable(
             )
         if package.name in by_name:
             earlier = by_name[package.name][0]
-            problem = f"{package.name} applies twice here, it is packages[{earlier}] too"
+            problem = f"packages[{earlier}] has the same name, {package.name}, and applies too"
             raise InvalidLock([Fault(f"packages[{number}]", problem)], where=lock.where)
         by_name[package.name] = (number, package)
     return tuple(package for _, package in by_name.values())
@@ -198,7 +198,7 @@ class LockCandidates:
     :param roots: the roots to select; None: those of the lock.
     :param built: returns the wheel that stands for the source of a package, as for
         `LockedRepository`; None: nothing is built from source.
-    :raises UserError: as for `applicable`, like the next two.
+    :raises UserError: as for `applicable_packages`, like the next two.
     :raises NoFit: the lock was not made for the target.
     :raises InvalidLock: it has two packages of one name there.
     """
@@ -219,7 +219,7 @@ class LockCandidates:
         roots: Sequence[Requirement] | None = None,
         built: Callable[[LockedPackage], File | None] | None = None,
     ) -> None:
-        packages = applicable(lock, target, extras=extras, groups=groups)
+        packages = applicable_packages(lock, target, extras=extras, groups=groups)
         self.packages = MappingProxyType({package.name: package for package in packages})
         """The packages that apply to the target, by name."""
         self._builds = built is not None
@@ -237,12 +237,13 @@ class LockCandidates:
             for entry in packages
             if entry.kind == "archive" and entry.source is None
         )
-        given_pages = (page for page in archives if page is not None and page.files)  # F-124
+        # F-124: an archive that is a wheel is the only choice, like a wheel that the user named.
+        archive_pages = (page for page in archives if page is not None and page.files)
         self.candidates = Candidates(
             repository, target, machine, policy, host_detector=host_detector, plugins=plugins
         ).within(
             ChoiceContext(known_versions=KnownVersions(lock_versions)).with_direct_files(
-                *given_pages
+                *archive_pages
             )
         )
         """The candidates in the lock. As for an index, ``metadata_disagreement`` compares a
@@ -306,7 +307,7 @@ class LockCandidates:
                 builds[name] = ChosenBuild.of_release(choice, choice.chosen_label)
             return Attempt(agreed, builds, declared_properties, walk)
 
-        settled = choose_agreeing_builds(
+        outcome = choose_agreeing_builds(
             choose,
             self.candidates.policy.agreements,
             self.candidates.policy.binding,
@@ -314,7 +315,7 @@ class LockCandidates:
             order=roots,
             efforts=[Effort.NOT_OLDER],
         )
-        walk, held = settled.solution, settled.outcomes
+        walk, agreements = outcome.solution, outcome.outcomes
         choices = tuple(
             PackageChoice(package, walk.choices[name], tuple(walk.needs[name]), name in roots)
             for name, package in self.packages.items()
@@ -322,13 +323,17 @@ class LockCandidates:
         )
         reason = "no chosen wheel needs it" if only is None else "it is not requested"
         left_out = {name: reason for name in self.packages if name not in walk.choices}
-        notes = [*warnings_about_mixture(held), *walk.notes, *self._missing_entries(roots, walk)]
+        notes = [
+            *warnings_about_mixture(agreements),
+            *walk.notes,
+            *self._missing_entries(roots, walk),
+        ]
         notes += [note for choice in choices for note in choice.choice.notes]
         return LockSelection(
             choices,
             MappingProxyType(left_out),
             tuple(dict.fromkeys(notes)),
-            held,
+            agreements,
             self._requested_roots,
             walk.candidates.context,
         )
@@ -340,7 +345,7 @@ class LockCandidates:
             if name not in locked_names:
                 yield f"the lock has no entry for {name}, which it was made for"
         for name in walk.choices:
-            for needed in walk.listed.get(name, ()):
+            for needed in walk.listed_requirements.get(name, ()):
                 if needed not in locked_names:
                     yield f"the lock has no entry for {needed}, which {name} needs"
 
@@ -396,7 +401,7 @@ class LockCandidates:
             candidates = candidates.within(candidates.context.with_excluded({filename: reason}))
 
 
-_SOURCES = {
+_SOURCE_NAMES = {
     "sdist": "source distribution",
     "vcs": "repository",
     "directory": "directory",
@@ -405,7 +410,7 @@ _SOURCES = {
 
 
 class _Walk:
-    """A walk from package to package by the requirements of the chosen wheels."""
+    """A walk from package to package along the requirements of the chosen wheels."""
 
     def __init__(
         self,
@@ -416,7 +421,7 @@ class _Walk:
     ) -> None:
         self.choices: dict[NormalizedName, ReleaseChoice] = {}
         self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
-        self.listed: dict[NormalizedName, tuple[NormalizedName, ...]] = {}
+        self.listed_requirements: dict[NormalizedName, tuple[NormalizedName, ...]] = {}
         """By package, the applicable requirements that the lock lists for its chosen wheel."""
         self.refusals: dict[NormalizedName, tuple[str, ...]] = {}
         """The reasons by package without a compatible wheel."""
@@ -466,14 +471,14 @@ class _Walk:
             choice = self.choices.get(name) or self._choose(name)
             if choice is None or package.needs is None:
                 continue
-            requirements = self._listed(package, choice) or ()
-            self.listed[name] = tuple(requirement.name for requirement in requirements)
-            for needed in self.listed[name]:
+            requirements = self._requirements_in_lock(package, choice) or ()
+            self.listed_requirements[name] = tuple(requirement.name for requirement in requirements)
+            for needed in self.listed_requirements[name]:
                 if needed in self._packages:
                     self.needs[name][needed] = None
 
     def narrow(self, names: Iterable[NormalizedName]) -> None:
-        """Keep only some packages and their dependencies."""
+        """Remove all but some packages and their dependencies."""
         pending, kept = list(names), set[NormalizedName]()
         while pending:
             name = pending.pop()
@@ -504,18 +509,18 @@ class _Walk:
 
     def hint(self) -> str | None:
         """Return the hint for packages that would have to be built; None if there are none."""
-        if not any(self._packages[name].kind in _SOURCES for name in self.refusals):
+        if not any(self._packages[name].kind in _SOURCE_NAMES for name in self.refusals):
             return None
         return (
-            "build a wheel and lock that, or lock without it; uv leaves a project out of its own "
-            "lock with --no-emit-project"
+            "build a wheel and lock it, or lock without it; uv omits a project from its own lock "
+            "with --no-emit-project"
         )
 
     def _choose(self, name: NormalizedName) -> ReleaseChoice | None:
         version = self._version(self._packages[name])
         if version is None:
             kind = self._packages[name].kind
-            source = _SOURCES.get(kind, kind)
+            source = _SOURCE_NAMES.get(kind, kind)
             self.refusals[name] = (f"only a {source} is locked, and nothing is built from source",)
             return None
         choice = self.candidates.choice(name, version)
@@ -536,7 +541,9 @@ class _Walk:
         return None if listing is None else next(iter(listing.releases), None)
 
     @staticmethod
-    def _listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[Requirement] | None:
+    def _requirements_in_lock(
+        package: LockedPackage, choice: ReleaseChoice
+    ) -> Iterable[Requirement] | None:
         """Return the requirements of the chosen wheel in the lock; None if it lists none."""
         label = choice.selection.chosen.label if choice.selection.chosen else None
         return None if package.needs is None else package.needs.get(label or "")  # F-102
@@ -545,7 +552,8 @@ class _Walk:
         self, package: LockedPackage, choice: ReleaseChoice, extras: frozenset[NormalizedName]
     ) -> Mapping[NormalizedName, frozenset[NormalizedName]] | None:
         """Return the requirements of the chosen wheel, with extras; None if unknown."""
-        listed = requirements = self._listed(package, choice)
+        in_lock = self._requirements_in_lock(package, choice)
+        requirements = in_lock
         if requirements is None:
             wheel = choice.chosen
             if wheel is None:  # pragma: no cover - only chosen wheels get here
@@ -553,8 +561,8 @@ class _Walk:
             try:
                 requirements = self.candidates.core_metadata(wheel).requires
             except (NetworkError, FileProblem) as error:
-                note = f"the metadata of {package.name} cannot be read, so all of the lock is taken"
-                self.notes[f"{note}: {error.message}"] = None
+                note = f"all packages of the lock are used, since the metadata of {package.name} "
+                self.notes[f"{note}cannot be read: {error.message}"] = None
                 return None
         environment = self.candidates.target.environment
         extras_by_name: dict[NormalizedName, frozenset[NormalizedName]] = {}
@@ -568,8 +576,8 @@ class _Walk:
                 extras_by_name[requirement.name] = (
                     extras_by_name.get(requirement.name, frozenset()) | requirement.extras
                 )
-        if listed is not None:
-            self.listed[package.name] = tuple(extras_by_name)
+        if in_lock is not None:
+            self.listed_requirements[package.name] = tuple(extras_by_name)
         return extras_by_name
 
 
@@ -597,7 +605,7 @@ def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]
             quotes = ["'" if "'" in text else '"' for text in requested]
             names = [text.split(quote)[1] for text, quote in zip(requested, quotes, strict=True)]
             raise UserError(
-                f"{listed(names)} cannot be installed together: the lock says that they conflict",
+                f"{listed(names)} conflict in this lock, and cannot be installed together",
                 where=lock.where,
                 hint="request one of them with --extra or --group",
             )
@@ -607,7 +615,7 @@ def _check_known(lock: Lock, kind: str, requested: Collection[str], known: Colle
     names = {canonicalize_name(name) for name in known}
     unknown = sorted(name for name in set(requested) if canonicalize_name(name) not in names)
     if unknown:
-        note = f"it has {', '.join(sorted(known))}" if known else f"it has no {kind} at all"
+        note = f"it has {', '.join(sorted(known))}" if known else f"it has no {kind}"
         raise UserError(
             f"the lock was not made for the {kind} {', '.join(unknown)}",
             where=lock.where,

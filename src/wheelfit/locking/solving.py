@@ -24,7 +24,7 @@ from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidRequirement, SourceOff
-from wheelfit.locking.freshness import files_near, version_of
+from wheelfit.locking.freshness import files_of_releases, version_of
 from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import ResolutionRequest
@@ -52,7 +52,10 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 
-Approve: TypeAlias = "Callable[[Callable[[], Resolution], Candidates], Resolution]"
+ApproveBuilds: TypeAlias = "Callable[[Callable[[], Resolution], Candidates], Resolution]"
+"""Calls its first argument to resolve, and returns the resolution once the requirements of all
+packages to be built are known.
+"""
 Versions = dict["NormalizedName", "Version"]
 """One version for each of some projects."""
 
@@ -65,7 +68,7 @@ class Solution:
     resolution: Resolution
     candidates: Candidates = field(repr=False)
     """The candidates it was chosen from."""
-    further: tuple[RequestedRequirement, ...] = ()
+    additional: tuple[RequestedRequirement, ...] = ()
     """The requirements of labels other than the chosen ones."""
 
     @property
@@ -76,7 +79,7 @@ class Solution:
     @property
     def common(self) -> list[NormalizedName]:
         """The projects that are needed whichever labels are chosen."""
-        optional = {requested.requirement.name for requested in self.further}
+        optional = {requested.requirement.name for requested in self.additional}
         pins = self.resolution.pins
         shared = {pin.name for pin in pins if pin.requested and pin.name not in optional}
         needed: dict[NormalizedName, set[NormalizedName]] = {}
@@ -102,8 +105,7 @@ class Solver:
     :param policy: the user's settings for choosing wheels.
     :param threads: the number of concurrent requests to the sources.
     :param has_requirements: returns whether the metadata of an unbuilt file has its requirements.
-    :param approve: calls its first argument to resolve, and returns the resolution once the
-        requirements of all packages to be built are known.
+    :param approve: asks for permission to build where it is needed.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class Solver:
         *,
         threads: int = 12,
         has_requirements: Callable[[File], bool] = lambda _file: True,
-        approve: Approve = lambda resolved, _candidates: resolved(),
+        approve: ApproveBuilds = lambda resolve_request, _candidates: resolve_request(),
     ) -> None:
         self.request = request
         self.repository = repository
@@ -135,31 +137,31 @@ class Solver:
         self,
         environment: LockEnvironment,
         preferred: Mapping[NormalizedName, Version],
-        further: Sequence[RequestedRequirement] = (),
+        additional: Sequence[RequestedRequirement] = (),
         *,
         candidates_of: Callable[[Repository], Candidates] | None = None,
     ) -> Solution:
         """Resolve for one environment.
 
         :param preferred: versions to keep while they meet the requirements.
-        :param further: requirements besides those of the request.
+        :param additional: requirements besides those of the request.
         :param candidates_of: returns the candidates of a repository; default: every label counts.
         :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
         """
         if candidates_of is None:
-            candidates_of = partial(self.every_label, environment)
+            candidates_of = partial(self.universal_candidates, environment)
         if preferred:
-            pinned = candidates_of(Pinned(self.repository, preferred, self._pages))
+            pinned = candidates_of(PinnedRepository(self.repository, preferred, self._pages))
             try:
-                return self._solution(environment, pinned, preferred, further, resolve_jointly)
+                return self._solution(environment, pinned, preferred, additional, resolve_jointly)
             except SourceOff:
                 raise
             except (NoFit, HashMismatch, UserError):
                 pass  # some of these versions do not meet the requirements
         candidates = candidates_of(self.repository)
-        return self._solution(environment, candidates, preferred, further, resolve_jointly)
+        return self._solution(environment, candidates, preferred, additional, resolve_jointly)
 
-    def within(self, fork: Fork) -> Solver:
+    def for_fork(self, fork: Fork) -> Solver:
         """Return a solver for one choice among conflicting extras and groups.
 
         :param fork: the choice; all solvers share the data read.
@@ -167,17 +169,17 @@ class Solver:
         return self.with_request(structs.replace(self.request, roots=fork.roots(self.request)))
 
     def resolve_again(
-        self, solution: Solution, candidates: Candidates, further: Sequence[RequestedRequirement]
+        self, solution: Solution, candidates: Candidates, additional: Sequence[RequestedRequirement]
     ) -> Solution:
-        """Resolve again with further requirements and all versions unchanged.
+        """Resolve again with additional requirements and all versions unchanged.
 
         :param solution: the solution so far.
-        :param candidates: the result of `locked` for it.
-        :param further: the requirements to add.
+        :param candidates: the result of `locked_candidates` for it.
+        :param additional: the requirements to add.
         :raises NoFit: there is no such solution.
         """
-        further = (*solution.further, *further)
-        repeated = self._solution(solution.environment, candidates, solution.versions, further)
+        additional = (*solution.additional, *additional)
+        repeated = self._solution(solution.environment, candidates, solution.versions, additional)
         # With only the locked versions, nothing would count as held back or given up.
         old, new = solution.resolution, repeated.resolution
         resolution = structs.replace(
@@ -185,38 +187,40 @@ class Solver:
         )
         return replace(repeated, resolution=resolution)
 
-    def every_label(
+    def universal_candidates(
         self,
         environment: LockEnvironment,
         repository: Repository,
         policy: ChoicePolicy | None = None,
-    ) -> EveryLabel:
+    ) -> UniversalCandidates:
         """Return candidates for every machine of an environment.
 
         :param policy: the user's settings; default: those of the solver.
         """
         policy = self.policy if policy is None else policy
-        return EveryLabel(repository, environment.target, policy, self._cores, self._knows_needs)
+        return UniversalCandidates(
+            repository, environment.target, policy, self._cores, self._knows_needs
+        )
 
-    def locked(self, solution: Solution) -> EveryLabel:
+    def locked_candidates(self, solution: Solution) -> UniversalCandidates:
         """Return candidates with the versions of a solution, and all versions of other projects."""
-        repository = Pinned(self.repository, solution.versions, self._pages)
+        repository = PinnedRepository(self.repository, solution.versions, self._pages)
         # Builds must agree on one machine, but a lock lists labels for different machines.
         policy = structs.replace(self.policy, agreements=())
-        return self.every_label(solution.environment, repository, policy)
+        return self.universal_candidates(solution.environment, repository, policy)
 
     def _solution(
         self,
         environment: LockEnvironment,
         candidates: Candidates,
         preferred: Mapping[NormalizedName, Version],
-        further: Sequence[RequestedRequirement],
+        additional: Sequence[RequestedRequirement],
         resolve_function: Callable[..., Resolution] = resolve,
     ) -> Solution:
         request, variables = self.request, environment.target.environment
         roots = [root for root in request.roots if root.requirement.applies(variables)]
         resolution_request = ResolutionRequest(
-            requirements=(*(root.to_requested() for root in roots), *further),
+            requirements=(*(root.to_requested() for root in roots), *additional),
             wheels=tuple(dict.fromkeys(root.wheel for root in roots if root.wheel is not None)),
             constraints=request.constraints,
             overrides=request.overrides,
@@ -230,10 +234,10 @@ class Solver:
             candidates,
         )
         candidates = candidates.within(resolution.context)
-        return Solution(environment, resolution, candidates, tuple(further))
+        return Solution(environment, resolution, candidates, tuple(additional))
 
 
-class Pinned(RepositoryWrapper):
+class PinnedRepository(RepositoryWrapper):
     """A ``Repository`` with only one release of some projects.
 
     :param repository: the projects and files.
@@ -264,7 +268,7 @@ class Pinned(RepositoryWrapper):
         if page is None:
             return None
         files = []
-        for file in files_near(page, [version]):
+        for file in files_of_releases(page, [version]):
             file_version = version_of(file.filename)
             if file_version is not None and page.has_joined_builds:
                 file_version = without_build(file_version)
@@ -275,7 +279,7 @@ class Pinned(RepositoryWrapper):
         return page
 
 
-class JoinedBuilds(RepositoryWrapper):
+class JoinedRepository(RepositoryWrapper):
     """A ``Repository`` that joins the builds of owners' indexes into one release.
 
     In such an index each build has a version of its own, such as ``2.15.0+cu132``, but a lock for
@@ -308,7 +312,8 @@ class JoinedBuilds(RepositoryWrapper):
             if release is not None:  # a family has the same data for each build
                 text = index_file_name(release[0], without_build(release[1]))
                 renamed = structs.replace(file, filename=text)
-            # Of one release an index may have the same build twice, as for ROCm 7.13 and 7.14.
+            # An index may have a build of a release twice, as for ROCm 7.13 and 7.14: the later
+            # one counts.
             public, local, rest = _split_filename(renamed.filename)
             key = f"{public}-{rest}", renamed.source
             if key not in files or Version(f"0+{local}") > _local_of(files[key].filename):
@@ -317,7 +322,7 @@ class JoinedBuilds(RepositoryWrapper):
 
 
 def _split_filename(filename: str) -> tuple[str, str, str]:
-    """Return name and public version, the local version and the rest of the name of a file."""
+    """Split a file name into the name with the public version, the local version, and the rest."""
     name, _, rest = filename.partition("-")
     version, _, rest = rest.partition("-")
     public, _, local = version.partition("+")
@@ -329,7 +334,7 @@ def _local_of(filename: str) -> Version:
     return Version(f"0+{_split_filename(filename)[1]}")
 
 
-class EveryLabel(Candidates):
+class UniversalCandidates(Candidates):
     """The wheels that are compatible with any machine of a platform (F-120).
 
     No machine is detected. All properties that labels of a release name count as supported, so the
@@ -410,8 +415,8 @@ class EveryLabel(Candidates):
         """Return the support of a machine that supports everything a document names.
 
         :param namespaces: the namespaces of interest.
-        :param known_versions: versions that builds may be made for; default: those of the
-            context.
+        :param known_versions: the versions of packages that builds are checked against; default:
+            those of the context.
         """
         known = self.known_versions if known_versions is None else known_versions
         abi = abi_namespaces(document.providers)
@@ -429,7 +434,7 @@ class EveryLabel(Candidates):
         return Support(detections, abi_namespaces=abi, known=known)
 
     def warnings_about(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:  # noqa: ARG002
-        """Return nothing: without a machine no hardware can go unused."""
+        """Return no warnings: without a machine no hardware can go unused."""
         return ()
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 STABLE = ("sdist", "archive")
-"""The kinds of sources whose version is that of the wheel that is built of them."""
+"""The kinds of sources that always have the same version as the wheel built from them."""
 
 
 def source_entry(file: File, folder: Path | None) -> tuple[str, dict[str, Any]]:
@@ -31,16 +31,17 @@ def source_entry(file: File, folder: Path | None) -> tuple[str, dict[str, Any]]:
     direct = origin.direct_url
     if direct is None:
         return "sdist", file_entry(file, origin.name, folder)
-    place = _location(str(direct["url"]), folder)
-    within = {"subdirectory": direct["subdirectory"]} if "subdirectory" in direct else {}
+    location = _location(str(direct["url"]), folder)
+    subdirectory = {"subdirectory": direct["subdirectory"]} if "subdirectory" in direct else {}
     if "dir_info" in direct:
         is_editable = bool(_table(direct, "dir_info").get("editable"))
-        path = {"path": place.get("path") or file_path(place["url"])}
-        return "directory", {**path, **({"editable": True} if is_editable else {}), **within}
+        path = {"path": location.get("path") or file_path(location["url"])}
+        return "directory", {**path, **({"editable": True} if is_editable else {}), **subdirectory}
     if "vcs_info" in direct:
-        return "vcs", {**_repository_entry(_table(direct, "vcs_info"), place), **within}
+        entry = _repository_entry(_table(direct, "vcs_info"), location)
+        return "vcs", {**entry, **subdirectory}
     hashes = _table(direct, "archive_info")["hashes"]
-    return "archive", {**place, "hashes": dict(hashes), **within}
+    return "archive", {**location, "hashes": dict(hashes), **subdirectory}
 
 
 def usable_hashes(hashes: Mapping[str, str]) -> dict[str, str]:
@@ -65,10 +66,10 @@ def file_entry(file: File, name: str, folder: Path | None) -> dict[str, Any]:
     return {**entry, "hashes": usable_hashes(file.hashes)}
 
 
-def _repository_entry(info: Mapping[str, Any], place: Mapping[str, str]) -> dict[str, Any]:
-    wanted = info.get("requested_revision")
-    revision = {} if wanted is None else {"requested-revision": wanted}
-    return {"type": info["vcs"], **place, **revision, "commit-id": info["commit_id"]}
+def _repository_entry(info: Mapping[str, Any], location: Mapping[str, str]) -> dict[str, Any]:
+    requested = info.get("requested_revision")
+    revision = {} if requested is None else {"requested-revision": requested}
+    return {"type": info["vcs"], **location, **revision, "commit-id": info["commit_id"]}
 
 
 def _location(url: str, folder: Path | None) -> dict[str, str]:

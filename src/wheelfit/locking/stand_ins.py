@@ -1,4 +1,4 @@
-"""Wheels that stand for the sources of a lock, until those are built."""
+"""Stand-ins for the wheels that are to be built from the sources of a lock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 from packaging.version import Version
 
-from wheelfit.locking.repository import address_of
+from wheelfit.locking.repository import url_of_entry
 from wheelfit.resolution.listing import provisional_filename
 from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.urls import file_path, redact
@@ -70,18 +70,18 @@ def _location(
     """Return the URL of a source, and the origin of its wheel."""
     if source.kind == "vcs":
         return _repository(source, package, folder)
-    url = address_of(source, source.filename or package.name, where="the lock", folder=folder)
+    url = url_of_entry(source, source.filename or package.name, where="the lock", folder=folder)
     if source.kind == "sdist":
         return url, WheelOrigin(source.filename)
-    within = {"subdirectory": source.subdirectory} if source.subdirectory else {}
     if source.kind == "archive":
-        record = {"url": url, "archive_info": {"hashes": dict(source.hashes)}, **within}
+        subdirectory = {"subdirectory": source.subdirectory} if source.subdirectory else {}
+        direct_url = {"url": url, "archive_info": {"hashes": dict(source.hashes)}, **subdirectory}
         fragment = f"#subdirectory={source.subdirectory}" if source.subdirectory else ""
-        return url + fragment, WheelOrigin(redact(url), record)
+        return url + fragment, WheelOrigin(redact(url), direct_url)
     if source.subdirectory:
         url = f"{url.rstrip('/')}/{source.subdirectory.strip('/')}"
-    about = {"editable": True} if source.editable else {}
-    return url, WheelOrigin(file_path(url), {"url": url, "dir_info": about})
+    dir_info = {"editable": True} if source.editable else {}
+    return url, WheelOrigin(file_path(url), {"url": url, "dir_info": dir_info})
 
 
 def _repository(
@@ -92,7 +92,7 @@ def _repository(
     if source.url is not None and urlsplit(source.url).scheme in _REPOSITORY_SCHEMES:
         address = source.url
     else:
-        address = address_of(source, package.name, where="the lock", folder=folder)
+        address = url_of_entry(source, package.name, where="the lock", folder=folder)
     fragment = f"#subdirectory={source.subdirectory}" if source.subdirectory else ""
     url = f"{source.system}+{address}@{source.commit}{fragment}"
     repository = parse_repository_url(url, where="the lock")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.selection import LockSelection
 
-Knowledge: TypeAlias = Literal["by-label", "by-release", "unknown"]
-"""Whether it is known what each wheel of an entry needs, or only what some of them need."""
+Granularity: TypeAlias = Literal["by-label", "by-release", "unknown"]
+"""Whether a lock records the requirements of each wheel, of the release as a whole, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class TreeBranch:
     name: NormalizedName
     """The name of the needed project."""
     labels: tuple[Label | None, ...]
-    """Of the wheels that need it; None is the plain wheel."""
-    always: bool
-    """Whether every wheel of the entry needs it."""
-    entries: tuple[int, ...]
+    """The labels of the wheels with the requirement; None is the plain wheel."""
+    by_all_wheels: bool
+    """Whether every wheel of the entry has the requirement."""
+    positions: tuple[int, ...]
     """Positions of the needed packages in `Tree.packages`; none: the lock does not have it."""
 
 
@@ -71,13 +71,13 @@ class TreePackage:
     """The distinct labels, in the order of the lock; for one machine, that of the chosen wheel."""
     branches: tuple[TreeBranch, ...]
     """Its dependencies, by name."""
-    known: Knowledge
+    granularity: Granularity
     requested: bool = False
     """Whether it is a root of the lock, not only a dependency."""
     chosen: WheelFilename | None = None
     """The wheel that the machine gets; None in the tree for all machines."""
     reason: str = ""
-    """Why that wheel, in words."""
+    """The reason for the choice of that wheel, in words."""
 
     @property
     def has_variants(self) -> bool:
@@ -90,11 +90,11 @@ class TreeRoot:
     """A requirement that a lock was made for."""
 
     requirement: Requirement
-    entries: tuple[int, ...]
+    positions: tuple[int, ...]
     """The positions of its packages in `Tree.packages`."""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The requirement without its marker, and without the login that a URL may have."""
         return redact(str(structs.replace(self.requirement, marker=None)))
 
@@ -115,77 +115,78 @@ class Tree:
     requires_python: str | None = None
     """The Pythons the lock is for; None: not stated."""
 
-    def starts(self) -> tuple[int, ...]:
-        """Return the packages to start from so that every package is reached.
+    def start_positions(self) -> tuple[int, ...]:
+        """Return the positions of packages from which every package is reached.
 
-        First the roots of the lock, then packages that no package reached so far needs.
+        First come the roots of the lock, then packages that no package reached so far needs.
         """
-        first = dict.fromkeys(entry for root in self.roots or () for entry in root.entries)
-        needed = {entry for package in self.packages for entry in _below(package)}
-        unneeded = (number for number in range(len(self.packages)) if number not in needed)
-        starts = list(dict.fromkeys((*first, *unneeded)))
-        downwards = self._dependencies()
-        reached = set(_reachable(starts, downwards))
-        for number in range(len(self.packages)):  # a cycle that no other package needs
-            if number not in reached:
-                starts.append(number)
-                reached |= _reachable([number], downwards, known=reached)
+        roots = [position for root in self.roots or () for position in root.positions]
+        dependencies = self._dependencies()
+        needed = {position for positions in dependencies.values() for position in positions}
+        unneeded = [position for position in dependencies if position not in needed]
+        starts = list(dict.fromkeys((*roots, *unneeded)))
+        reached = set(_reachable(starts, dependencies))
+        for position in dependencies:  # a cycle that no other package needs
+            if position not in reached:
+                starts.append(position)
+                reached |= _reachable([position], dependencies, excluded=reached)
         return tuple(starts)
 
-    def needed_by(self) -> dict[int, tuple[tuple[int, TreeBranch], ...]]:
-        """Return the dependents of each package, with the branch."""
-        needing_by_entry: dict[int, list[tuple[int, TreeBranch]]] = {}
-        for number, package in enumerate(self.packages):
+    def dependents(self) -> dict[int, list[tuple[int, TreeBranch]]]:
+        """Return by the position of each package those of its dependents, with the branch."""
+        dependents: dict[int, list[tuple[int, TreeBranch]]] = {}
+        for dependent, package in enumerate(self.packages):
             for branch in package.branches:
-                for entry in branch.entries:
-                    needing_by_entry.setdefault(entry, []).append((number, branch))
-        return {entry: tuple(needing) for entry, needing in needing_by_entry.items()}
+                for position in branch.positions:
+                    dependents.setdefault(position, []).append((dependent, branch))
+        return dependents
 
-    def only(self, places: Iterable[int]) -> Tree:
+    def restricted_to(self, positions: Iterable[int]) -> Tree:
         """Return the tree of some packages, without branches to others.
 
-        :param places: the positions of the packages to keep.
+        :param positions: the positions of the packages to keep.
         """
-        kept = sorted(set(places))
-        new_positions = {old: number for number, old in enumerate(kept)}
+        kept = sorted(set(positions))
+        new_positions = {old: new for new, old in enumerate(kept)}
 
-        def moved(entries: Iterable[int]) -> tuple[int, ...]:
-            return tuple(new_positions[entry] for entry in entries if entry in new_positions)
+        def moved(positions: Iterable[int]) -> tuple[int, ...]:
+            return tuple(new_positions[old] for old in positions if old in new_positions)
 
         packages = tuple(
             replace(
                 self.packages[old],
                 branches=tuple(
-                    replace(branch, entries=moved(branch.entries))
+                    replace(branch, positions=moved(branch.positions))
                     for branch in self.packages[old].branches
-                    if moved(branch.entries) or not branch.entries
+                    if moved(branch.positions) or not branch.positions
                 ),
             )
             for old in kept
         )
         roots = self.roots
         if roots is not None:
-            remaining = (replace(root, entries=moved(root.entries)) for root in roots)
-            roots = tuple(root for root in remaining if root.entries)
+            remaining = (replace(root, positions=moved(root.positions)) for root in roots)
+            roots = tuple(root for root in remaining if root.positions)
         return replace(self, packages=packages, roots=roots)
 
-    def within(self, depth: int) -> frozenset[int]:
-        """Return the packages reached within a number of steps.
+    def reached_within(self, depth: int) -> frozenset[int]:
+        """Return the positions of packages within a number of steps.
 
-        :param depth: the number of steps; 0 for the roots alone.
+        :param depth: the number of steps; 0 for the start positions alone.
         """
-        return _reachable(self.starts(), self._dependencies(), depth)
+        return _reachable(self.start_positions(), self._dependencies(), depth)
 
-    def above(self, name: NormalizedName, depth: int | None = None) -> frozenset[int]:
-        """Return the packages of a name, and all their dependents.
+    def dependents_of(self, name: NormalizedName, depth: int | None = None) -> frozenset[int]:
+        """Return the positions of the packages of a name, and of all their dependents.
 
-        :param name: the name.
         :param depth: the number of steps; None: all.
         """
-        start = [number for number, package in enumerate(self.packages) if package.name == name]
-        needing = self.needed_by()
-        upwards = {entry: [number for number, _ in branches] for entry, branches in needing.items()}
-        return _reachable(start, upwards, depth)
+        starts = [position for position, entry in enumerate(self.packages) if entry.name == name]
+        upwards = {
+            position: [dependent for dependent, _ in branches]
+            for position, branches in self.dependents().items()
+        }
+        return _reachable(starts, upwards, depth)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -196,10 +197,10 @@ class Tree:
             if self.roots is None
             else [
                 {
-                    "requirement": root.words,
+                    "requirement": root.text,
                     "name": root.requirement.name,
                     "marker": _text(root.requirement.marker),
-                    "packages": list(root.entries),
+                    "packages": list(root.positions),
                 }
                 for root in self.roots
             ],
@@ -209,14 +210,15 @@ class Tree:
         }
 
     def _dependencies(self) -> Mapping[int, Sequence[int]]:
-        return {number: _below(package) for number, package in enumerate(self.packages)}
+        """Return by the position of each package those of its dependencies."""
+        return {
+            number: [position for branch in package.branches for position in branch.positions]
+            for number, package in enumerate(self.packages)
+        }
 
 
-def tree_of_all(lock: Lock) -> Tree:
-    """Return the tree of all packages any machine could get from a lock, with conditions.
-
-    :param lock: the lock.
-    """
+def tree_of_lock(lock: Lock) -> Tree:
+    """Return the tree of all packages any machine could get from a lock, with conditions."""
     positions = _positions_by_name(package.name for package in lock.packages)
     root_names = {root.name for root in lock.roots or ()}
     packages = tuple(
@@ -229,7 +231,7 @@ def tree_of_all(lock: Lock) -> Tree:
     return _with_environments(lock, Tree(packages, roots, notes=tuple(_notes(packages, roots))))
 
 
-def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
+def tree_of_selection(lock: Lock, selection: LockSelection) -> Tree:
     """Return the tree of the packages one machine gets from a lock.
 
     :param lock: the lock.
@@ -241,7 +243,7 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
         chosen = entry.choice.selection.chosen
         label = None if chosen is None else chosen.label
         branches = tuple(
-            TreeBranch(name, (label,), always=True, entries=positions.get(name, ()))
+            TreeBranch(name, (label,), by_all_wheels=True, positions=positions.get(name, ()))
             for name in sorted(entry.needs)
         )
         packages.append(
@@ -260,7 +262,7 @@ def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
     roots = None
     if selection.roots is not None:
         roots_of_lock = (TreeRoot(root, positions.get(root.name, ())) for root in selection.roots)
-        roots = tuple(root for root in roots_of_lock if root.entries)
+        roots = tuple(root for root in roots_of_lock if root.positions)
     excluded = tuple(sorted(selection.left_out.items()))
     return _with_environments(lock, Tree(tuple(packages), roots, excluded, selection.notes))
 
@@ -275,29 +277,29 @@ def _with_environments(lock: Lock, tree: Tree) -> Tree:
 
 
 def _positions_by_name(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[int, ...]]:
-    numbers: dict[NormalizedName, tuple[int, ...]] = {}
-    for number, name in enumerate(names):
-        numbers[name] = (*numbers.get(name, ()), number)
-    return numbers
+    positions: dict[NormalizedName, tuple[int, ...]] = {}
+    for position, name in enumerate(names):
+        positions[name] = (*positions.get(name, ()), position)
+    return positions
 
 
 def _entry(
-    lock: Lock, number: int, places: Mapping[NormalizedName, tuple[int, ...]], *, requested: bool
+    lock: Lock, number: int, positions: Mapping[NormalizedName, tuple[int, ...]], *, requested: bool
 ) -> TreePackage:
     package = lock.packages[number]
     labels = tuple(dict.fromkeys(wheel.filename.label for wheel in package.wheels))
-    listed = _listed(lock, number, places)
-    branches = _by_label(package, labels, {**places, **(listed or {})})
-    known: Knowledge = "by-label"
+    dependencies = _dependencies(lock, number, positions)
+    branches = _by_label(package, labels, {**positions, **(dependencies or {})})
+    granularity: Granularity = "by-label"
     if branches is None:
-        branches, known = _by_release(labels, listed)
+        branches, granularity = _by_release(labels, dependencies)
     return TreePackage(
         package.name,
         package.version,
         package.marker,
         tuple(_label(package, label) for label in labels),
         branches,
-        known,
+        granularity,
         requested,
     )
 
@@ -305,56 +307,60 @@ def _entry(
 def _by_label(
     package: LockedPackage,
     labels: Sequence[Label | None],
-    places: Mapping[NormalizedName, tuple[int, ...]],
+    positions: Mapping[NormalizedName, tuple[int, ...]],
 ) -> tuple[TreeBranch, ...] | None:
     """Return the requirements by wheel; None if the lock lacks them for any wheel."""
     needs = package.needs
     if needs is None or any((label or "") not in needs for label in labels):
         return None
-    needing: dict[NormalizedName, list[Label | None]] = {}
+    labels_by_name: dict[NormalizedName, list[Label | None]] = {}
     for label in labels:
         for name in dict.fromkeys(requirement.name for requirement in needs[label or ""]):
-            needing.setdefault(name, []).append(label)
+            labels_by_name.setdefault(name, []).append(label)
     return tuple(
         TreeBranch(
-            name, tuple(labels_needing), len(labels_needing) == len(labels), places.get(name, ())
+            name,
+            tuple(labels_of_name),
+            by_all_wheels=len(labels_of_name) == len(labels),
+            positions=positions.get(name, ()),
         )
-        for name, labels_needing in sorted(needing.items())
+        for name, labels_of_name in sorted(labels_by_name.items())
     )
 
 
 def _by_release(
-    labels: tuple[Label | None, ...], listed: Mapping[NormalizedName, tuple[int, ...]] | None
-) -> tuple[tuple[TreeBranch, ...], Knowledge]:
+    labels: tuple[Label | None, ...], dependencies: Mapping[NormalizedName, tuple[int, ...]] | None
+) -> tuple[tuple[TreeBranch, ...], Granularity]:
     """Return the requirements of an entry, not listed by wheel."""
-    if listed is None:
+    if dependencies is None:
         return (), "unknown"
-    always = len(labels) < 2  # with several, the wheel that needs it is unknown
+    has_one_label = len(labels) < 2  # with several, the wheel that needs it is unknown
     branches = tuple(
-        TreeBranch(name, labels, always, entries) for name, entries in sorted(listed.items())
+        TreeBranch(name, labels, by_all_wheels=has_one_label, positions=positions)
+        for name, positions in sorted(dependencies.items())
     )
-    return branches, "by-label" if always else "by-release"
+    return branches, "by-label" if has_one_label else "by-release"
 
 
-def _listed(
-    lock: Lock, number: int, places: Mapping[NormalizedName, tuple[int, ...]]
+def _dependencies(
+    lock: Lock, number: int, positions: Mapping[NormalizedName, tuple[int, ...]]
 ) -> dict[NormalizedName, tuple[int, ...]] | None:
     """Return the entries that ``packages.dependencies`` names (PEP 751); None: it has no such key.
 
-    A name may have several entries; the table names the version of the one meant.
+    If a name has several entries, the key has the versions of the needed ones.
     """
-    needed = lock.entries[number].get("dependencies")
-    if needed is None:
+    items = lock.entries[number].get("dependencies")
+    if items is None:
         return None
-    numbers: dict[NormalizedName, dict[int, None]] = {}
-    for dependency in needed:
-        name = canonicalize_name(str(dependency.get("name", "")))
-        version = dependency.get("version")
-        entries = numbers.setdefault(name, {})
-        for entry in places.get(name, ()):
-            if version is None or str(lock.packages[entry].version) == str(version):
-                entries[entry] = None
-    return {name: tuple(entries) for name, entries in numbers.items()}
+    needed: dict[NormalizedName, dict[int, None]] = {}
+    for item in items:
+        name = canonicalize_name(str(item.get("name", "")))
+        version = item.get("version")
+        needed_positions = needed.setdefault(name, {})
+        for position in positions.get(name, ()):
+            if version is None or str(lock.packages[position].version) == str(version):
+                needed_positions[position] = None
+    return {name: tuple(needed_positions) for name, needed_positions in needed.items()}
 
 
 def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
@@ -368,42 +374,37 @@ def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
 
 def _notes(packages: Sequence[TreePackage], roots: Sequence[TreeRoot] | None) -> Iterator[str]:
     if roots is None:
-        yield "the lock does not say what it was made for"
-    unknown = [package.name for package in packages if package.known == "unknown"]
+        yield "the lock does not record the requirements that it was made for"
+    unknown = [package.name for package in packages if package.granularity == "unknown"]
     if unknown and len(unknown) == len(packages):
-        yield "the lock does not say what any of its packages needs"
+        yield "the lock does not record the requirements of its packages"
     elif unknown:
-        yield f"the lock does not say what these need: {', '.join(dict.fromkeys(unknown))}"
-    vague = [package.name for package in packages if package.known == "by-release"]
-    if vague:
-        yield (
-            "the lock does not say which of their wheels need what: "
-            f"{', '.join(dict.fromkeys(vague))}"
-        )
-
-
-def _below(package: TreePackage) -> tuple[int, ...]:
-    return tuple(entry for branch in package.branches for entry in branch.entries)
+        names = ", ".join(dict.fromkeys(unknown))
+        yield f"the lock does not record the requirements of {names}"
+    by_release = [package.name for package in packages if package.granularity == "by-release"]
+    if by_release:
+        names = ", ".join(dict.fromkeys(by_release))
+        yield f"the lock does not record which wheels of {names} have which requirements"
 
 
 def _reachable(
     starts: Iterable[int],
     edges: Mapping[int, Sequence[int]],
     depth: int | None = None,
-    known: Container[int] = (),
+    excluded: Container[int] = (),
 ) -> frozenset[int]:
-    """Return the packages that are reached from some, without known ones."""
-    reached = dict.fromkeys(starts, 0)
-    pending = deque(reached)
+    """Return the positions reached from some, without excluded ones."""
+    steps = dict.fromkeys(starts, 0)
+    pending = deque(steps)
     while pending:
-        place = pending.popleft()
-        if depth is not None and reached[place] >= depth:
+        position = pending.popleft()
+        if depth is not None and steps[position] >= depth:
             continue
-        for following in edges.get(place, ()):
-            if following not in reached and following not in known:
-                reached[following] = reached[place] + 1
-                pending.append(following)
-    return frozenset(reached)
+        for neighbour in edges.get(position, ()):
+            if neighbour not in steps and neighbour not in excluded:
+                steps[neighbour] = steps[position] + 1
+                pending.append(neighbour)
+    return frozenset(steps)
 
 
 def _package(package: TreePackage) -> dict[str, Any]:
@@ -422,13 +423,13 @@ def _package(package: TreePackage) -> dict[str, Any]:
             }
             for label in package.labels
         ],
-        "dependencies_known": package.known,
+        "dependencies_known": package.granularity,
         "dependencies": [
             {
                 "name": branch.name,
                 "labels": list(branch.labels),
-                "always": branch.always,
-                "packages": list(branch.entries),
+                "always": branch.by_all_wheels,
+                "packages": list(branch.positions),
             }
             for branch in package.branches
         ],

@@ -40,13 +40,13 @@ VARIANT_DEPENDENCIES = "variant-dependencies"
 PACKAGES = "packages"
 """wheelfit's array in the lock: entries that replace those of the same release for wheelfit."""
 
-_MOST_FAULTS = 100
+_MAX_FAULTS = 100
 _SOURCES = ("vcs", "directory", "archive", "sdist", "wheels")
-_DIRECT = {"directory": {"path": "."}}
+_VALID_SOURCE = {"directory": {"path": "."}}
 """A valid source, for a package of which another part is checked."""
 _FIRST_VERSION, _NEXT_MAJOR = Version("1"), Version("2")
 """The bounds of the format versions that packaging accepts."""
-_EMPTY: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
+_EMPTY_LOCK: Mapping[str, Any] = {"lock-version": "1.0", "created-by": "x", "packages": []}
 """The smallest valid lock."""
 _SPECIFIERS = ("requires-python", "version", "lock-version")
 
@@ -64,7 +64,7 @@ def check_lock(table: Mapping[str, Any]) -> None:
         place = path_of("tool", TOOL, PACKAGES)
         faults += [
             Fault(place + fault.path.removeprefix(PACKAGES), fault.message, fault.rule)
-            for fault in _faults({**_EMPTY, "packages": own}, joins_builds=True)
+            for fault in _faults({**_EMPTY_LOCK, "packages": own}, joins_builds=True)
         ]
     if faults:
         raise InvalidLock(limited(faults))
@@ -76,21 +76,21 @@ def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fau
     :param table: the lock.
     :param joins_builds: whether wheels may add a local version to that of their entry.
     """
-    faults = list(islice(_own_faults(table), _MOST_FAULTS + 1))
+    faults = list(islice(_own_faults(table), _MAX_FAULTS + 1))
     plain = _without_labels(table, joins_builds=joins_builds)
     if not faults:
         first = _first_fault(plain)
-        return (list(islice(_faults_by_part(plain), _MOST_FAULTS + 1)) or [first]) if first else []
+        return (list(islice(_faults_by_part(plain), _MAX_FAULTS + 1)) or [first]) if first else []
     own_paths = {fault.path for fault in faults}
     others = (fault for fault in _faults_by_part(plain) if not _is_below(fault.path, own_paths))
-    return [*faults, *islice(others, _MOST_FAULTS + 1)]
+    return [*faults, *islice(others, _MAX_FAULTS + 1)]
 
 
 def limited(faults: Sequence[Fault]) -> Sequence[Fault]:
     """Return the first faults, with a note if there are more."""
-    if len(faults) <= _MOST_FAULTS:
+    if len(faults) <= _MAX_FAULTS:
         return faults
-    return [*faults[:_MOST_FAULTS], Fault("", "and more faults")]
+    return [*faults[:_MAX_FAULTS], Fault("", "and more faults")]
 
 
 def tool_table(table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -124,8 +124,8 @@ def _own_faults(table: Mapping[str, Any]) -> Iterator[Fault]:
     environments = table.get("environments")
     for index, text in enumerate(environments if isinstance(environments, list) else ()):
         yield from _marker(("environments", index), text)
-    yield from _numbers((), table)
-    yield from _tool((), table)
+    yield from _endless_numbers((), table)
+    yield from _tool_table((), table)
     roots = tool_table(table).get(ROOTS)
     if roots is not None:
         yield from _requirements(("tool", TOOL, ROOTS), roots)
@@ -152,8 +152,8 @@ def _conflicts(value: object) -> Iterator[Fault]:
 def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterator[Fault]:
     if "marker" in package:
         yield from _marker((*steps, "marker"), package["marker"])
-    yield from _numbers(steps, package)
-    yield from _tool(steps, package)
+    yield from _endless_numbers(steps, package)
+    yield from _tool_table(steps, package)
     versions = set()
     wheels = package.get("wheels")
     for index, wheel in enumerate(wheels if isinstance(wheels, list) else ()):
@@ -165,7 +165,7 @@ def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterat
         except InvalidFilename as error:
             yield Fault(path_of(*steps, "wheels", index), error.message, "F-12")
     if len(versions) > 1 and "version" not in package:
-        problem = "it is missing, and the wheels are of different versions"
+        problem = "is missing, although the versions of the wheels differ"
         yield Fault(path_of(*steps, "version"), problem)
     needs = tool_table(package).get(VARIANT_DEPENDENCIES)
     if needs is None:
@@ -192,14 +192,14 @@ def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
         yield Fault(path_of(*steps), problem, "F-109")
 
 
-def _numbers(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
+def _endless_numbers(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
     for key in _SPECIFIERS:
         text = table.get(key)
         if isinstance(text, str) and is_endless(text):
             yield Fault(path_of(*steps, key), "a number in it has too many digits")
 
 
-def _tool(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
+def _tool_table(steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[Fault]:
     tool = table.get("tool")
     if isinstance(tool, Mapping) and not isinstance(tool.get(TOOL, {}), Mapping):
         value = shown(tool[TOOL])
@@ -232,7 +232,7 @@ def _without_labels(table: Mapping[str, Any], *, joins_builds: bool) -> dict[str
     """
     plain = dict(table)
     version = table.get("lock-version")
-    if isinstance(version, str) and _is_known(version):
+    if isinstance(version, str) and _is_supported_version(version):
         plain["lock-version"] = "1.0"  # packaging warns about newer minor versions
     packages = table.get("packages")
     if isinstance(packages, list):
@@ -245,7 +245,7 @@ def _without_labels(table: Mapping[str, Any], *, joins_builds: bool) -> dict[str
     return plain
 
 
-def _is_known(version: str) -> bool:
+def _is_supported_version(version: str) -> bool:
     try:
         return _FIRST_VERSION <= parse_version(version) < _NEXT_MAJOR
     except InvalidVersion:
@@ -280,9 +280,9 @@ def _plain_wheel(wheel: Mapping[str, Any], *, is_joined: bool) -> Mapping[str, A
 
 def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the faults that packaging finds in each part of a lock alone."""
-    for key in dict.fromkeys([*_EMPTY, *table]):
+    for key in dict.fromkeys([*_EMPTY_LOCK, *table]):
         if key != "packages" or not isinstance(table.get(key), list):
-            without = {name: value for name, value in _EMPTY.items() if name != key}
+            without = {name: value for name, value in _EMPTY_LOCK.items() if name != key}
             yield from _faults_of(without | ({key: table[key]} if key in table else {}))
     packages = table.get("packages")
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
@@ -293,7 +293,7 @@ def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
         faults = [
             fault
             for part, at in _parts(package)
-            for fault in _faults_of({**_EMPTY, "packages": [part]}, at)
+            for fault in _faults_of({**_EMPTY_LOCK, "packages": [part]}, at)
         ]
         # Conflicts between parts are reported only for valid parts.
         faults = faults or list(_faults_of_package(package))
@@ -303,14 +303,14 @@ def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | None]]:
     """Yield packages with only one part of a package, and the index of the wheel in that part."""
-    yield {**({"name": package["name"]} if "name" in package else {}), **_DIRECT}, None
+    yield {**({"name": package["name"]} if "name" in package else {}), **_VALID_SOURCE}, None
     name = package.get("name")
     named: dict[str, Any] = {"name": name}
-    if next(_faults_of_package(named | _DIRECT), None) is not None:
+    if next(_faults_of_package(named | _VALID_SOURCE), None) is not None:
         named = {"name": "x"}
     elif "version" in package:
         versioned = named | {"version": package["version"]}
-        if next(_faults_of_package(versioned | _DIRECT), None) is None:
+        if next(_faults_of_package(versioned | _VALID_SOURCE), None) is None:
             named = versioned
     for key, value in package.items():
         if key == "wheels" and isinstance(value, list) and named["name"] == name:
@@ -320,11 +320,11 @@ def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | N
             if key != "sdist" or named["name"] == name:
                 yield {**named, key: value}, None
         elif key != "name":
-            yield {**named, key: value, **_DIRECT}, None
+            yield {**named, key: value, **_VALID_SOURCE}, None
 
 
 def _faults_of_package(package: Mapping[str, Any]) -> Iterator[Fault]:
-    return _faults_of({**_EMPTY, "packages": [package]})
+    return _faults_of({**_EMPTY_LOCK, "packages": [package]})
 
 
 def _faults_of(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[Fault]:

@@ -11,41 +11,43 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.locking.conflicts import Kinds
-from wheelfit.locking.plain_entries import fallback, is_bridged, plain_entry
-from wheelfit.locking.reachable_releases import kinds_of
+from wheelfit.locking.conflicts import RequestMarkers
+from wheelfit.locking.plain_entries import fallback_labels, is_bridged, plain_entry
+from wheelfit.locking.reachable_releases import markers_by_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.core.labels import Label
-    from wheelfit.locking.conditions import Conditions, Place
+    from wheelfit.locking.environments import MarkerValues
     from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject
+    from wheelfit.locking.marker_writer import MarkerWriter
     from wheelfit.locking.request import LockNeeds
 
-_Key = tuple[str, str]
+_Release = tuple[str, str]
+"""Name and version."""
 
 
-def dependencies(versions: dict[str, set[str]], entries: Counter[str]) -> list[dict[str, str]]:
+def dependencies(versions: dict[str, set[str]], entry_counts: Counter[str]) -> list[dict[str, str]]:
     """Return ``packages.dependencies``, with versions where several entries have a name.
 
     :param versions: the versions of each project that is needed.
-    :param entries: the number of entries of each name.
+    :param entry_counts: the number of entries of each name.
     """
-    listed: list[dict[str, str]] = []
+    items: list[dict[str, str]] = []
     for name in sorted(versions):
-        if entries[name] > 1:
-            listed += [{"name": name, "version": version} for version in sorted(versions[name])]
+        if entry_counts[name] > 1:
+            items += [{"name": name, "version": version} for version in sorted(versions[name])]
         else:
-            listed.append({"name": name})
-    return listed
+            items.append({"name": name})
+    return items
 
 
 @dataclass(slots=True)
 class _Entry:
-    """The parts of one release from all environments in which such a tool needs it."""
+    """One release, as such a tool needs it in all environments."""
 
-    kinds: Kinds
+    markers: RequestMarkers
     filenames: set[str] = field(default_factory=set)
     needs: dict[str, set[str]] = field(default_factory=dict)
 
@@ -53,98 +55,104 @@ class _Entry:
 class WithoutVariants:
     """The entries of a lock for tools without variant support.
 
-    :param settled: the solution of each environment.
+    :param listed_environments: the solution of each environment.
     :param request: the request.
-    :param conditions: writes the markers of the lock.
+    :param marker_writer: writes the markers of the lock.
     :param tables: the entries for wheelfit, by name and version.
     """
 
     def __init__(
         self,
-        settled: Sequence[ListedEnvironment],
+        listed_environments: Sequence[ListedEnvironment],
         request: LockNeeds,
-        conditions: Conditions,
-        tables: Mapping[_Key, dict[str, Any]],
+        marker_writer: MarkerWriter,
+        tables: Mapping[_Release, dict[str, Any]],
     ) -> None:
-        self._settled = settled
-        self._forks = [listed.fork for listed in settled]
+        self._listed_environments = listed_environments
+        self._forks = [listed.fork for listed in listed_environments]
         self._request = request
-        self._conditions = conditions
+        self._marker_writer = marker_writer
         self._tables = tables
-        self._labels: dict[_Key, dict[str, Label | None]] = {}
+        self._labels: dict[_Release, dict[str, Label | None]] = {}
         self._bridged: set[str] = set()
         for key, table in self._tables.items():
             wheels = table.get("wheels", ())
             names = [wheel["name"] for wheel in wheels]
             self._labels[key] = {name: parse_wheel_filename(name).label for name in names}
             self._bridged |= {wheel["name"] for wheel in wheels if is_bridged(wheel)}
-        self._at_place: dict[tuple[_Key, Place], set[Label | None]] = {}
-        self._entries: dict[_Key, _Entry] = {}
+        self._labels_by_environment: dict[tuple[_Release, MarkerValues], set[Label | None]] = {}
+        self._entries: dict[_Release, _Entry] = {}
 
     def tables(self) -> Iterator[dict[str, Any]]:
         """Yield an entry for each release that such a tool needs."""
         if not any(any(labels.values()) for labels in self._labels.values()):
             yield from self._tables.values()
             return
-        for listed in self._settled:
-            for part in listed.parts.values():
-                at_place = self._at_place.setdefault(
-                    (_key(part), listed.environment.marker_values), set()
-                )
-                labels = {self._labels[_key(part)][text] for text in self._wheels(part)}
-                at_place.update(labels or {None})  # a wheel built from source has no label
-        for listed in self._settled:
+        for listed in self._listed_environments:
+            for project in listed.projects.values():
+                release = _release(project)
+                labels = {self._labels[release][name] for name in self._wheels(project)}
+                self._labels_by_environment.setdefault(
+                    (release, listed.environment.marker_values), set()
+                ).update(labels or {None})  # a wheel built from source has no label
+        for listed in self._listed_environments:
             self._add(listed)
-        names = Counter(name for name, _ in self._entries)
-        for key, entry in self._entries.items():
-            plain = plain_entry(self._with_marker(key, entry, names), entry.filenames)
-            if plain is not None:
-                is_unchanged = plain == self._tables[key]
-                yield plain if is_unchanged else {k: v for k, v in plain.items() if k != "tool"}
+        entry_counts = Counter(name for name, _ in self._entries)
+        for release, entry in self._entries.items():
+            table = self._with_marker(release, entry, entry_counts)
+            plain = plain_entry(table, entry.filenames)
+            if plain is None:
+                continue
+            if plain != self._tables[release]:
+                plain.pop("tool", None)
+            yield plain
 
     def _add(self, listed: ListedEnvironment) -> None:
         """Add the wheels of one environment."""
+        values, target = listed.environment.marker_values, listed.environment.target
 
-        def labels_of(part: ListedProject) -> frozenset[Label | None]:
-            labels = self._at_place[_key(part), listed.environment.marker_values]
-            return fallback(labels, is_chosen=not listed.environment.platform_name)
+        def labels_of(project: ListedProject) -> frozenset[Label | None]:
+            labels = self._labels_by_environment[_release(project), values]
+            return fallback_labels(labels, is_chosen=not listed.environment.platform_name)
 
-        place, target = listed.environment.marker_values, listed.environment.target
-        for name, kinds in kinds_of(listed, self._request, labels_of).items():
-            part = listed.parts[name]
-            key, fallback_labels = _key(part), labels_of(part)
-            labels = self._labels[key]
-            filenames = {text for text in self._wheels(part) if labels[text] in fallback_labels}
+        by_project = markers_by_project(listed, self._request, labels_of)
+        for name, markers in by_project.items():
+            project = listed.projects[name]
+            release, labels = _release(project), labels_of(project)
+            label_of = self._labels[release]
+            filenames = {text for text in self._wheels(project) if label_of[text] in labels}
             if filenames and filenames <= self._bridged:
                 continue  # its member is required directly
-            entry = self._entries.get(key)
+            entry = self._entries.get(release)
             if entry is None:
-                entry = self._entries[key] = _Entry(Kinds(self._forks))
-            entry.kinds.add(place, listed.fork, kinds)
+                entry = self._entries[release] = _Entry(RequestMarkers(self._forks))
+            entry.markers.add(values, listed.fork, markers)
             entry.filenames |= filenames
-            for label in fallback_labels:
-                for _, requirement in part.needs.get(label, ()):
+            for label in labels:
+                for _, requirement in project.needs.get(label, ()):
                     for needed in self._request.apply_to(requirement, target):
-                        if needed.name in listed.parts:
+                        if needed.name in listed.projects:
                             versions = entry.needs.setdefault(str(needed.name), set())
-                            versions.add(str(listed.parts[needed.name].version))
+                            versions.add(str(listed.projects[needed.name].version))
 
-    def _wheels(self, part: ListedProject) -> Iterable[str]:
+    def _wheels(self, project: ListedProject) -> Iterable[str]:
         """Return the file names of a release that are locked for an environment."""
-        return part.wheels & self._labels[_key(part)].keys()
+        return project.wheels & self._labels[_release(project)].keys()
 
-    def _with_marker(self, key: _Key, entry: _Entry, names: Counter[str]) -> dict[str, Any]:
+    def _with_marker(
+        self, release: _Release, entry: _Entry, entry_counts: Counter[str]
+    ) -> dict[str, Any]:
         """Return the entry for wheelfit, with marker and dependencies for such a tool."""
-        versions = {name: version for name, version in entry.needs.items() if name in names}
+        versions = {name: needed for name, needed in entry.needs.items() if name in entry_counts}
         changed = {
-            "marker": self._conditions.marker(entry.kinds.by_place()),
-            "dependencies": dependencies(versions, names) or None,
+            "marker": self._marker_writer.marker(entry.markers.by_environment()),
+            "dependencies": dependencies(versions, entry_counts) or None,
         }
-        table = self._tables[key]
+        table = self._tables[release]
         order = dict.fromkeys(("name", "version", "marker", "requires-python", "dependencies"))
         whole = {**order, **table, **changed}
         return {name: value for name, value in whole.items() if value is not None}
 
 
-def _key(part: ListedProject) -> _Key:
-    return str(part.name), str(part.version)
+def _release(project: ListedProject) -> _Release:
+    return str(project.name), str(project.version)

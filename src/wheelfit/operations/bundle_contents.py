@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
 from wheelfit.core.labels import RESERVED_NAMES
-from wheelfit.locking.bundles.reduction import KeptEntry, marker_of, reduced
+from wheelfit.locking.bundles.reduction import KeptEntry, marker_of, reduce_lock
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.locking.source_entries import STABLE
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
@@ -274,7 +274,7 @@ class HostsBundlePlan:
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
         markers = [marker_of(host.machine.target) for host in self.hosts]
-        return reduced(
+        return reduce_lock(
             self._opened_lock.lock,
             self.entries(),
             files,
@@ -363,7 +363,7 @@ class FullBundlePlan:
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
         """Return the lock of the bundle."""
         extras = self._opened_lock.lock.extras
-        return reduced(self._opened_lock.lock, self.entries(), files, extras=extras)
+        return reduce_lock(self._opened_lock.lock, self.entries(), files, extras=extras)
 
 
 def check_accelerators(plan: HostsBundlePlan | FullBundlePlan) -> None:

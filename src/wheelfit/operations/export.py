@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UsageError, reporting_os_errors
-from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
+from wheelfit.locking.export.contents import Contents, TargetDescription, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.locking.stand_ins import stand_in_of
@@ -194,11 +194,11 @@ class _Exporter:
             selection, copies = self._copy_variants(
                 candidates, selection, stage / subfolder, opened_lock.repository.cancel
             )
-        words = "" if machine.host is None else machine.host.words
+        description = "" if machine.host is None else machine.host.words
         contents = contents_of(
             selection,
             candidates.candidates,
-            TargetWords.of(machine.target, name, words, machine.all_overrides),
+            TargetDescription.of(machine.target, name, description, machine.all_overrides),
             lock=opened_lock.path.name,
             digest=digest,
             with_licenses=self._request.format != "requirements",
@@ -334,10 +334,10 @@ def _licenses_text(contents: Contents) -> str:
         version = "" if package.version is None else str(package.version)
         cells = (str(pin.name), version, pin.label or "", text, files)
         rows.append(tuple(map(in_one_line, cells)))
-    words = ", ".join(filter(None, (target.words, target.python, target.platform)))
+    description = ", ".join(filter(None, (target.description, target.python, target.platform)))
     head = [
         f"Licences of {in_one_line(contents.lock)} for {in_one_line(target.name)}",
-        f"Machine: {in_one_line(words)}",
+        f"Machine: {in_one_line(description)}",
         "",
     ]
     table = columns(("Package", "Version", "Label", "License", "Files"), rows)

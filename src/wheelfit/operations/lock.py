@@ -15,11 +15,11 @@ from wheelfit.core.digests import sha256_of
 from wheelfit.errors import SourceOff
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.locking.freshness import (
-    Consulted,
+    RecordingRepository,
     Validator,
     is_valid,
+    read_validators,
     request_digest,
-    validators,
 )
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.cache_folder import cache_folder
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.environments import Python
     from wheelfit.locking.held_back import LockHeldBack
     from wheelfit.locking.hosts import HostLock, NamedMachine
-    from wheelfit.locking.locking import Report
+    from wheelfit.locking.locking import EnvironmentCallback
     from wheelfit.locking.request import LockNeeds
     from wheelfit.locking.solving import Solution
     from wheelfit.operations.context import Context
@@ -290,7 +290,7 @@ class _LockSession:
             request, self._settings, context, requirement_set.urls_with_logins
         )
         self._building = DeferredBuilding(self.repository, self._open_building)
-        self._consulted = Consulted(self._building)
+        self._consulted = RecordingRepository(self._building)
 
     def __enter__(self) -> Self:
         return self
@@ -387,7 +387,9 @@ class _LockSession:
             return None
         record = json.loads(entry.body)
         expected = {name: Validator(*parts) for name, parts in record["validators"].items()}
-        lifetime = min((each.fresh for each in expected.values() if each.fresh), default=0.0)
+        lifetime = min(
+            (each.fresh_seconds for each in expected.values() if each.fresh_seconds), default=0.0
+        )
         is_fresh = 0 <= self._started - record["asked"] < lifetime
 
         def is_reliable(name: NormalizedName) -> bool:
@@ -419,7 +421,7 @@ class _LockSession:
         if not (self._store.is_enabled and exists):
             return
         try:
-            by_project = validators(first.lock, self._consulted.names, self.repository)
+            by_project = read_validators(first.lock, self._consulted.names, self.repository)
         except (WheelfitError, OSError):
             return
         record = {
@@ -470,7 +472,7 @@ class _LockSession:
         return lock_key(__version__, digest, sha256_of(self._path.read_bytes()).hex())
 
     def locks(
-        self, report: Report, add_bounds: Callable[[Lock], ProjectFile] | None
+        self, report: EnvironmentCallback, add_bounds: Callable[[Lock], ProjectFile] | None
     ) -> Sequence[HostLock]:
         """Return the locks: a single one, or one for each machine where they cannot share it.
 
@@ -481,13 +483,13 @@ class _LockSession:
         from wheelfit.locking.environments import environments_for
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
         from wheelfit.locking.locking import build_lock, lock_everywhere
-        from wheelfit.locking.solving import JoinedBuilds, Solver
+        from wheelfit.locking.solving import JoinedRepository, Solver
 
         request = self._request
         roots = self._roots
         solver = Solver(
             roots,
-            self._consulted if request.hosts else JoinedBuilds(self._consulted, roots.builds),
+            self._consulted if request.hosts else JoinedRepository(self._consulted, roots.builds),
             self._policy,
             has_requirements=self._building.has_requirements,
             approve=self._with_consent,
@@ -523,7 +525,7 @@ class _LockSession:
             self._project = add_bounds(locked.lock)
             del self._roots
             bounded = build_lock(
-                locked.settled,
+                locked.environments,
                 solver.with_request(self._roots),
                 where=path,
                 folder=folder,
@@ -542,9 +544,9 @@ class _LockSession:
         if host_lock.split_reason is not None:
             (machine,) = host_lock.machines
             path, old = self._path_for(machine.environment.name), machine.old
-        lock, settled = host_lock.locked.lock, host_lock.locked.settled
-        resolutions = [solved.solution.resolution for solved in settled]
-        environments = [solved.environment for solved in settled]
+        lock, listed_environments = host_lock.result.lock, host_lock.result.environments
+        resolutions = [solved.solution.resolution for solved in listed_environments]
+        environments = [solved.environment for solved in listed_environments]
         return WrittenLock(
             path,
             lock,
@@ -552,11 +554,11 @@ class _LockSession:
             changes(old, lock),
             describe_environments(environments),
             tuple(environment.name for environment in environments),
-            host_lock.locked.notes,
+            host_lock.result.notes,
             tuple(dict.fromkeys(text for resolution in resolutions for text in resolution.unmet)),
-            tuple(held_back(settled)),
+            tuple(held_back(listed_environments)),
             host_lock.split_reason,
-            tuple(self._accelerators([solved.solution for solved in settled])),
+            tuple(self._accelerators([solved.solution for solved in listed_environments])),
         )
 
     def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorRemark]:

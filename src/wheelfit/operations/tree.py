@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import UsageError
 from wheelfit.locking.stand_ins import stand_in_of
-from wheelfit.locking.tree import tree_of_all, tree_of_one
+from wheelfit.locking.tree import tree_of_lock, tree_of_selection
 from wheelfit.operations.lock_files import LockChoiceRequest, load_lock, open_lock
 from wheelfit_runtime.errors import UserError
 
@@ -49,9 +49,9 @@ class TreeReport:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         tree = self.tree
         if self.inverted is not None:
-            tree = tree.only(tree.above(self.inverted, self.depth))
+            tree = tree.restricted_to(tree.dependents_of(self.inverted, self.depth))
         elif self.depth is not None:
-            tree = tree.only(tree.within(self.depth))
+            tree = tree.restricted_to(tree.reached_within(self.depth))
         all_machines: dict[str, object] = {"host": None, "overrides": []}
         return {
             "version": 1,
@@ -91,7 +91,7 @@ def _tree_of_all_machines(request: TreeRequest, context: Context) -> Tree:
     lock = load_lock(Path(request.lock), strict=request.strict)
     for note in lock.notes:
         context.reporter.warn(note)
-    return tree_of_all(lock)
+    return tree_of_lock(lock)
 
 
 def _tree_of_machine(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
@@ -100,7 +100,7 @@ def _tree_of_machine(request: TreeRequest, context: Context) -> tuple[Tree, Chos
         machine = opened_lock.machine(request.host)
         stand_in = stand_in_of(opened_lock.path.absolute().parent)
         selection = opened_lock.candidates(machine, stand_in).select()
-    return tree_of_one(opened_lock.lock, selection), machine
+    return tree_of_selection(opened_lock.lock, selection), machine
 
 
 def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:

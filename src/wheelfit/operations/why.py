@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from packaging.utils import canonicalize_name
 
 from wheelfit.installation.dependencies import InstalledNeeds
-from wheelfit.locking.tree import tree_of_all
+from wheelfit.locking.tree import tree_of_lock
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import plain_fields
@@ -181,7 +181,7 @@ def _installed_chains(
 
 def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
     """Return the reasons for a package in a lock, for any of its machines."""
-    tree = tree_of_all(lock)
+    tree = tree_of_lock(lock)
     targets = [number for number, package in enumerate(tree.packages) if package.name == name]
     if not targets:
         raise UserError(
@@ -193,9 +193,9 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
     root_requirements = {
         number: _requirement(root.requirement)
         for root in tree.roots or ()
-        for number in root.entries
+        for number in root.positions
     }
-    needed_by = tree.needed_by()
+    needed_by = tree.dependents()
     paths, has_more = _chains(
         targets,
         lambda number: needed_by.get(number, ()),
@@ -208,7 +208,7 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
         number: int, requirement: str | None, branch: TreeBranch | None = None
     ) -> RequirementLink:
         package = tree.packages[number]
-        labels = () if branch is None or branch.always else branch.labels
+        labels = () if branch is None or branch.by_all_wheels else branch.labels
         marker = None if package.marker is None else str(package.marker)
         return RequirementLink(package.name, _version(package), requirement, None, labels, marker)
 

@@ -136,7 +136,12 @@ class TestWriting:
             "wheels": 4,
             "labels": ["cu12", "cu13", "null", "plain"],
         }
-        assert lock["changes"][0] == {"name": "app", "before": [], "after": ["1.0"], "what": None}
+        assert lock["changes"][0] == {
+            "name": "app",
+            "before": [],
+            "after": ["1.0"],
+            "details": None,
+        }
 
     @pytest.mark.integration
     def test_on_a_terminal(self, office: Office) -> None:
@@ -154,7 +159,7 @@ class TestWriting:
         office.lock("lib", "-o", "pylock.dev.toml")
         assert office.files() == {"pylock.dev.toml"}
         result = office.lock("lib", "-o", "lock.toml", code=2)
-        assert "cannot be called 'lock.toml'" in result.err
+        assert "'lock.toml' is not a valid name" in result.err
         result = office.lock("lib", "-o", "no/such/pylock.toml", code=1)
         assert "the folder for the lock does not exist" in result.err
 
@@ -394,7 +399,12 @@ class TestChanges:
         assert "the lock is out of date [lock-outdated]" in result.err
         assert "- app 1.0\n" in result.err
         error = office.lock("lib", "--check", "--json", code=31).error
-        assert error["changes"][0] == {"name": "app", "before": ["1.0"], "after": [], "what": None}
+        assert error["changes"][0] == {
+            "name": "app",
+            "before": ["1.0"],
+            "after": [],
+            "details": None,
+        }
 
     def test_check_of_what_is_no_package(self, office: Office) -> None:
         """Other requirements with the same packages are another lock."""

@@ -12,7 +12,7 @@ from locking.entries import AMD, TARGET, X86_64, lock_table, wheel_name
 
 from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.locking.bundles.manifest import BundledFile
-from wheelfit.locking.bundles.reduction import KeptEntry, reduced
+from wheelfit.locking.bundles.reduction import KeptEntry, reduce_lock
 from wheelfit.locking.document import Lock
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.testing.wheels import SCHEMA
@@ -79,7 +79,7 @@ def with_only(lock: Lock, names: frozenset[str]) -> Lock:
     """Return a lock with some of the wheels."""
     (package,) = lock.packages
     files = {name: BundledFile("00" * 32, 1) for name in names}
-    return reduced(lock, {0: KeptEntry(package, names, package.document)}, files)
+    return reduce_lock(lock, {0: KeptEntry(package, names, package.document)}, files)
 
 
 @given(releases, orders, hosts)

@@ -15,7 +15,7 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.locking.bundles.manifest import BundledFile
-from wheelfit.locking.bundles.reduction import KeptEntry, index_files, marker_of, reduced
+from wheelfit.locking.bundles.reduction import KeptEntry, index_files, marker_of, reduce_lock
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.testing.worlds import linux_target
 
@@ -65,7 +65,7 @@ def entry_of(lock: Lock, name: str) -> dict[str, Any]:
 def test_variants_are_pruned(labels: tuple[str | None, ...], kept: set[str]) -> None:
     """F-116: the table has the labels that stay, and is gone when none does."""
     lock = locked_world(world())
-    less = reduced(lock, only(lock, "fastfft", *labels), files_of(lock))
+    less = reduce_lock(lock, only(lock, "fastfft", *labels), files_of(lock))
     entry = entry_of(less, "fastfft")
     assert set(entry.get("variants-json", {}).get("variants", ())) == kept
     assert ("variants-json" in entry) == bool(kept)
@@ -85,7 +85,7 @@ def test_dependencies_are_those_of_the_wheels_that_stay() -> None:
     """F-121: for auditors the names that any of the wheels needs, and nothing that is not there."""
     lock = locked_world(world())
     kept = everything(lock) | only(lock, "fastfft", "v3")
-    entry = entry_of(reduced(lock, kept, files_of(lock)), "fastfft")
+    entry = entry_of(reduce_lock(lock, kept, files_of(lock)), "fastfft")
     assert entry["dependencies"] == [{"name": "numbers"}]
 
 
@@ -98,7 +98,7 @@ def test_all_of_it_stays_as_it_was_but_for_the_places() -> None:
         tool={"other": {"key": 1}},
     )  # fmt: skip
     lock = Lock.of(table)
-    less = reduced(lock, everything(lock), files_of(lock))
+    less = reduce_lock(lock, everything(lock), files_of(lock))
     expected = lock.to_mapping()
     del expected["packages"][0]["sdist"]
     expected["packages"][0]["wheels"] = [
@@ -143,7 +143,7 @@ LEVEL = {"x86_64": {"level": ["v3"]}}
 def test_two_entries_of_one_release() -> None:
     """Each keeps its own wheels; the index has one document with the labels of both."""
     lock = two_entries(described({"cu12.8": CUDA}), described({"v3": LEVEL}))
-    less = reduced(lock, everything(lock), files_of(lock))
+    less = reduce_lock(lock, everything(lock), files_of(lock))
     labels = [set(package.document.variants) for package in less.packages if package.document]
     assert labels == [{"cu12.8"}, {"v3"}]
     for kept in (everything(lock), everything(less)):  # the latter lack each other's namespaces
@@ -175,7 +175,7 @@ def test_an_archive() -> None:
     name = wheel_name("some", "1", tags="py3-none-any")
     archive = {"url": f"https://fake.invalid/{name}", "hashes": {"SHA512": "0A"}}
     lock = Lock.of(lock_table({"name": "some", "version": "1", "archive": archive}))
-    less = reduced(lock, everything(lock), files_of(lock))
+    less = reduce_lock(lock, everything(lock), files_of(lock))
     assert entry_of(less, "some")["archive"] == {
         "path": f"wheels/{name}", "size": 7, "hashes": {"sha256": "ab" * 32, "sha512": "0A"},
     }  # fmt: skip
@@ -187,11 +187,11 @@ def test_groups_that_were_default() -> None:
     table = lock_table(plain_entry("some"), extras=["x", "y"])
     table |= {"dependency-groups": ["dev", "docs"], "default-groups": ["dev"]}
     lock = Lock.of(table)
-    less = reduced(lock, everything(lock), files_of(lock), extras=["y"], groups=["docs"])
+    less = reduce_lock(lock, everything(lock), files_of(lock), extras=["y"], groups=["docs"])
     found = less.to_mapping()
     assert found["extras"] == ["y"]
     assert found["dependency-groups"] == found["default-groups"] == ["docs"]
-    kept = reduced(lock, everything(lock), files_of(lock)).to_mapping()
+    kept = reduce_lock(lock, everything(lock), files_of(lock)).to_mapping()
     assert kept["default-groups"] == ["dev"]
 
 

@@ -15,7 +15,7 @@ from packaging.tags import Tag
 
 from wheelfit.core.target import Target
 from wheelfit.locking.document import Lock
-from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
+from wheelfit.locking.export.contents import Contents, TargetDescription, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
 from wheelfit.locking.selection import LockCandidates
@@ -30,7 +30,7 @@ URI_REFERENCE = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")
 
 
 def contents(
-    lock: Lock | None = None, repository: FakeRepository | None = None, **words: Any
+    lock: Lock | None = None, repository: FakeRepository | None = None, **fields: Any
 ) -> Contents:
     """Return what a machine with CUDA 12.8 gets."""
     repository = repository or world()
@@ -38,7 +38,7 @@ def contents(
     return contents_of(
         candidates.select(),
         candidates.candidates,
-        replace(TargetWords.of(TARGET, "node"), **words),
+        replace(TargetDescription.of(TARGET, "node"), **fields),
         lock="pylock.toml",
         digest="0" * 64,
         with_licenses=True,
@@ -65,7 +65,7 @@ def test_the_platform_that_says_most() -> None:
     platforms = ("linux_x86_64", "manylinux_2_28_x86_64", "any")
     tags = [Tag("py3", "none", platform) for platform in platforms]
     target = Target.of("node", {"python_full_version": "3.13.1"}, tags)
-    assert TargetWords.of(target, "node").platform == "manylinux_2_28_x86_64"
+    assert TargetDescription.of(target, "node").platform == "manylinux_2_28_x86_64"
 
 
 class TestRequirements:
@@ -73,7 +73,7 @@ class TestRequirements:
 
     def test_each_wheel_with_its_hash(self) -> None:
         """Versions with the hash of the chosen wheel; a variant is a URL, and says for whom."""
-        lines = requirements_text(contents(words="a machine")).splitlines()
+        lines = requirements_text(contents(description="a machine")).splitlines()
         assert lines[:4] == [
             "# The packages of pylock.toml for node alone.",
             "# Machine: a machine",

@@ -55,7 +55,7 @@ def show_tree(report: TreeReport, output: Output) -> None:
         for condition in _conditions(tree):
             output.result(condition, "dim")
     if report.inverted is not None:
-        _print(_InvertedTree(tree, output).starts(report.inverted), output, report.depth)
+        _print(_InvertedTree(tree, output).start_nodes(report.inverted), output, report.depth)
     else:
         _print(_DependencyTree(tree, output).roots(), output, report.depth)
         for name, reason in tree.excluded:
@@ -125,7 +125,7 @@ class _TreeLines:
 
     def _wheels_with(self, package: TreePackage, branch: TreeBranch) -> str:
         """Return the wheels of a package that have a dependency, in words."""
-        if package.known == "by-release":
+        if package.granularity == "by-release":
             return "with some of its wheels"
         if len(branch.labels) == 1:
             (label,) = branch.labels
@@ -142,10 +142,10 @@ class _DependencyTree(_TreeLines):
         conditional: dict[str, dict[int, None]] = {}
         for root in tree.roots or ():
             marker = root.requirement.marker
-            if marker is None or any(tree.packages[entry].chosen for entry in root.entries):
-                always.update(dict.fromkeys(root.entries))
+            if marker is None or any(tree.packages[entry].chosen for entry in root.positions):
+                always.update(dict.fromkeys(root.positions))
             else:
-                conditional.setdefault(_condition(marker), {}).update(dict.fromkeys(root.entries))
+                conditional.setdefault(_condition(marker), {}).update(dict.fromkeys(root.positions))
         root_entries = set(always)
         nodes: list[_Node] = [partial(self._package, entry) for entry in always]
         for words, entries in conditional.items():
@@ -153,7 +153,7 @@ class _DependencyTree(_TreeLines):
             children = [partial(self._package, entry) for entry in entries if entry not in always]
             if children:
                 nodes.append(_heading(words, children))
-        unrequested = (entry for entry in tree.starts() if entry not in root_entries)
+        unrequested = (entry for entry in tree.start_positions() if entry not in root_entries)
         return [*nodes, *(partial(self._package, entry) for entry in unrequested)]
 
     def _package(self, number: int) -> _Line:
@@ -168,37 +168,37 @@ class _DependencyTree(_TreeLines):
         package = self._tree.packages[number]
         groups: dict[str, list[TreeBranch]] = {}
         for branch in package.branches:
-            words = "" if branch.always else self._wheels_with(package, branch)
+            words = "" if branch.by_all_wheels else self._wheels_with(package, branch)
             groups.setdefault(words, []).append(branch)
         nodes = list(self._entry_nodes(groups.pop("", ())))
         for words, branches in groups.items():
             nodes.append(_heading(words, list(self._entry_nodes(branches))))
-        if package.known == "unknown" and self._has_dependencies:
+        if package.granularity == "unknown" and self._has_dependencies:
             nodes.append(lambda: _Line("its dependencies are unknown", style="dim"))
         return nodes
 
     @cached_property
     def _has_dependencies(self) -> bool:
-        return any(package.known != "unknown" for package in self._tree.packages)
+        return any(package.granularity != "unknown" for package in self._tree.packages)
 
     def _entry_nodes(self, branches: Iterable[TreeBranch]) -> Iterator[_Node]:
         for branch in branches:
-            if not branch.entries:
+            if not branch.positions:
                 yield partial(_Line, f"{branch.name}  (not in the lock)", style="dim")
-            for entry in branch.entries:
+            for entry in branch.positions:
                 yield partial(self._package, entry)
 
 
 class _InvertedTree(_TreeLines):
     def __init__(self, tree: Tree, output: Output) -> None:
         super().__init__(tree, output)
-        self._dependents = tree.needed_by()
+        self._dependents = tree.dependents()
         self._roots_of: dict[int, list[TreeRoot]] = {}
         for root in tree.roots or ():
-            for entry in root.entries:
+            for entry in root.positions:
                 self._roots_of.setdefault(entry, []).append(root)
 
-    def starts(self, name: NormalizedName) -> Sequence[_Node]:
+    def start_nodes(self, name: NormalizedName) -> Sequence[_Node]:
         packages = enumerate(self._tree.packages)
         return [
             partial(self._package, number) for number, package in packages if package.name == name
@@ -207,7 +207,7 @@ class _InvertedTree(_TreeLines):
     def _package(self, number: int, branch: TreeBranch | None = None) -> _Line:
         package = self._tree.packages[number]
         title = self._title(package)
-        if branch is not None and not branch.always:
+        if branch is not None and not branch.by_all_wheels:
             title += f"  {self._wheels_with(package, branch)}"
         if number not in self._printed:
             return _Line(title, lambda: self._parents(number))
@@ -225,7 +225,7 @@ class _InvertedTree(_TreeLines):
 
 def _root_line(root: TreeRoot) -> str:
     marker = root.requirement.marker
-    return f"asked for: {root.words}" + (f"  {_condition(marker)}" if marker else "")
+    return f"asked for: {root.text}" + (f"  {_condition(marker)}" if marker else "")
 
 
 def _heading(words: str, children: Sequence[_Node]) -> _Node:

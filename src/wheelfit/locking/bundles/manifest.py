@@ -32,8 +32,9 @@ FOLDERS = ("hosts", "simple", "sources", "wheels")
 
 _LIMITS = strict_json.JsonLimits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_SIGN = r"/\\:\x00-\x1f\x7f\ud800-\udfff"
-_PART = re.compile(rf"[^{_SIGN}]*[^{_SIGN}. ]")  # some systems drop dots and blanks at the end
+_FORBIDDEN = r"/\\:\x00-\x1f\x7f\ud800-\udfff"
+# Some systems remove dots and blanks at the end of a name.
+_PATH_SEGMENT = re.compile(rf"[^{_FORBIDDEN}]*[^{_FORBIDDEN}. ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +177,11 @@ def is_inside(path: str) -> bool:
 
     :param path: with slashes.
     """
-    return all(map(_PART.fullmatch, path.split("/")))
+    return all(map(_PATH_SEGMENT.fullmatch, path.split("/")))
 
 
 def is_of_bundle(path: str) -> bool:
-    """Return whether a file has the name of a file of bundles, and so may be packed with them.
+    """Return whether bundles have files of a name, so that a packed bundle may include it.
 
     :param path: with slashes.
     """

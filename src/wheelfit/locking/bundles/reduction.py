@@ -20,7 +20,7 @@ from wheelfit.locking.document import Lock
 from wheelfit.locking.plain_entries import (
     effective_entries,
     entry_key,
-    fallback,
+    fallback_labels,
     plain_entry,
     put_entries,
 )
@@ -68,7 +68,7 @@ class KeptEntry:
         )
 
 
-def reduced(
+def reduce_lock(
     lock: Lock,
     entries: Mapping[int, KeptEntry],
     files: Mapping[str, BundledFile],
@@ -77,7 +77,7 @@ def reduced(
     groups: Iterable[str] | None = None,
     environments: Sequence[str] | None = None,
 ) -> Lock:
-    """Return a lock with some wheels of another, as files of a bundle.
+    """Return a lock with some entries and wheels of another, as files of a bundle.
 
     :param lock: the lock to reduce.
     :param entries: the entries to keep, by their position in the lock.
@@ -90,20 +90,20 @@ def reduced(
     table = lock.to_mapping()
     names = {entry.package.name for entry in entries.values()}
     packages = [
-        _entry(dict(entry), entries[index], files, names)
+        _reduced_entry(dict(entry), entries[index], files, names)
         for index, entry in enumerate(effective_entries(table))
         if index in entries
     ]
     standard_keys = {entry_key(entry) for entry in table["packages"]}
-    plain = (_plain(entry) for entry in packages if entry_key(entry) in standard_keys)
-    _put(table, "extras", sorted(set(extras)))
+    plain = (_plain_entry(entry) for entry in packages if entry_key(entry) in standard_keys)
+    _set_or_remove(table, "extras", sorted(set(extras)))
     if groups is not None:
         requested = set(groups)
         known = set(table.get("dependency-groups", ()))
-        _put(table, "dependency-groups", sorted(requested & known))
-        _put(table, "default-groups", sorted(requested))
+        _set_or_remove(table, "dependency-groups", sorted(requested & known))
+        _set_or_remove(table, "default-groups", sorted(requested))
     if environments is not None:
-        _put(table, "environments", sorted(set(environments)))
+        _set_or_remove(table, "environments", sorted(set(environments)))
     put_entries(table, packages, filter(None, plain))
     return Lock.of(table, where=lock.where)
 
@@ -128,13 +128,13 @@ def index_files(entries: Iterable[KeptEntry]) -> dict[NormalizedName, dict[str, 
             parts.setdefault(key, []).append(prune(entry.document, frozenset(release_labels)))
     by_project: dict[NormalizedName, dict[str, bytes]] = {}
     for (name, filename), documents in sorted(parts.items()):
-        merged_document = _merged(filename, documents)
+        merged_document = _merge_documents(filename, documents)
         data = write_document(merged_document, _layout(merged_document), accept_losses=True)
         by_project.setdefault(name, {})[filename] = data
     return by_project
 
 
-def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocument:
+def _merge_documents(filename: str, documents: Sequence[VariantDocument]) -> VariantDocument:
     """Merge the documents of a release's entries, each pruned to its labels.
 
     Each may lack namespaces of the others, so their orders are merged (F-60).
@@ -158,7 +158,7 @@ def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocum
             for name, value in getattr(document, key).items():
                 if part.setdefault(name, value) != value:
                     raise InconsistentDocuments(
-                        f"entries of one release contradict each other about {name}", where=filename
+                        f"entries of one release have different data for {name}", where=filename
                     )
     providers, variants = parts["providers"], parts["variants"]
     return replace(
@@ -183,20 +183,17 @@ def marker_of(target: Target) -> str:
     return " and ".join(clauses)
 
 
-def _plain(entry: dict[str, Any]) -> dict[str, Any] | None:
+def _plain_entry(entry: dict[str, Any]) -> dict[str, Any] | None:
     """Return the entry for tools without variant support."""
     if "wheels" not in entry:
         return entry
-    labels = {name: parse_wheel_filename(name).label for name in map(_name, entry["wheels"])}
-    fallback_labels = fallback(labels.values(), is_chosen=True)
-    return plain_entry(entry, {name for name, label in labels.items() if label in fallback_labels})
+    filenames = [file_name_of(wheel) or "" for wheel in entry["wheels"]]
+    labels = {filename: parse_wheel_filename(filename).label for filename in filenames}
+    plain_labels = fallback_labels(labels.values(), is_chosen=True)
+    return plain_entry(entry, {name for name, label in labels.items() if label in plain_labels})
 
 
-def _name(wheel: Mapping[str, Any]) -> str:
-    return file_name_of(wheel) or ""
-
-
-def _entry(
+def _reduced_entry(
     entry: dict[str, Any],
     kept_entry: KeptEntry,
     files: Mapping[str, BundledFile],
@@ -207,10 +204,10 @@ def _entry(
         entry.pop("sdist", None)
     for key in ("sdist", "archive"):
         if key in entry:
-            entry[key] = _file(entry[key], files)
+            entry[key] = _bundled_file(entry[key], files)
     if "wheels" in entry:
         wheels = [wheel for wheel in entry["wheels"] if file_name_of(wheel) in kept_entry.filenames]
-        _put(entry, "wheels", [_file(wheel, files) for wheel in wheels])
+        _set_or_remove(entry, "wheels", [_bundled_file(wheel, files) for wheel in wheels])
     tool = entry.get("tool", {}).get(TOOL, {})
     needs = tool.get(VARIANT_DEPENDENCIES)
     labels = {wheel.filename.label or "" for wheel in kept_entry.wheels}
@@ -219,9 +216,9 @@ def _entry(
         needs = {label: texts for label, texts in needs.items() if label in labels}
         tool[VARIANT_DEPENDENCIES] = needs
     if "dependencies" in entry:
-        names_left = {str(name) for name in names}
+        remaining = {str(name) for name in names}
         if needs is not None and needs.keys() >= labels:
-            names_left &= {
+            remaining &= {
                 parse_requirement(text, allow_variant_markers=False).name
                 for texts in needs.values()
                 for text in texts
@@ -229,9 +226,9 @@ def _entry(
         dependencies = [
             dependency
             for dependency in entry["dependencies"]
-            if dependency.get("name") in names_left
+            if dependency.get("name") in remaining
         ]
-        _put(entry, "dependencies", dependencies)
+        _set_or_remove(entry, "dependencies", dependencies)
     if kept_entry.document is not None and kept_entry.labels and "wheels" in entry:
         pruned = prune(kept_entry.document, kept_entry.labels)
         written = to_mapping(pruned, _layout(pruned), accept_losses=True)
@@ -241,7 +238,7 @@ def _entry(
     return entry
 
 
-def _file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str, Any]:
+def _bundled_file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str, Any]:
     """Return the entry of a file with its path in the bundle, keys in the order of the standard."""
     filename = file_name_of(file) or ""
     folder = "wheels" if filename.endswith(".whl") else "sources"
@@ -266,7 +263,7 @@ def _layout(document: VariantDocument) -> WrittenLayout:
     return "825" if document.lacks_providers else "850"
 
 
-def _put(table: dict[str, Any], key: str, value: list[Any]) -> None:
+def _set_or_remove(table: dict[str, Any], key: str, value: list[Any]) -> None:
     """Set a list, or remove the key if the list is empty."""
     if value:
         table[key] = value

@@ -63,8 +63,8 @@ def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy)
 
     :param folder: the folder of the bundle.
     :param manifest: the content of its manifest.
-    :param base: a target for the values that the host files of the bundle do not set.
-    :param policy: the settings the wheels were chosen by.
+    :param base: has the values that the host files of the bundle do not set.
+    :param policy: the settings by which the wheels were chosen.
     :raises DamagedBundle: the bundle is damaged; lists all faults of the first step that fails.
     """
     for step in (
@@ -121,7 +121,7 @@ def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple
         return "missing", ""
     except OSError as error:
         return "unreadable", os_reason(error)
-    return None if digest == promised.sha256 else ("changed", "it has another content")
+    return None if digest == promised.sha256 else ("changed", "its content differs")
 
 
 def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
@@ -133,7 +133,7 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     for path in manifest.files:
         project = path.removeprefix("simple/").rpartition("/")[0]
         if path.startswith("simple/") and project and project not in wheels:
-            yield path, "changed", "it lists a project without wheels"
+            yield path, "changed", "it is the page of a project without wheels"
     for name, expected in wheels.items():
         path = f"simple/{name}/index.html"
         try:
@@ -144,7 +144,7 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
         files = () if page is None else page.files
         listed = {file.filename: file for file in files if file.filename.endswith(".whl")}
         if listed.keys() != expected.keys():
-            yield path, "changed", "it lists other wheels than the manifest"
+            yield path, "changed", "its wheels differ from those in the manifest"
             continue
         for file in files:
             path_of_file = Path(file_path(file.url)).resolve()
@@ -183,9 +183,9 @@ def _choice_problems(
             unexpected_names, expected_names = (
                 ", ".join(names) or "nothing" for names in (unexpected, missing)
             )
-            yield host.file, "selection", f"gets {unexpected_names} in place of {expected_names}"
+            yield host.file, "selection", f"it gets {unexpected_names} instead of {expected_names}"
         elif chosen != expected:
-            yield host.file, "selection", "the lock promises other hashes"
+            yield host.file, "selection", "the hashes in the lock differ"
 
 
 def _chosen_files(

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin
 
-_MOST_READERS = 8
+_MAX_CONCURRENT_READS = 8
 """The most files whose metadata is read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
-class TargetWords:
+class TargetDescription:
     """The description of the machine that an export is for."""
 
     name: str
     """The value of ``--for``, without folders; ``this machine`` without that option."""
-    words: str
+    description: str
     """Its description; empty: none."""
     python: str
     """Its Python, as ``CPython 3.13.1``."""
@@ -43,13 +43,13 @@ class TargetWords:
 
     @classmethod
     def of(
-        cls, target: Target, name: str, words: str = "", overrides: Sequence[str] = ()
-    ) -> TargetWords:
+        cls, target: Target, name: str, description: str = "", overrides: Sequence[str] = ()
+    ) -> TargetDescription:
         """Describe a target.
 
         :param target: Python and platform.
         :param name: the name of the machine in results.
-        :param words: its description.
+        :param description: its description.
         :param overrides: the overrides of its detection.
         """
         environment = target.environment
@@ -61,7 +61,7 @@ class TargetWords:
         platforms.sort(key=lambda platform: platform.startswith("linux_"))
         return cls(
             name,
-            words,
+            description,
             f"{python} {target.python_full_version}",
             platforms[0] if platforms else "any",
             tuple(overrides),
@@ -81,8 +81,8 @@ class ExportedPackage:
     """The packages of the export that it needs, by name."""
     license: License | None = None
     """Its declared licence; None: it was not read."""
-    unread: str = ""
-    """The reason its metadata cannot be read; empty if there is none, or it was not tried."""
+    read_failure: str = ""
+    """The reason its metadata cannot be read; empty: it was read, or need not be read."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -113,7 +113,7 @@ class ExportedPackage:
 class Contents:
     """The content of an export: the packages of one machine."""
 
-    target: TargetWords
+    target: TargetDescription
     lock: str
     """Name of the lock file, without folders."""
     digest: str
@@ -127,7 +127,7 @@ class Contents:
 def contents_of(
     selection: LockSelection,
     candidates: Candidates,
-    target: TargetWords,
+    target: TargetDescription,
     *,
     lock: str,
     digest: str,
@@ -137,7 +137,7 @@ def contents_of(
 
     :param selection: the packages chosen for the machine.
     :param candidates: reads the metadata of wheels.
-    :param target: the machine in words.
+    :param target: the description of the machine.
     :param lock: name of the lock file, without folders.
     :param digest: SHA-256 of its bytes.
     :param with_licenses: whether the metadata of each wheel is read.
@@ -150,19 +150,23 @@ def contents_of(
     locked = {choice.package.name: choice.package for choice in selection.chosen}
     results: list[CoreMetadata | str | None] = [None] * len(pins)
     if with_licenses:
-        results = map_concurrently(pins, lambda pin: _core(pin, candidates), most=_MOST_READERS)
+        results = map_concurrently(
+            pins, lambda pin: _core(pin, candidates), most=_MAX_CONCURRENT_READS
+        )
     packages, notes = [], list(resolution.notes)
-    for pin, core in zip(pins, results, strict=True):
-        unread = core if isinstance(core, str) else ""
-        if unread:
+    for pin, result in zip(pins, results, strict=True):
+        read_failure, declared_license = "", None
+        if isinstance(result, str):
+            read_failure = result
             name = pin.file.display_name if pin.file.hashes else pin.name
-            notes.append(f"the metadata of {name} cannot be read: {unread}")
-        declared = None if core is None or isinstance(core, str) else license_of(core.license)
+            notes.append(f"the metadata of {name} cannot be read: {read_failure}")
+        elif result is not None:
+            declared_license = license_of(result.license)
         source = None if pin.file.origin is None else locked[pin.name].source
         version = pin.version if source is None else locked[pin.name].version
         kind = None if source is None else source.kind
         needed = tuple(sorted(needs[pin.name]))
-        packages.append(ExportedPackage(pin, version, kind, needed, declared, unread))
+        packages.append(ExportedPackage(pin, version, kind, needed, declared_license, read_failure))
     return Contents(target, lock, digest, tuple(packages), tuple(dict.fromkeys(notes)))
 
 

@@ -96,8 +96,8 @@ def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[
 def _target(contents: Contents) -> Iterator[tuple[str, str]]:
     target = contents.target
     yield "wheelfit:target:name", target.name
-    if target.words:
-        yield "wheelfit:target:description", target.words
+    if target.description:
+        yield "wheelfit:target:description", target.description
     yield "wheelfit:target:python", target.python
     yield "wheelfit:target:platform", target.platform
     for override in target.overrides:
@@ -141,8 +141,8 @@ def _properties(package: ExportedPackage) -> Iterator[tuple[str, str]]:
     yield "wheelfit:selection:requested", "true" if pin.requested else "false"
     for file in () if package.license is None else package.license.files:
         yield "wheelfit:license:file", file
-    if package.unread:
-        yield "wheelfit:license:unread", package.unread
+    if package.read_failure:
+        yield "wheelfit:license:unread", package.read_failure
 
 
 def _licenses(declared: License | None) -> list[dict[str, Any]]:

@@ -10,10 +10,10 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 if TYPE_CHECKING:
     from wheelfit.core.core_metadata import LicenseFields
 
-_LONG = 120
+_MAX_NAME_LENGTH = 120
 """The longest name of a licence in characters; a longer text is the licence itself."""
 
-_FILLER = "unknown"
+_UNSTATED = "unknown"
 """The text that old build tools wrote for an unstated licence."""
 
 
@@ -49,9 +49,9 @@ def license_of(fields: LicenseFields) -> License:
             return License("name", name, "License-Expression", files)
         return License("expression", str(expression), "License-Expression", files)
     text = _clean(fields.text)
-    if text.lower() == _FILLER:
+    if text.lower() == _UNSTATED:
         text = ""
-    if text and len(text) <= _LONG:
+    if text and len(text) <= _MAX_NAME_LENGTH:
         return License("name", text, "License", files)
     names = [_clean(classifier.rpartition("::")[2]) for classifier in fields.classifiers]
     if names:
@@ -68,4 +68,4 @@ def _clean(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
+    return text if len(text) <= _MAX_NAME_LENGTH else f"{text[: _MAX_NAME_LENGTH - 1]}…"

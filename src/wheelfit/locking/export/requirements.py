@@ -52,7 +52,7 @@ def requirements_text(
         if pin.label is not None:
             lines.append(f"# {pin.name}: label {pin.label}, for {_printable(contents.target.name)}")
         if pin.file.is_selector and pin.name not in (copies or {}):
-            continue  # it is no file; its member has a line of its own
+            continue  # it is not a file; the member of its bridge has a line of its own
         if pin.file.hashes:
             lines.append(_line(pin, (copies or {}).get(pin.name), is_hashed=is_hashed))
         else:
@@ -63,8 +63,8 @@ def requirements_text(
 def _comments(contents: Contents) -> Iterator[str]:
     target = contents.target
     yield f"The packages of {_printable(contents.lock)} for {_printable(target.name)} alone."
-    if target.words:
-        yield f"Machine: {_printable(target.words)}"
+    if target.description:
+        yield f"Machine: {_printable(target.description)}"
     yield f"Python: {_printable(target.python)}, platform: {_printable(target.platform)}"
     for override in target.overrides:
         yield f"In effect: {_printable(override)}"
@@ -84,11 +84,12 @@ def _line(pin: Pin, copied: str | None, *, is_hashed: bool) -> str:
 
 def _unhashed(pin: Pin, start: Path) -> str:
     """Return the line of a folder or repository."""
-    about = {} if pin.file.origin is None else pin.file.origin.direct_url or {}
-    if "vcs_info" in about:
+    direct_url = {} if pin.file.origin is None else pin.file.origin.direct_url or {}
+    if "vcs_info" in direct_url:
         return f"{pin.name} @ {_escaped(pin.file.url)}"
     path = Path(os.path.relpath(file_path(pin.file.url), start)).as_posix()
-    is_editable = bool(cast("Mapping[str, object]", about.get("dir_info", {})).get("editable"))
+    dir_info = cast("Mapping[str, object]", direct_url.get("dir_info", {}))
+    is_editable = bool(dir_info.get("editable"))
     return ("-e " if is_editable else "") + _readable(path if path[:1] == "." else f"./{path}")
 
 

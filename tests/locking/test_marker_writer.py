@@ -12,14 +12,15 @@ from packaging.specifiers import SpecifierSet
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import UsageError
-from wheelfit.locking.conditions import Conditions, Place
 from wheelfit.locking.environments import (
     LockEnvironment,
+    MarkerValues,
     describe_environments,
     environments_for,
     known_pythons,
     requires_python,
 )
+from wheelfit.locking.marker_writer import MarkerWriter
 from wheelfit.locking.request import Root
 
 ROWS = ("linux-x86_64", "linux-aarch64", "macos-arm64", "macos-x86_64", "windows-x86_64")
@@ -28,7 +29,7 @@ ALL = environments_for(ROWS, PYTHONS)
 KINDS = ("'a' in extras", "'b' in dependency_groups")
 
 
-def place(one: LockEnvironment) -> Place:
+def place(one: LockEnvironment) -> MarkerValues:
     """Return what markers see of an environment."""
     return one.platform, one.python
 
@@ -56,11 +57,11 @@ def holds(marker: str | None, one: LockEnvironment, asked: frozenset[str]) -> bo
     )
 )
 def test_it_holds_just_where_it_should(
-    drawn: tuple[list[LockEnvironment], Mapping[Place, frozenset[str]]],
+    drawn: tuple[list[LockEnvironment], Mapping[MarkerValues, frozenset[str]]],
 ) -> None:
     """In each environment of a lock, for whatever is asked for."""
     environments, kinds = drawn
-    marker = Conditions(environments).marker(kinds)
+    marker = MarkerWriter(environments).marker(kinds)
     for environment in environments:
         wanted = kinds.get(place(environment))
         for asked in (frozenset[str](), frozenset(KINDS[:1]), frozenset(KINDS[1:])):
@@ -71,7 +72,7 @@ def test_it_holds_just_where_it_should(
 @given(st.lists(st.sampled_from(ALL), min_size=1, unique=True))
 def test_a_lock_is_for_its_environments_only(environments: list[LockEnvironment]) -> None:
     """``environments`` and ``requires-python`` together admit them and no other that we know."""
-    texts = Conditions(environments).environments()
+    texts = MarkerWriter(environments).environments()
     pythons = SpecifierSet(requires_python([environment.python for environment in environments]))
     for one in ALL:
         admitted = pythons.contains(one.target.python_full_version) and any(
@@ -100,7 +101,7 @@ def test_it_is_short(
 ) -> None:
     """As people would write it."""
     wanted = {place(one): frozenset[str]() for one in environments_for(rows, pythons)}
-    assert Conditions(ALL).marker(wanted) == expected
+    assert MarkerWriter(ALL).marker(wanted) == expected
 
 
 def test_strange_names() -> None:
@@ -108,7 +109,7 @@ def test_strange_names() -> None:
     (one, other) = environments_for(["linux-x86_64"], PYTHONS[:2])
     odd = dict(one.target.environment) | {"sys_platform": "plan's 9"}
     strange = LockEnvironment("odd", type(one.target).of("odd", odd, one.target.tags))
-    marker = Conditions([strange, other]).marker({place(strange): frozenset()})
+    marker = MarkerWriter([strange, other]).marker({place(strange): frozenset()})
     assert marker is not None
     assert parse_marker(marker).evaluate(odd)
     assert not parse_marker(marker).evaluate(other.target.environment)
