@@ -15,7 +15,6 @@ from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, is_protected, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
-from wheelfit.sources.release_files import files_by_release
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.release_files import PageRelease
+    from wheelfit.sources.release_files import PageRelease, SortedFiles
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
 _MAX_REQUESTS = 8
@@ -452,6 +451,8 @@ def _newer_in_later_index(
     package: tuple[NormalizedName, Version, bool], sources: OpenedSources
 ) -> str | None:
     """Return a note on a later index with a newer release of a package, or with its variants."""
+    from wheelfit.sources.release_files import files_by_release
+
     name, chosen, is_variant = package
     try:
         first, later = sources.project(name), sources.pool.later_pages(name)
@@ -459,33 +460,34 @@ def _newer_in_later_index(
         return None
     if not later:
         return None
-    newest = (None if first is None else _newest_wheel(first)) or chosen
+    newest = (None if first is None else _newest_wheel(files_by_release(first))) or chosen
     for page in later:
-        if version := _newest_wheel(page, newer_than=newest):
+        files = files_by_release(page)
+        if version := _newest_wheel(files, newer_than=newest):
             return f"{name} {version} ({page.source})"
-        if not is_variant and _has_variant(page, chosen):
+        if not is_variant and _has_variant(files, chosen):
             return f"variants of {name} {chosen} ({page.source})"
     return None
 
 
-def _newest_wheel(page: ProjectPage, *, newer_than: Version | None = None) -> Version | None:
+def _newest_wheel(files: SortedFiles, *, newer_than: Version | None = None) -> Version | None:
     """Return the newest release with a wheel that is not yanked.
 
     :param newer_than: only final releases newer than this; None: any release.
     """
-    for version, release in files_by_release(page).releases.items():
+    for version, release in files.releases.items():
         if newer_than is not None and version <= newer_than:
             break
         if newer_than is not None and version.is_prerelease:
             continue
-        if any(release.kinds if not release.is_partly_yanked else _usable_wheels(release)):
+        if any(_usable_wheels(release) if release.is_partly_yanked else release.kinds):
             return version
     return None
 
 
-def _has_variant(page: ProjectPage, version: Version) -> bool:
+def _has_variant(files: SortedFiles, version: Version) -> bool:
     """Return whether a release has a variant wheel that is not yanked."""
-    release = files_by_release(page).releases.get(version)
+    release = files.releases.get(version)
     if release is None or not release.has_variants:
         return False
     return any(filename.is_variant for filename in _usable_wheels(release))
