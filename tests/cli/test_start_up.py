@@ -194,7 +194,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "synchronised": (
         ["sync", "{folder}/pylock.toml", "--target", "{folder}/installed"],
         RESOLVING | CHANGING - LOCKED | DETECTING | VARIED - LOCKED,
-        194,
+        195,
     ),
     "lock, unchanged": (
         ["lock", "--check", "plain", "-o", "{folder}/pylock.toml", "-i", "{url}"],

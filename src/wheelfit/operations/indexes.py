@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue, KnownFamilies
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cooldown import Cooldown
-    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.release_files import PageRelease, SortedFiles
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
