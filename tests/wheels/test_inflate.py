@@ -126,7 +126,7 @@ def test_promises_are_kept(method: int, size: int) -> None:
     assert verdict(packed(content), content, method=method) == ""
     assert "longer" in verdict(packed(content + b"x"), content, method=method)
     if size:
-        assert "its entry says" in verdict(packed(content[:-1]), content, method=method)
+        assert "its entry states" in verdict(packed(content[:-1]), content, method=method)
         assert "CRC-32" in verdict(packed(content[:-1] + b"\0"), content, method=method)
     if method == DEFLATED:
         assert "follow" in verdict(packed(content) + b"\0", content)
@@ -135,7 +135,7 @@ def test_promises_are_kept(method: int, size: int) -> None:
 
 
 def test_a_bomb_is_stopped_early() -> None:
-    """What unpacks to more than its entry says is given up before it is there."""
+    """What unpacks to more than its entry states is given up before it is there."""
     packed = packed_with(bytes(50 << 20), 9, 0)
     member = Member("bomb", DEFLATED, 0, 0, 0, 0, len(packed), 100_000, 0, 3, 0)
     taken: list[int] = []

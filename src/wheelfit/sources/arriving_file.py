@@ -102,15 +102,15 @@ class ArrivingFile:
             self._waiting -= 1
             return self._error
 
-    def start_writing(self, start: int, length: int) -> None:
+    def start_writeback(self, start: int, length: int) -> None:
         """Make the system write a range to the disk, without waiting for it.
 
         :param start: position of the first byte.
         :param length: the number of bytes.
         """
-        from wheelfit.wheels.system_calls import start_writing  # imports ctypes
+        from wheelfit.wheels.system_calls import start_writeback  # imports ctypes
 
-        start_writing(self._file.fileno(), start, length)
+        start_writeback(self._file.fileno(), start, length)
 
     # --- reading ------------------------------------------------------------------------
 

@@ -232,7 +232,7 @@ class SegmentedDownload:
         self._check.update(data)
         count = self._check.count
         if count - self._flushed_to >= _WRITE_BACK:
-            self.source.start_writing(self._flushed_to, count - self._flushed_to)
+            self.source.start_writeback(self._flushed_to, count - self._flushed_to)
             self._flushed_to = count
 
     def _verify(self) -> None:

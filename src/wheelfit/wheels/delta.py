@@ -38,24 +38,43 @@ _ENTRY = struct.Struct("<4s4x4H3L3H8xL")
 _ENTRY_MARK = b"PK\x01\x02"
 
 
+class HeaderFields(NamedTuple):
+    """The fields of a member that do not depend on its content."""
+
+    flags: int
+    time: int
+    """MS-DOS time."""
+    date: int
+    """MS-DOS date."""
+
+
+class ContentFields(NamedTuple):
+    """The fields by which members with the same data are found."""
+
+    method: int
+    crc: int
+    packed_size: int
+    """Bytes of the data in the archive."""
+    size: int
+    """Bytes of the unpacked content."""
+
+
 class DirectoryEntry(NamedTuple):
     """The fields that identify a member; they are not checked, as there may be ten thousand."""
 
     name: bytes
     """Path inside the archive as it is written."""
-    head: tuple[int, int, int]
-    """Flags, MS-DOS time and date."""
-    content: tuple[int, int, int, int]
-    """Method, CRC-32, packed and unpacked size."""
+    header: HeaderFields
+    content: ContentFields
     start: int
-    """Where the local header begins."""
+    """The offset of the local header."""
     stop: int
-    """Where the next member begins, or the directory."""
+    """The offset of the next member, or of the directory."""
 
     @property
     def packed_size(self) -> int:
         """Bytes of its data in the archive."""
-        return self.content[2]
+        return self.content.packed_size
 
     @property
     def size(self) -> int:
@@ -158,8 +177,9 @@ def _parse_entries(data: bytes, end: DirectoryEnd, where: str) -> tuple[Director
                 entries = _parse_entries_strictly(data, end, where)
                 break
             position += _ENTRY.size
-            head, content = (flags, time, date), (method, crc, packed, size)
-            entries.append((offset, data[position : position + name], head, content))
+            header = HeaderFields(flags, time, date)
+            content = ContentFields(method, crc, packed, size)
+            entries.append((offset, data[position : position + name], header, content))
             position += name + extra + comment
     except struct.error:
         raise InvalidWheel("the central directory is damaged", where=where) from None
@@ -171,21 +191,21 @@ def _parse_entries(data: bytes, end: DirectoryEnd, where: str) -> tuple[Director
             "the members of the archive overlap or have gaps between them", where=where
         )
     return tuple(
-        DirectoryEntry(name, head, content, start, stop)
-        for (start, name, head, content), stop in zip(entries, stops, strict=True)
+        DirectoryEntry(name, header, content, start, stop)
+        for (start, name, header, content), stop in zip(entries, stops, strict=True)
     )
 
 
 def _parse_entries_strictly(
     data: bytes, end: DirectoryEnd, where: str
-) -> list[tuple[int, bytes, tuple[int, int, int], tuple[int, int, int, int]]]:
+) -> list[tuple[int, bytes, HeaderFields, ContentFields]]:
     """Read a directory with numbers that need more than 32 bits, or report its fault."""
     return [
         (
             member.offset,
             member.name.encode(),
-            (member.flags, member.time, member.date),
-            (member.method, member.crc, member.compressed_size, member.size),
+            HeaderFields(member.flags, member.time, member.date),
+            ContentFields(member.method, member.crc, member.compressed_size, member.size),
         )
         for member in parse_directory(data, end, where=where)
     ]
@@ -218,7 +238,7 @@ def make_plan(
         if twin is None:
             pieces.append(RebuildPiece(entry.start, entry.stop))
             continue
-        is_whole = (twin.name, twin.head, twin.size) == (entry.name, entry.head, entry.size)
+        is_whole = (twin.name, twin.header, twin.size) == (entry.name, entry.header, entry.size)
         origins[_text(entry.name)] = MemberOrigin(_text(twin.name), is_whole)
         if is_whole:
             pieces.append(RebuildPiece(entry.start, entry.stop, twin.start))
@@ -258,14 +278,13 @@ def _pieces_from_twin(
 def _derived_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) -> bytes | None:
     """Return the probable header of a member, made from another member's."""
     extra = header[LOCAL_HEADER_SIZE + len(twin.name) :]
-    flags, *timestamp = entry.head
-    twin_flags, *twin_timestamp = twin.head
-    if extra and timestamp != twin_timestamp:
+    time, date = entry.header.time, entry.header.date
+    if extra and (time, date) != (twin.header.time, twin.header.date):
         return None  # the extra fields may repeat the time
     fields = bytearray(header[:LOCAL_HEADER_SIZE])
     (header_flags,) = struct.unpack_from("<H", fields, 6)
-    struct.pack_into("<H", fields, 6, header_flags ^ twin_flags ^ flags)
-    struct.pack_into("<2H", fields, 10, *timestamp)
+    struct.pack_into("<H", fields, 6, header_flags ^ twin.header.flags ^ entry.header.flags)
+    struct.pack_into("<2H", fields, 10, time, date)
     struct.pack_into("<H", fields, 26, len(entry.name))
     return bytes(fields) + entry.name + extra
 

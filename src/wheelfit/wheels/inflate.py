@@ -35,13 +35,14 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
         size += len(piece)
         if size > member.size:
             raise InvalidWheel(
-                f"{member.name!r} is longer than its entry says ({member.size} bytes)", where=where
+                f"{member.name!r} is longer than its entry states ({member.size} bytes)",
+                where=where,
             )
         crc = checksum(piece, crc)
         yield piece
     if size != member.size:
         raise InvalidWheel(
-            f"{member.name!r} has {size} bytes, its entry says {member.size}", where=where
+            f"{member.name!r} has {size} bytes, its entry states {member.size}", where=where
         )
     if crc != member.crc:
         raise InvalidWheel(f"{member.name!r} is damaged: its CRC-32 differs", where=where)

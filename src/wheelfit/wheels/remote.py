@@ -25,7 +25,7 @@ from wheelfit.wheels.zip_directory import (
     LOCAL_HEADER_SIZE,
     Member,
     check_local_header,
-    check_surroundings,
+    check_trailer,
     find_end,
     following_offsets,
     local_header_size,
@@ -197,8 +197,8 @@ def _run_reader(
 
 
 def _size_reader(where: str) -> Generator[Range, RemotePart, tuple[int, int]]:
-    parts = _ReceivedParts(where)
-    parts.add((yield Suffix(FIRST_REQUEST)))
+    first_part = yield Suffix(FIRST_REQUEST)
+    parts = _ReceivedParts(first_part, where)
     end = find_end(parts.tail, parts.total, where=where)
     directory_span = Span(end.offset, end.stop)
     yield from parts.fetch([directory_span])
@@ -214,8 +214,8 @@ def dist_info_reader(
     :return: the content of the existing files.
     """
     file_names = tuple(names)
-    parts = _ReceivedParts(where)
-    parts.add((yield Suffix(FIRST_REQUEST)))
+    first_part = yield Suffix(FIRST_REQUEST)
+    parts = _ReceivedParts(first_part, where)
     end = find_end(parts.tail, parts.total, where=where)
 
     directory_span = Span(end.offset, end.stop)
@@ -256,7 +256,7 @@ def dist_info_reader(
             parts.read(Span(member.offset, min(start, following))), member, where=where
         )
         if is_whole or gap < 0:
-            check_surroundings(header, member, parts.read(trailer), gap, where=where)
+            check_trailer(header, member, parts.read(trailer), gap, where=where)
         contents[name] = inflate_whole(
             member, parts.read(Span(start, stop)), where=where, library=zlib
         )
@@ -289,14 +289,19 @@ def _likely_stop(member: Member) -> int:
 
 
 class _ReceivedParts:
-    """The parts received, and the requests for missing ones."""
+    """The parts received, and the requests for missing ones.
 
-    def __init__(self, where: str) -> None:
+    :param first: the first part, with the end of the file.
+    """
+
+    def __init__(self, first: RemotePart, where: str) -> None:
         self._where = where
         self._parts: list[RemotePart] = []
-        self.total = 0
+        self._add(first)
+        self.total = first.extent.total
+        """Bytes of the whole file."""
 
-    def add(self, part: RemotePart) -> None:
+    def _add(self, part: RemotePart) -> None:
         """Add a part; all parts must be of the same version of the file."""
         extent = part.extent
         if len(part.data) != extent.stop - extent.start:
@@ -314,7 +319,6 @@ class _ReceivedParts:
                     where=self._where,
                     hint="try again",
                 )
-        self.total = extent.total
         self._parts.append(part)
 
     @property
@@ -356,7 +360,8 @@ class _ReceivedParts:
         for span in missing:
             tail = self._parts[0].extent
             stop = tail.start if span.start < tail.start < span.stop else span.stop
-            self.add((yield Span(span.start, stop)))
+            part = yield Span(span.start, stop)
+            self._add(part)
             if not self.holds(span):
                 raise UnexpectedStatus(
                     "the server sent other bytes than requested", status=206, where=self._where

@@ -102,7 +102,7 @@ def copy_wheel(
         ZipArchive(source, where=str(source)) as archive,
         new_file(destination, overwrite=overwrite, sync=sync or destination.exists()) as file,
     ):
-        archive.copy_bytes(0, archive.size, file, begin_writing=sync)
+        archive.copy_bytes(0, archive.size, file, starts_writeback=sync)
 
 
 def rewrite(
@@ -141,10 +141,10 @@ def rewrite(
             copied = _copied_members(changes, options)
             packed_size = sum(member.compressed_size for member, _ in copied)
             if sync and packed_size > _LARGE:
-                archive.make_room(packed_size, file)
+                archive.reserve_space(packed_size, file)
             # The names and rows of ten thousand members take as long as copying half a gigabyte.
             with BackgroundCalls(_run_step, "copy") as submit:
-                output = _Output(file, submit, begin_writing=sync)
+                output = _Output(file, submit, starts_writeback=sync)
                 for member, name in copied:
                     output.copy(archive, member, name)
                 plan = _make_plan(changes, copied, options)
@@ -394,11 +394,11 @@ class _Output:
         file: BinaryIO,
         submit: Callable[[Callable[[], object]], None],
         *,
-        begin_writing: bool,
+        starts_writeback: bool,
     ) -> None:
         self._file = file
         self._submit = submit
-        self._begin_writing = begin_writing
+        self._starts_writeback = starts_writeback
         self._members: list[Member] = []
         self._buffer = bytearray()
         self._position = 0
@@ -476,8 +476,8 @@ class _Output:
     def _copy(self, archive: WheelArchive, start: int, length: int) -> None:
         self._flush()
         copy = archive.copy_bytes
-        begin_writing = self._begin_writing
-        self._submit(partial(copy, start, length, self._file, begin_writing=begin_writing))
+        starts_writeback = self._starts_writeback
+        self._submit(partial(copy, start, length, self._file, starts_writeback=starts_writeback))
 
     def _write(self, data: bytes) -> None:
         self._end_run()

@@ -50,37 +50,47 @@ _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "risc
 
 
 def exchange(
-    one: str, other: str, folder: int | None = None, other_folder: int | None = None
+    first: str,
+    second: str,
+    first_folder: int | None = None,
+    second_folder: int | None = None,
 ) -> bool:
     """Exchange the names of two files or folders in one step.
 
-    :param folder: descriptor of the folder that the first name is relative to; None: it is a path.
+    :param first_folder: descriptor of the folder that the first name is relative to; None: the name
+        is a path.
+    :param second_folder: the same for the second name.
     :return: False if the system or the file system does not support it; nothing was changed.
     :raises OSError: these two names cannot be exchanged.
     """
     flags = _MACOS_SWAP if sys.platform == "darwin" else _LINUX_EXCHANGE
-    return _rename(one, other, folder, other_folder, flags)
+    return _rename(first, second, first_folder, second_folder, flags)
 
 
 def move_exclusively(
-    source: str, target: str, folder: int | None = None, other_folder: int | None = None
+    source: str,
+    target: str,
+    source_folder: int | None = None,
+    target_folder: int | None = None,
 ) -> bool:
     """Rename a file or folder, without replacing another one.
 
-    :param folder: descriptor of the folder that the first name is relative to; None: it is a path.
+    :param source_folder: descriptor of the folder that the source is relative to; None: the source
+        is a path.
+    :param target_folder: the same for the target.
     :return: False if the system or the file system does not support it; nothing was changed.
     :raises FileExistsError: the name exists.
     :raises OSError: it cannot be moved.
     """
     flags = _MACOS_EXCLUSIVE if sys.platform == "darwin" else _LINUX_NO_REPLACE
-    return _rename(source, target, folder, other_folder, flags)
+    return _rename(source, target, source_folder, target_folder, flags)
 
 
 def open_below(folder: int, name: str, flags: int) -> int | None:
     """Open a path below a folder, without following links or leaving the folder.
 
     :return: the file descriptor; None where the system has no such call.
-    :raises OSError: it cannot be opened; ``ELOOP`` if there is a link on the way.
+    :raises OSError: it cannot be opened; ``ELOOP`` if a part of the path is a link.
     """
     if sys.platform != "linux" or not _has_openat2():
         return None
@@ -101,7 +111,7 @@ def clone_file(source: str, target: str) -> None:
 
     Only on macOS; Linux has `share_bytes`.
 
-    :raises OSError: the system or the file system cannot; nothing is left then.
+    :raises OSError: the system or the file system cannot share bytes; then there is no new file.
     """
     call = _function("clonefile", *_CLONE_ARGUMENTS) if sys.platform == "darwin" else None
     if call is None:
@@ -109,50 +119,55 @@ def clone_file(source: str, target: str) -> None:
     _check(call(os.fsencode(source), os.fsencode(target), 0), source, target)
 
 
-def share_bytes(reading: int, writing: int) -> None:
+def share_bytes(source: int, target: int) -> None:
     """Share the bytes of a file with an empty one, until one of them is changed.
 
     Only on Linux.
 
-    :raises OSError: the file system cannot.
+    :param source: descriptor of the file.
+    :param target: descriptor of the empty file.
+    :raises OSError: the file system cannot share bytes.
     """
     from fcntl import ioctl  # not on Windows
 
-    ioctl(writing, _FICLONE, reading)
+    ioctl(target, _FICLONE, source)
 
 
-def make_room(reading: int, writing: int, length: int) -> None:
+def reserve_space(source: int, target: int, length: int) -> None:
     """Reserve disk space for a copy, unless the two files can share bytes.
 
     Large files are then written a third faster. Systems without such a call do nothing.
 
-    :param reading: descriptor of the file to copy.
+    :param source: descriptor of the file to copy.
+    :param target: descriptor of the new file.
+    :param length: bytes to reserve.
     :raises OSError: there is not enough space.
     """
     call = _function("fallocate", *_FALLOCATE_ARGUMENTS) if sys.platform == "linux" else None
-    if call is None or _can_share(reading, writing):
+    if call is None or _can_share(source, target):
         return
-    if call(writing, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
+    if call(target, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
         code = ctypes.get_errno()
         if code in (errno.ENOSPC, errno.EDQUOT):
             raise OSError(code, os.strerror(code))
 
 
-def _can_share(reading: int, writing: int) -> bool:
-    """Return whether two files can share bytes; the empty one stays empty."""
+def _can_share(source: int, target: int) -> bool:
+    """Return whether two files can share bytes; the target is empty, and stays so."""
     from fcntl import ioctl  # not on Windows
 
     try:
-        ioctl(writing, _FICLONERANGE, struct.pack("=qQQQ", reading, 0, _SHARED_SIZE, 0))
+        ioctl(target, _FICLONERANGE, struct.pack("=qQQQ", source, 0, _SHARED_SIZE, 0))
     except OSError:
         return False
-    os.ftruncate(writing, 0)
+    os.ftruncate(target, 0)
     return True
 
 
 def sync_file_system(folder: int) -> bool:
     """Wait until everything written to the file system of a folder is on the disk.
 
+    :param folder: descriptor of the folder.
     :return: False where there is no such call.
     :raises OSError: something could not be written.
     """
@@ -163,27 +178,34 @@ def sync_file_system(folder: int) -> bool:
     return True
 
 
-def start_writing(number: int, start: int, length: int) -> None:
-    """Begin to write a part of a file to the disk; do not wait for it.
+def start_writeback(descriptor: int, start: int, length: int) -> None:
+    """Begin to write a part of a file to the disk, without waiting for it.
 
-    Waiting for gigabytes in the end takes much longer. Where there is no such call nothing
-    happens.
+    Waiting for gigabytes in the end takes much longer. Systems without such a call do nothing.
+
+    :param descriptor: descriptor of the file.
+    :param start: the offset of the part.
     """
     call = _function("sync_file_range", *_SYNC_ARGUMENTS) if sys.platform == "linux" else None
     if call is not None:
-        call(number, start, length, _SYNC_FILE_RANGE_WRITE)  # a hint, which may fail
+        call(descriptor, start, length, _SYNC_FILE_RANGE_WRITE)  # a hint, which may fail
 
 
 def _rename(
-    source: str, target: str, folder: int | None, other_folder: int | None, flags: int
+    source: str, target: str, source_folder: int | None, target_folder: int | None, flags: int
 ) -> bool:
     call = _rename_function()
     if call is None:
         return False
-    one = _CURRENT_FOLDER if folder is None else folder
-    other = _CURRENT_FOLDER if other_folder is None else other_folder
+    result = call(
+        _CURRENT_FOLDER if source_folder is None else source_folder,
+        os.fsencode(source),
+        _CURRENT_FOLDER if target_folder is None else target_folder,
+        os.fsencode(target),
+        flags,
+    )
     try:
-        _check(call(one, os.fsencode(source), other, os.fsencode(target), flags), source, target)
+        _check(result, source, target)
     except OSError as error:
         if error.errno in _UNSUPPORTED:
             return False
@@ -192,6 +214,7 @@ def _rename(
 
 
 def _check(result: int, source: str, target: str | None = None) -> None:
+    """Raise the error of a failed call."""
     if result != 0:
         code = ctypes.get_errno()
         # OSError returns the subclass for the code, as FileExistsError.
@@ -227,9 +250,8 @@ def _rename_function() -> Callable[..., int] | None:
 @cache
 def _system_call(*argument_types: Any) -> Callable[..., int]:
     """Return the function ``syscall`` with argument types."""
-    syscall = ctypes.CDLL(
-        None, use_errno=True
-    ).syscall  # not that of `_library`, whose types may differ
+    library = ctypes.CDLL(None, use_errno=True)  # a new object, as argument types differ by call
+    syscall = library.syscall
     syscall.argtypes = [ctypes.c_long, *argument_types]
     syscall.restype = ctypes.c_long
     return syscall
@@ -237,7 +259,7 @@ def _system_call(*argument_types: Any) -> Callable[..., int]:
 
 @cache
 def _has_openat2() -> bool:
-    """Return whether the kernel has it (Linux 5.6), and no filter of a container forbids it."""
+    """Return whether ``openat2`` works: the kernel has it (Linux 5.6), and no filter forbids it."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS)
     result = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, _CURRENT_FOLDER, b".", how, len(how))
     if result >= 0:

@@ -363,9 +363,9 @@ class _Unpacker:
             write_all(descriptor, piece)
             count += len(piece)
             if count - flushed >= _WRITE_BACK:
-                from wheelfit.wheels.system_calls import start_writing  # imports ctypes
+                from wheelfit.wheels.system_calls import start_writeback  # imports ctypes
 
-                start_writing(descriptor, flushed, count - flushed)
+                start_writeback(descriptor, flushed, count - flushed)
                 flushed = count
 
         try:

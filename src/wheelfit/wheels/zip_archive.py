@@ -23,7 +23,7 @@ from wheelfit.wheels.zip_directory import (
     TAIL_SIZE,
     check_extents,
     check_local_header,
-    check_surroundings,
+    check_trailer,
     find_end,
     following_offsets,
     is_tar,
@@ -79,7 +79,7 @@ class ZipArchive:
         self.where = where
         """The name in errors."""
         self.tolerated: list[Fault] = []
-        """The faults for which it would have been refused if it had not been opened leniently."""
+        """The faults that are errors unless it is opened leniently."""
         self._lenient = lenient
         self._expected = expected
         self._owns_source = isinstance(source, Path)
@@ -200,7 +200,7 @@ class ZipArchive:
                 header = check_local_header(whole, member, where=self.where)
                 end = header.size + member.compressed_size
                 trailer = whole[end : end + _LONGEST_DESCRIPTOR]
-                check_surroundings(header, member, trailer, len(whole) - end, where=self.where)
+                check_trailer(header, member, trailer, len(whole) - end, where=self.where)
                 yield member, inflate_whole(member, whole[header.size : end], where=self.where)
 
     def _adjacent(self, members: Iterable[Member]) -> Iterator[tuple[int, int, list[Member]]]:
@@ -228,60 +228,60 @@ class ZipArchive:
         return start
 
     def _check_start(self, member: Member, length: int) -> tuple[int, bytes]:
-        """Check the structures around the data of a member.
+        """Check the local header of a member, and the bytes after its data.
 
         :param length: the number of bytes to read from its local header on, if it has as many.
         :return: the offset of the data, and the bytes read.
         """
-        room = self._following[member.offset] - member.offset
-        data = self.read_bytes(member.offset, min(length, room))
-        if (needed := local_header_size(data)) > len(data):
-            data = self.read_bytes(member.offset, min(needed, room))
+        whole_size = self._following[member.offset] - member.offset
+        data = self.read_bytes(member.offset, min(length, whole_size))
+        if (header_size := local_header_size(data)) > len(data):
+            data = self.read_bytes(member.offset, min(header_size, whole_size))
         header = check_local_header(data, member, where=self.where)
         stop = header.size + member.compressed_size
-        gap = room - stop
+        gap = whole_size - stop
         trailer = b""
         if gap > 0:
             trailer = data[stop : stop + _LONGEST_DESCRIPTOR]
             if len(trailer) < min(gap, _LONGEST_DESCRIPTOR):
                 trailer = self.read_bytes(member.offset + stop, min(gap, _LONGEST_DESCRIPTOR))
-        check_surroundings(header, member, trailer, gap, where=self.where)
+        check_trailer(header, member, trailer, gap, where=self.where)
         return member.offset + header.size, data
 
     def read_bytes(self, start: int, length: int) -> bytes:
         """Return bytes of the archive as they are."""
         data = self._source.read_at(start, length)
         if len(data) != length:
-            raise InvalidWheel("the archive is cut off", where=self.where)
+            raise InvalidWheel("the archive is truncated", where=self.where)
         return data
 
-    def make_room(self, length: int, target: BinaryIO) -> None:
-        """Reserve room on the disk for bytes that `copy_bytes` will write.
+    def reserve_space(self, length: int, target: BinaryIO) -> None:
+        """Reserve disk space for bytes that `copy_bytes` will write.
 
-        :raises OSError: there is not that much room.
+        :raises OSError: there is not enough space.
         """
         if sys.platform == "linux" and isinstance(self._source, LocalFile):
-            from wheelfit.wheels.system_calls import make_room  # imports ctypes
+            from wheelfit.wheels.system_calls import reserve_space  # imports ctypes
 
-            make_room(self._source.fileno(), target.fileno(), length)
+            reserve_space(self._source.fileno(), target.fileno(), length)
 
     def copy_bytes(
-        self, start: int, length: int, target: BinaryIO, *, begin_writing: bool = False
+        self, start: int, length: int, target: BinaryIO, *, starts_writeback: bool = False
     ) -> None:
         """Write bytes of the archive as they are to a file on disk.
 
         The kernel copies where it can; on some file systems that moves no byte at all.
 
-        :param begin_writing: whether the kernel starts writing the bytes to disk at once, so that a
-            later fsync takes less time.
+        :param starts_writeback: whether the kernel starts to write the bytes to disk at once, so
+            that a later fsync takes less time.
         """
-        copied = self._copy_in_kernel(start, length, target, begin_writing=begin_writing)
+        copied = self._copy_in_kernel(start, length, target, starts_writeback=starts_writeback)
         for position in range(start + copied, start + length, _PIECE):
             piece = self.read_bytes(position, min(_PIECE, start + length - position))
             write_all(target, piece)
 
     def _copy_in_kernel(
-        self, start: int, length: int, target: BinaryIO, *, begin_writing: bool
+        self, start: int, length: int, target: BinaryIO, *, starts_writeback: bool
     ) -> int:
         """Copy as many bytes as the kernel can; return their number."""
         copied = 0
@@ -295,10 +295,10 @@ class ZipArchive:
                     if not count:
                         break
                     copied += count
-                    if begin_writing and length > _KERNEL_PIECE:
-                        from wheelfit.wheels.system_calls import start_writing
+                    if starts_writeback and length > _KERNEL_PIECE:
+                        from wheelfit.wheels.system_calls import start_writeback
 
-                        start_writing(target_fd, target.tell() - count, count)
+                        start_writeback(target_fd, target.tell() - count, count)
         return copied
 
     def _packed(self, member: Member, piece: int = _PIECE) -> Iterator[bytes]:

@@ -135,7 +135,7 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
         )
     _, disk, first_disk, disk_count, count, length, offset, comment = _END.unpack_from(tail, mark)
     if mark + _END.size + comment != len(tail):
-        # The last mark may lie in a comment, or in bytes glued on behind. Either way two
+        # The last mark may lie in a comment, or in bytes appended to the archive. Either way two
         # readers could see two archives.
         raise InvalidWheel("data follows the end record of the archive", where=where)
     end = DirectoryEnd(count, offset, length)
@@ -192,7 +192,7 @@ def parse_directory(data: bytes, end: DirectoryEnd, *, where: str) -> tuple[Memb
     members = _parse_entries(data, 0, where)
     if len(data) != end.size or len(members) != end.count:
         raise InvalidWheel(
-            f"the central directory has {len(members)} members, the end record says {end.count}",
+            f"the central directory has {len(members)} members, the end record states {end.count}",
             where=where,
         )
     return members
@@ -424,14 +424,14 @@ def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHea
     return LocalHeader(length, streamed)
 
 
-def check_surroundings(
-    header: LocalHeader, member: Member, behind: bytes, gap: int, *, where: str
+def check_trailer(
+    header: LocalHeader, member: Member, trailer: bytes, gap: int, *, where: str
 ) -> None:
     """Check the bytes between the data of a member and the next structure.
 
     A reader from front to back would find a hidden member there (CVE-2025-54368).
 
-    :param behind: the first bytes after the data, 24 or up to the next structure.
+    :param trailer: the first bytes after the data, 24 or up to the next structure.
     :param gap: bytes from the end of the data to the next member or the directory.
     :raises InvalidWheel: the data ends too early or too late, or the bytes after it contradict the
         directory.
@@ -450,7 +450,7 @@ def check_surroundings(
         raise InvalidWheel(
             f"{gap} bytes that belong to no member follow {member.name!r}", where=where
         )
-    if behind[:gap] not in forms:
+    if trailer[:gap] not in forms:
         raise InvalidWheel(
             f"what follows the data of {member.name!r} contradicts the central directory",
             where=where,

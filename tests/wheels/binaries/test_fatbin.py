@@ -122,7 +122,7 @@ def edited(place: int, form: str, value: int) -> bytes:
         (0, "<I", 0x12345678, "there is no fat binary"),
         (4, "<H", 2, "unknown version 2"),
         (6, "<H", 0, "unknown version 1"),
-        (8, "<Q", 2**63, "longer than its place"),
+        (8, "<Q", 2**63, "longer than its section"),
         (16 + 4, "<I", 8, "longer than its fat binary"),
         (16 + 8, "<Q", 2**64 - 64, "longer than its fat binary"),
         (16 + 28, "<I", 0, "unknown architecture 0"),

@@ -73,4 +73,4 @@ def test_sections_that_lie() -> None:
     data[row + 16 : row + 20] = data[row + 8 : row + 12] = (1 << 30).to_bytes(4, "little")
     found = counted(bytes(data))
     assert found.levels.instructions is None
-    assert "after its end" in found.faults[-1]
+    assert "past the end of the file" in found.faults[-1]

@@ -25,7 +25,7 @@ from wheelfit.testing.binaries import (
 )
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.binaries.bounded_reader import Allowance, Unreadable, Window
+from wheelfit.wheels.binaries.bounded_reader import ReadLimits, Unreadable, Window
 from wheelfit.wheels.binaries.facts import Binary, Format, IsaLevels, MinimumSystem, SymbolVersion
 from wheelfit.wheels.binaries.reading import binaries_of, read_binary, symbols_in
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
@@ -332,15 +332,15 @@ def test_names_nowhere() -> None:
 def test_window() -> None:
     """B-60: no look is larger than is allowed, and all together are bounded."""
     file: BinaryIO = io.BytesIO(bytes(1 << 16))
-    window = Window(file, Allowance(reads=10, total=100, read_size=60))
+    window = Window(file, ReadLimits(reads=10, total=100, read_size=60))
     assert len(window.read(0, 60)) == 60
-    with pytest.raises(Unreadable, match="more steps or bytes than any valid file"):
+    with pytest.raises(Unreadable, match="more steps or bytes than for any valid file"):
         window.read(0, 61)
-    with pytest.raises(Unreadable, match="after its end"):
+    with pytest.raises(Unreadable, match="past the end of the file"):
         window.read(1 << 16, 1)
-    with pytest.raises(Unreadable, match="more steps or bytes than any valid file"):
+    with pytest.raises(Unreadable, match="more steps or bytes than for any valid file"):
         window.read(0, 41)
-    reads = Window(file, Allowance(reads=3, total=1000, read_size=10))
+    reads = Window(file, ReadLimits(reads=3, total=1000, read_size=10))
     for _ in range(3):
         reads.read(0, 1)
     with pytest.raises(Unreadable):

@@ -24,8 +24,8 @@ class Unreadable(ValueError):
     """Raised when the structure of a file is invalid or unknown."""
 
 
-class Allowance(Struct, frozen=True):
-    """The amount of a file that may be read."""
+class ReadLimits(Struct, frozen=True):
+    """The limits of reading a file."""
 
     reads: int
     """The number of reads."""
@@ -35,20 +35,20 @@ class Allowance(Struct, frozen=True):
     """Bytes of one read."""
 
 
-FACTS = Allowance(400_000, 64 << 20, 1 << 20)
+FACTS_LIMITS = ReadLimits(400_000, 64 << 20, 1 << 20)
 """Enough for headers, and for fat binaries with some hundred thousand images."""
-SYMBOLS = Allowance(12_000_000, 1 << 30, 256 << 20)
+SYMBOLS_LIMITS = ReadLimits(12_000_000, 1 << 30, 256 << 20)
 """Enough for a million symbols."""
 
 _BASE_READS = 20_000
 _BYTES_PER_READ = 16
 
 
-def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_Item]:
-    """Return the content of a part of a file up to a fault, which is recorded."""
+def collect_items(read_items: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_Item]:
+    """Return the items that a function reads; at a fault, add it to `faults` and stop."""
     items: list[_Item] = []
     try:
-        items.extend(part())
+        items.extend(read_items())
     except Unreadable as error:
         faults.append(str(error))
     return items
@@ -57,21 +57,21 @@ def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_I
 class Window:
     """A file with a count of the bytes read from it.
 
-    :param allowance: the most bytes to read; less for a small file.
+    :param limits: the limits of reading; of a small file fewer reads are allowed.
     """
 
-    def __init__(self, file: BinaryIO, allowance: Allowance = FACTS) -> None:
+    def __init__(self, file: BinaryIO, limits: ReadLimits = FACTS_LIMITS) -> None:
         self._file = file
         self.size = file.seek(0, io.SEEK_END)
         """Bytes of the file."""
-        self._reads_left = min(allowance.reads, _BASE_READS + self.size // _BYTES_PER_READ)
-        self._left = allowance.total
-        self._max_read_size = allowance.read_size
+        self._reads_left = min(limits.reads, _BASE_READS + self.size // _BYTES_PER_READ)
+        self._left = limits.total
+        self._max_read_size = limits.read_size
 
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file."""
         if start < 0 or length < 0 or start + length > self.size:
-            raise Unreadable(f"it refers to {length} bytes at {start}, after its end")
+            raise Unreadable(f"it refers to {length} bytes at {start}, past the end of the file")
         return self.read_some(start, length)
 
     def read_some(self, start: int, length: int) -> bytes:
@@ -80,20 +80,20 @@ class Window:
         self._reads_left -= 1
         self._left -= length
         if length > self._max_read_size or self._reads_left < 0 or self._left < 0:
-            raise Unreadable("reading it takes more steps or bytes than any valid file")
+            raise Unreadable("reading it takes more steps or bytes than for any valid file")
         if not length or start < 0:
             return b""  # seek would fail for an offset that no file can have
         self._file.seek(start)
         return self._file.read(length)
 
-    def unpack(self, form: str, start: int) -> tuple[int, ...]:
+    def unpack(self, layout: str, start: int) -> tuple[int, ...]:
         """Return the numbers at a position, as `struct.unpack` does."""
-        return struct.unpack(form, self.read(start, struct.calcsize(form)))
+        return struct.unpack(layout, self.read(start, struct.calcsize(layout)))
 
     def text(self, start: int, longest: int = 4096) -> str:
         """Return the text at a position, up to its zero byte."""
         if not 0 <= start < self.size:
-            raise Unreadable(f"it refers to a text at {start}, after its end")
+            raise Unreadable(f"it refers to a text at {start}, past the end of the file")
         data, zero, _ = self.read_some(start, longest + 1).partition(b"\0")
         if not zero:
             raise Unreadable(f"it has a text without an end, at {start}")
@@ -112,7 +112,7 @@ class Stream:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._window.size}
         self._position = start[whence] + offset
         if self._position < 0:
-            raise Unreadable("it points before its beginning")
+            raise Unreadable("it refers to a position before its beginning")
         return self._position
 
     def tell(self) -> int:

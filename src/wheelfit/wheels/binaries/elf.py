@@ -18,7 +18,13 @@ from msgspec import Struct
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import fatbin, offload
-from wheelfit.wheels.binaries.bounded_reader import Stream, Unreadable, Window, collected, printable
+from wheelfit.wheels.binaries.bounded_reader import (
+    Stream,
+    Unreadable,
+    Window,
+    collect_items,
+    printable,
+)
 from wheelfit.wheels.binaries.elf_layout import MAX_ENTRIES, ElfLayout
 from wheelfit.wheels.binaries.facts import (
     ANY_SUFFIX,
@@ -138,10 +144,10 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
     """Read a file part by part; a fault in one part leaves the others."""
     faults: list[str] = []
     machine = _machine(layout)
-    numbered = collected(layout.sections, faults)
-    needed, rpath, names = collected(layout.dynamic, faults) or ([], [], [])
-    versions = collected(lambda: layout.needed_versions(numbered), faults)
-    bits = dict(collected(layout.gnu_properties, faults)) if machine == "x86_64" else {}
+    numbered = collect_items(layout.sections, faults)
+    needed, rpath, names = collect_items(layout.dynamic, faults) or ([], [], [])
+    versions = collect_items(lambda: layout.needed_versions(numbered), faults)
+    bits = dict(collect_items(layout.gnu_properties, faults)) if machine == "x86_64" else {}
     code: list[DeviceCode] = []
     unlinked: list[DeviceCode] = []
     targets: list[str] = []
@@ -149,11 +155,11 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
     for section in sections:
         name, span = section.name, (section.start, section.size)
         if name in fatbin.LOADED_SECTIONS:
-            code += collected(partial(fatbin.read_images, window, *span), faults)
+            code += collect_items(partial(fatbin.read_images, window, *span), faults)
         elif name in fatbin.UNLINKED_SECTIONS:
-            unlinked += collected(partial(fatbin.read_images, window, *span), faults)
+            unlinked += collect_items(partial(fatbin.read_images, window, *span), faults)
         elif name in offload.SECTIONS:
-            targets += collected(partial(offload.read_targets, window, *span), faults)
+            targets += collect_items(partial(offload.read_targets, window, *span), faults)
     return Binary(
         member,
         Format.ELF,

@@ -112,15 +112,16 @@ class InstructionUse(Struct, frozen=True):
     """The use of v3 and v4 instructions in a binary for x86-64."""
 
     at_start: tuple[tuple[str, int], ...] = ()
-    """The number by level in functions that the loader and Python call on any processor."""
+    """Each level with its number of instructions in functions that the loader and Python call on
+    any processor."""
     newer: tuple[tuple[str, int], ...] = ()
-    """The number by level in the whole binary."""
+    """Each level with its number of instructions in the whole binary."""
     sse: int = 0
-    """Instructions in the form of SSE, which a compiler does not write where it may use AVX."""
+    """The number of instructions encoded as SSE; where AVX is allowed, compilers use none."""
     avx: int = 0
-    """Instructions in the form of AVX, or of AVX-512."""
+    """The number of instructions encoded as AVX or AVX-512."""
     detects_processor: bool = False
-    """Whether any code in it detects the processor."""
+    """Whether any code in the binary detects the processor."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -128,7 +129,7 @@ class InstructionUse(Struct, frozen=True):
             "at_start": dict(self.at_start),
             "sse": self.sse,
             "avx": self.avx,
-            "asks-for-processor": self.detects_processor,
+            "detects-processor": self.detects_processor,
         }
 
 
@@ -136,11 +137,11 @@ class IsaLevels(Struct, frozen=True):
     """The x86-64 levels of a binary, each as ``v3``; None: not stated (P-102)."""
 
     needed: str | None = None
-    """The loader refuses the binary below this level (a note of the linker's)."""
+    """The level below which the loader refuses the binary (a note of the linker)."""
     used: str | None = None
-    """Code of this level is in it, whether it always runs or not (a note of the assembler's)."""
+    """The highest level of code, whether it always runs or not (a note of the assembler)."""
     instructions: tuple[tuple[str, int], ...] | None = None
-    """The number of instructions of each level, whether they run or not; None: not counted."""
+    """Each level with its number of instructions, whether they run or not; None: not counted."""
     use: InstructionUse | None = None
     """The use of v3 and v4 instructions; None: not examined."""
 
@@ -175,11 +176,11 @@ class Binary(Struct, frozen=True):
     numbers; empty for code for GPUs only.
     """
     soname: str | None = None
-    """The name by which other binaries link with it."""
+    """The name by which other binaries link with the binary."""
     needed: tuple[str, ...] = ()
-    """The libraries that it loads, in the order of the binary."""
+    """The libraries that it loads, in its order."""
     rpath: tuple[str, ...] = ()
-    """The folders that are searched for libraries first."""
+    """The folders in which the loader looks for libraries first."""
     versions: tuple[SymbolVersion, ...] = ()
     """The symbol versions that it requires, sorted."""
     levels: IsaLevels = IsaLevels()
@@ -220,7 +221,9 @@ class Binary(Struct, frozen=True):
             "soname": self.soname,
             "needed": list(self.needed),
             "rpath": list(self.rpath),
-            "versions": [{"library": one.library, "name": one.name} for one in self.versions],
+            "versions": [
+                {"library": version.library, "name": version.name} for version in self.versions
+            ],
             "x86_64_level": {
                 "needed": self.levels.needed,
                 "used": self.levels.used,
@@ -237,8 +240,8 @@ class Binary(Struct, frozen=True):
                 }
                 for minimum_system in self.minimum_systems
             ],
-            "code": [_code_mapping(one) for one in self.code],
-            "unlinked": [_code_mapping(one) for one in self.unlinked],
+            "code": [_code_mapping(image) for image in self.code],
+            "unlinked": [_code_mapping(image) for image in self.unlinked],
             "targets": list(self.targets),
             "faults": list(self.faults),
         }
@@ -279,9 +282,10 @@ class Binaries(Struct, frozen=True):
     @property
     def needed(self) -> tuple[str, ...]:
         """All libraries that are loaded and are not among these, sorted."""
-        own = {one.soname for one in self.members}
-        own |= {one.member.rpartition("/")[2] for one in self.members}
-        return tuple(sorted({name for one in self.members for name in one.needed} - own))
+        own_names = {binary.soname for binary in self.members}
+        own_names |= {binary.member.rpartition("/")[2] for binary in self.members}
+        needed = {name for binary in self.members for name in binary.needed}
+        return tuple(sorted(needed - own_names))
 
 
 def in_order(images: Iterable[DeviceCode]) -> tuple[DeviceCode, ...]:

@@ -44,27 +44,27 @@ def read_images(window: Window, start: int, size: int) -> Iterator[DeviceCode]:
     :raises Unreadable: a container is invalid; images yielded before are valid.
     """
     if start < 0 or size < 0 or start + size > window.size:
-        raise Unreadable("its fat binary is after its end")
+        raise Unreadable("its fat binary lies past the end of the file")
     stop = start + size
     while stop - start >= _CONTAINER_SIZE:
         head = window.read(start, _CONTAINER_SIZE)
         if not any(head[:_ALIGNMENT]):
-            start = _behind_zeros(window, start, stop)
+            start = _after_zeros(window, start, stop)
             continue
         if not head.startswith(MAGIC):
-            raise Unreadable(f"there is no fat binary at {start}")
+            raise Unreadable(f"there is no fat binary at {start}, where one should be")
         version, header, length = window.unpack(_CONTAINER, start + len(MAGIC))
         if version != 1 or header < _CONTAINER_SIZE:
             raise Unreadable(f"the fat binary at {start} has the unknown version {version}")
         first = start + header
         if first + length > stop:
-            raise Unreadable(f"the fat binary at {start} is longer than its place")
+            raise Unreadable(f"the fat binary at {start} is longer than its section")
         yield from _images(window, first, first + length)
         start = first + length
         start += -start % _ALIGNMENT
 
 
-def _behind_zeros(window: Window, start: int, stop: int) -> int:
+def _after_zeros(window: Window, start: int, stop: int) -> int:
     """Return the offset of the next non-zero byte, or the end."""
     while start < stop:
         piece = window.read(start, min(1 << 16, stop - start))

@@ -91,6 +91,14 @@ def gpus_without_code(value: str, code: Iterable[DeviceCode]) -> tuple[Capabilit
     )
 
 
+def has_code_for_value(value: str, code: Iterable[DeviceCode]) -> bool:
+    """Return whether every GPU that accepts a wheel for a value finds such code in it.
+
+    :return: False for an unknown value.
+    """
+    return gpus_without_code(value, code) == ()
+
+
 def cuda_of_ptx(version: tuple[int, int]) -> Capability | None:
     """Return the first CUDA version whose drivers compile a PTX version; None: unknown (P-91)."""
     toolkits = [cuda for cuda, ptx in tables.PTX_OF_TOOLKIT.items() if tuple(ptx) >= version]

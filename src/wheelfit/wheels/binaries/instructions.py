@@ -19,14 +19,20 @@ from msgspec.structs import replace
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import pe
-from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Allowance, Unreadable, Window
+from wheelfit.wheels.binaries.bounded_reader import (
+    FACTS_LIMITS,
+    SYMBOLS_LIMITS,
+    ReadLimits,
+    Unreadable,
+    Window,
+)
 from wheelfit.wheels.binaries.facts import LEVELS, Format, InstructionUse
 from wheelfit.wheels.binaries.startup import (
     CodeSection,
     Startup,
     module_functions,
     read_startup,
-    with_ends,
+    with_function_ends,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +48,7 @@ _MAX_INSTRUCTION_SIZE = 15
 """Bytes."""
 _VARIABLE_SIZES = (1, 2, 4, 8)
 """Bytes of a variable that is not a vector; size 0 means that only an address is computed."""
-_CODE = Allowance(100_000, 4 << 30, _PIECE_SIZE)
+_CODE = ReadLimits(100_000, 4 << 30, _PIECE_SIZE)
 
 # Features that each level adds to the one before; all others belong to v1. LAHF, of v2, has no
 # feature of its own.
@@ -82,11 +88,11 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
         return binary
     try:
         if binary.format is Format.PE:
-            sections = pe.executable_sections(Window(file, FACTS))
+            sections = pe.executable_sections(Window(file, FACTS_LIMITS))
             startup = Startup(tuple(CodeSection(0, start, size) for start, size in sections))
         else:
-            startup = read_startup(Window(file, SYMBOLS))
-        levels, use = _count(Window(file, _CODE), Window(file, SYMBOLS), startup)
+            startup = read_startup(Window(file, SYMBOLS_LIMITS))
+        levels, use = _count(Window(file, _CODE), Window(file, SYMBOLS_LIMITS), startup)
     except Unreadable as error:
         return replace(binary, faults=(*binary.faults, str(error)))
     return replace(binary, levels=replace(binary.levels, instructions=_by_level(levels), use=use))
@@ -108,7 +114,7 @@ def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[st
     startup_functions = startup.initialisers | module_functions(
         tables, startup, _referenced_addresses(disassembler, tables, startup)
     )
-    startup = with_ends(tables, startup, startup_functions)
+    startup = with_function_ends(tables, startup, startup_functions)
     kinds = _InstructionKinds(disassembler)
     by_code, by_function = _count_codes(disassembler, window, startup, kinds)
     levels: Counter[str] = Counter()

@@ -40,7 +40,7 @@ def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
     :raises Unreadable: a bundle is invalid; the targets yielded before are valid.
     """
     if start < 0 or size < 0 or start + size > window.size:
-        raise Unreadable("its bundle of code for AMD's GPUs lies behind its end")
+        raise Unreadable("its bundle of code for AMD's GPUs lies past the end of the file")
     position, stop = start, start + size
     while stop - position >= len(_MAGIC):
         head = window.read(position, min(_HEAD, stop - position))

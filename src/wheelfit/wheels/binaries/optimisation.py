@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import elf
-from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Allowance, Unreadable, Window
+from wheelfit.wheels.binaries.bounded_reader import (
+    FACTS_LIMITS,
+    SYMBOLS_LIMITS,
+    ReadLimits,
+    Unreadable,
+    Window,
+)
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit.wheels.binaries.instructions import FrameUse, count_frame_use
 from wheelfit.wheels.binaries.reading import read_binary
@@ -24,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
-_DEBUG = Allowance(12_000_000, 2 << 30, 256 << 20)
+_DEBUG = ReadLimits(12_000_000, 2 << 30, 256 << 20)
 """Enough for whole sections of debug information."""
-_CODE = Allowance(100_000, 4 << 30, 4 << 20)
+_CODE = ReadLimits(100_000, 4 << 30, 4 << 20)
 _PIECE = 4 << 20
 _ASSERTIONS = frozenset({"__assert_fail", "__assert_rtn", "__assert_func", "__assert"})
 """Functions of C libraries that are called when an assertion fails."""
@@ -106,9 +112,9 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
     with suppress(Unreadable):
         producers = elf.read_producers(Window(file, _DEBUG))
     with suppress(Unreadable):
-        imported = elf.read_symbols(Window(file, SYMBOLS)).imported
+        imported = elf.read_symbols(Window(file, SYMBOLS_LIMITS)).imported
     with suppress(Unreadable):
-        sections = elf.executable_sections(Window(file, FACTS))
+        sections = elf.executable_sections(Window(file, FACTS_LIMITS))
         digest = _digest(Window(file, _CODE), sections)
     levels = _levels(producers)
     if "x86_64" in binary.machines:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.wheels.binaries import fatbin, offload
-from wheelfit.wheels.binaries.bounded_reader import Unreadable, collected
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, collect_items
 from wheelfit.wheels.binaries.facts import Binary, Format, in_order
 
 if TYPE_CHECKING:
@@ -81,19 +81,19 @@ def read_pe(window: Window, member: str) -> Binary | None:
     code: list[DeviceCode] = []
     unlinked: list[DeviceCode] = []
     targets: list[str] = []
-    sections = collected(
+    sections = collect_items(
         lambda: list(_sections(window, optional_header + optional_size, count)), faults
     )
-    needed = collected(lambda: _libraries(window, optional_header, sections), faults)
-    debug = collected(lambda: [_debug_size(window, header, sections)], faults)
+    needed = collect_items(lambda: _libraries(window, optional_header, sections), faults)
+    debug = collect_items(lambda: [_debug_size(window, header, sections)], faults)
     for section in sections:
         span = (section.start, section.size_in_file)
         if section.name in fatbin.LOADED_SECTIONS:
-            code += collected(partial(fatbin.read_images, window, *span), faults)
+            code += collect_items(partial(fatbin.read_images, window, *span), faults)
         elif section.name in fatbin.UNLINKED_SECTIONS:
-            unlinked += collected(partial(fatbin.read_images, window, *span), faults)
+            unlinked += collect_items(partial(fatbin.read_images, window, *span), faults)
         elif section.name in offload.SECTIONS:
-            targets += collected(partial(offload.read_targets, window, *span), faults)
+            targets += collect_items(partial(offload.read_targets, window, *span), faults)
     return Binary(
         member,
         Format.PE,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.wheels.binaries.facts import ANY_SUFFIX, LEVELS, CodeKind
-from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, gpus_without_code
+from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, has_code_for_value
 from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -25,7 +25,7 @@ class ImpliedProperties:
 
     properties: PropertySet
     notes: tuple[str, ...]
-    """Unknown and excluded properties, one sentence each, without a final full stop."""
+    """The reasons for unknown and excluded properties, one sentence without a full stop each."""
 
 
 def properties_of(
@@ -65,12 +65,13 @@ def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
 def _nvidia(
     binaries: Binaries, notes: list[str], *, ptx: bool, bound: Capability | None
 ) -> Iterator[Property]:
-    carriers = binaries.with_code
-    values = sorted({value for carrier in carriers for value in _candidates(carrier, ptx=ptx)})
+    """Yield the GPUs of NVIDIA for which every binary with code has code, and the lower bound."""
+    with_code = binaries.with_code
+    values = {value for binary in with_code for value in _candidate_values(binary, ptx=ptx)}
     shared = []
-    for value in values:
+    for value in sorted(values):
         lacking = [
-            carrier.member for carrier in carriers if gpus_without_code(value, carrier.code) != ()
+            binary.member for binary in with_code if not has_code_for_value(value, binary.code)
         ]
         if lacking:
             notes.append(
@@ -90,12 +91,12 @@ def _nvidia(
 
 def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
     """Yield the GPUs of AMD for which every binary with code for AMD's GPUs has code."""
-    carriers = {
+    values_by_member = {
         binary.member: {value for target in binary.targets for value in values_of(target)}
         for binary in binaries.with_targets
     }
-    for value in sorted({value for values in carriers.values() for value in values}):
-        lacking = [member for member, values in carriers.items() if value not in values]
+    for value in sorted(set().union(*values_by_member.values())):
+        lacking = [member for member, values in values_by_member.items() if value not in values]
         if lacking:
             notes.append(
                 f"{value} is left out, because {_first_and_count(lacking)} has no code for it"
@@ -104,8 +105,12 @@ def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
             yield Property("amd", "gfx_arch", value)
 
 
-def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
-    """Yield the values that a binary may imply; of special code (as 90a), also plain ones."""
+def _candidate_values(binary: Binary, *, ptx: bool) -> Iterator[str]:
+    """Yield the values of ``sm_arch`` that a binary may imply.
+
+    For machine code of one architecture or family (``90a_real``), the plain value (``90_real``) is
+    yielded as well, if no GPU of that value lacks code.
+    """
     for code in binary.code:
         if code.kind is CodeKind.PTX and (code.suffix == "f" or not ptx):
             continue  # no GPU lists 100f_virtual
@@ -115,12 +120,15 @@ def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
         yield from code.values
         if code.kind is CodeKind.MACHINE and code.suffix:
             plain = f"{code.number}_real"
-            if gpus_without_code(plain, (code,)) == ():  # for installers that do not know families
+            if has_code_for_value(plain, (code,)):  # for installers that do not know families
                 yield plain
 
 
 def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
-    """Return the lower bound of the driver: the first release of the toolkit's major (P-92)."""
+    """Return the lower bound of the driver: the first release of the toolkit's major (P-92).
+
+    None if the toolkit is unknown; then a note has the reason.
+    """
     majors = sorted({major for binary in binaries for major in cuda_majors(binary.needed)})
     if len(majors) > 1:
         notes.append(
@@ -202,4 +210,5 @@ def _ptx_versions(binaries: Binaries) -> list[tuple[int, int]]:
 
 
 def _first_and_count(members: list[str]) -> str:
+    """Return the first of some members, with the number of the others."""
     return members[0] if len(members) == 1 else f"{members[0]} (and {len(members) - 1} more)"

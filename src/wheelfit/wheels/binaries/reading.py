@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, BinaryIO
 from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries import elf, fatbin, macho, pe
-from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Unreadable, Window, collected
+from wheelfit.wheels.binaries.bounded_reader import (
+    FACTS_LIMITS,
+    SYMBOLS_LIMITS,
+    Unreadable,
+    Window,
+    collect_items,
+)
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
 
 if TYPE_CHECKING:
@@ -134,7 +140,7 @@ def _kind(first: bytes, name: str) -> Format | None:
 
 def read_binary(file: BinaryIO, name: str) -> Binary | None:
     """Return the facts about a binary file; None if it is not a binary."""
-    window = Window(file, FACTS)
+    window = Window(file, FACTS_LIMITS)
     kind = _kind(window.read_some(0, _FIRST), name)
     if kind is None:
         return None
@@ -151,7 +157,7 @@ def read_binary(file: BinaryIO, name: str) -> Binary | None:
                 return Binary(name, kind, window.size, code=(fatbin.ptx_code(text),))
             case _:
                 faults: list[str] = []
-                code = collected(partial(fatbin.read_images, window, 0, window.size), faults)
+                code = collect_items(partial(fatbin.read_images, window, 0, window.size), faults)
                 return Binary(name, kind, window.size, code=in_order(code), faults=tuple(faults))
     except Unreadable as error:
         return Binary(name, kind, window.size, faults=(str(error),))
@@ -164,13 +170,13 @@ def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
     """
     if binary.format is Format.ELF:
         with suppress(Unreadable):
-            return elf.executable_sections(Window(file, FACTS))
+            return elf.executable_sections(Window(file, FACTS_LIMITS))
     return []
 
 
 def symbols_in(file: BinaryIO, only: frozenset[str] | None = None) -> Symbols:
     """Return the dynamic symbols of an ELF file."""
-    return elf.read_symbols(Window(file, SYMBOLS), only)
+    return elf.read_symbols(Window(file, SYMBOLS_LIMITS), only)
 
 
 _MODULE = ("PyInit_", "PyModExport_")

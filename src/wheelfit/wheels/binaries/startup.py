@@ -1,8 +1,8 @@
 """Functions of an ELF library that the loader and Python call on every processor.
 
 These are initialisers, ``PyInit_NAME``, and the methods and slots of the module that it creates.
-Functions that a library selects by the processor are not among them: the library itself calls
-these, through pointers or after a check.
+Functions that a library selects by the processor are not among them: the library calls those
+itself, through pointers or after a check.
 """
 
 from __future__ import annotations
@@ -34,12 +34,7 @@ _MAX_NAME_SIZE = 256
 _RELA, _DYNSYM, _INIT_ARRAY = 4, 11, 14  # SHT_…
 _LOADED, _DYNAMIC_SEGMENT, _FRAMES = 1, 2, 0x6474E550  # PT_LOAD, PT_DYNAMIC, PT_GNU_EH_FRAME
 _EXECUTABLE, _ALLOCATED = 4, 2  # SHF_EXECINSTR, SHF_ALLOC
-_ABSOLUTE, _GLOBAL, _RELATIVE, _IRELATIVE = (
-    1,
-    6,
-    8,
-    37,
-)  # R_X86_64_64, GLOB_DAT, RELATIVE, IRELATIVE
+_ABSOLUTE, _GLOBAL, _RELATIVE, _IRELATIVE = 1, 6, 8, 37  # R_X86_64_64, …_GLOB_DAT, …
 _GNU_IFUNC = 10  # STT_GNU_IFUNC
 _SORTED_TABLE = b"\x01\x1b\x03\x3b"
 """The first bytes of ``.eh_frame_hdr`` with a sorted table of offsets relative to its address."""
@@ -143,10 +138,7 @@ class _LoadedImage:
 
 def read_startup(window: Window) -> Startup:
     """Return the functions of an ELF file for x86-64, with those called by the loader."""
-    return _read(_LoadedImage(window), window)
-
-
-def _read(image: _LoadedImage, window: Window) -> Startup:
+    image = _LoadedImage(window)
     try:
         values, modules, detects_processor = _symbols(image, window)
         detects_processor |= _relocate(image, values)
@@ -223,7 +215,7 @@ def _functions(image: _LoadedImage, window: Window) -> tuple[tuple[int, ...], tu
     return (), ()
 
 
-def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> Startup:
+def with_function_ends(window: Window, startup: Startup, functions: frozenset[int]) -> Startup:
     """Return the start-up functions of a library with the ends of some functions added.
 
     A function may be followed by assembler code, which no table lists.
@@ -244,11 +236,13 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
     return replace(startup, functions=tuple(sorted(ends.union(startup.functions))), records=())
 
 
-def module_functions(window: Window, startup: Startup, referred: frozenset[int]) -> frozenset[int]:
+def module_functions(
+    window: Window, startup: Startup, referenced_addresses: frozenset[int]
+) -> frozenset[int]:
     """Return the functions that Python calls: module initialisers, methods and slots.
 
-    :param referred: addresses to which ``PyInit_NAME`` functions refer, the definitions of modules
-        among them.
+    :param referenced_addresses: the addresses to which ``PyInit_NAME`` functions refer, among them
+        those of the definitions of modules.
     """
     if not startup.modules:
         return frozenset()
@@ -259,7 +253,7 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
         _relocate(image, values)
         names = {name.encode() for name, _ in startup.modules}
         modules_left = _MAX_MODULES
-        for address in sorted(referred)[:_MAX_REFERENCES]:
+        for address in sorted(referenced_addresses)[:_MAX_REFERENCES]:
             for name, methods, slots in _LAYOUTS:
                 text = image.text(image.pointer(address + name))
                 if text.rpartition(b".")[2] in names and modules_left:
