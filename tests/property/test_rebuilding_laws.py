@@ -11,7 +11,7 @@ from dataclasses import replace as replace_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfit.wheels.bytes_source import Memory
+from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit.wheels.delta import RebuildPlan, RebuiltWheel, make_plan, read_directory
 from wheelfit_runtime.errors import InvalidWheel
 
@@ -104,16 +104,19 @@ def rebuilt(
     wanted: bytes, other: bytes, *, near: int, tail: int
 ) -> tuple[RebuildPlan, RebuiltWheel]:
     """Put an archive together, of which only the end and what the plan calls missing is given."""
-    directory = read_directory(Memory(wanted), where="wanted")
+    directory = read_directory(BytesInMemory(wanted), where="wanted")
     start = max(0, directory.end.offset - tail)
     directory = replace_value(directory, tail_start=start, tail=wanted[start:])
     plan = make_plan(
-        directory, read_directory(Memory(other), where="x"), Memory(other), max_gap=near
+        directory,
+        read_directory(BytesInMemory(other), where="x"),
+        BytesInMemory(other),
+        max_gap=near,
     )
     fetched = bytearray(len(wanted))
     for piece in plan.missing:
         fetched[piece.start : piece.stop] = wanted[piece.start : piece.stop]
-    return plan, RebuiltWheel(plan, Memory(other), Memory(bytes(fetched)))
+    return plan, RebuiltWheel(plan, BytesInMemory(other), BytesInMemory(bytes(fetched)))
 
 
 @given(pairs(), st.sampled_from([0, 100, 1 << 16]), st.sampled_from([0, 50, 5000]))

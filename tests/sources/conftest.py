@@ -14,7 +14,7 @@ import pytest
 
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import CachedPages
-from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.client import Client
 from wheelfit.sources.credentials import Credentials, NetrcEntries
 from wheelfit.sources.retries import RetryPolicy
@@ -210,7 +210,7 @@ def make_client(waits: Waits) -> Iterator[Callable[..., Client]]:
     ) -> Client:
         credentials = Credentials(indexes, logins=logins or NetrcEntries({}))
         wire = transport or Urllib3Transport(
-            context=checking_context(None, None, environ={}), timeout=5.0
+            context=verifying_context(None, None, environ={}), timeout=5.0
         )
         settings: dict[str, object] = {
             "credentials": credentials,

@@ -29,7 +29,7 @@ def record(identifier: str, **more: object) -> str:
 
 def ids(advisories: Advisories, version: str = "1") -> list[str]:
     """Return the IDs of the vulnerabilities of a release, once nothing is read any more."""
-    advisories.concern(SOME)
+    advisories.may_affect(SOME)
     for thread in threading.enumerate():
         if thread.name == "vulnerabilities":
             thread.join()

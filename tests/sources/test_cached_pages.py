@@ -9,9 +9,9 @@ import pytest
 
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import SharedPages
-from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.client import Answer
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.urllib3_transport import Urllib3Transport
 from wheelfit_runtime.errors import UnexpectedStatus, Unreachable
 
@@ -134,7 +134,7 @@ def test_dates_do_not_tell_servers_apart(server: Any, pages: Any) -> None:
 def test_dates_over_tls(tls_server: Any, make_pages: Any, make_client: Any, tmp_path: Path) -> None:
     """A server with a name of its own may revalidate by date."""
     versioned(tls_server, validator="Last-Modified")
-    context = checking_context(str(CERTIFICATES / "authority.pem"), None, environ={})
+    context = verifying_context(str(CERTIFICATES / "authority.pem"), None, environ={})
     client = make_client(transport=Urllib3Transport(context=context))
     pages = make_pages(client=client, store=Store(tmp_path))
     assert [pages.get(f"{tls_server.url}/p").body for _ in range(2)] == [b"one", b"one"]
@@ -246,7 +246,7 @@ class TestSharedPages:
             read.append(answer.body)
             return answer.body.decode()
 
-        shared = SharedPages[str](pages, Memory(1 << 20, lambda page: len(page[1])), **options)
+        shared = SharedPages[str](pages, MemoryCache(1 << 20, lambda page: len(page[1])), **options)
         return lambda url: shared.get(url, "*/*", parse), read
 
     def test_what_was_confirmed_is_not_read_again(self, server: Any, pages: Any) -> None:

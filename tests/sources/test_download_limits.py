@@ -36,10 +36,10 @@ def test_a_file_comes_before_more_connections_for_another() -> None:
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
-    while not lines.is_wanted(SERVER):
+    while not lines.has_waiting_file(SERVER):
         assert thread.is_alive()
     line.release()
     assert taken.wait(20)
     thread.join(20)
-    assert not lines.is_wanted(SERVER)
+    assert not lines.has_waiting_file(SERVER)
     assert lines.take_another(SERVER) is not None

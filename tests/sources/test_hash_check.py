@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit.sources.hash_check import Check, check_bytes, check_file
+from wheelfit.sources.hash_check import HashCheck, check_bytes, check_file
 from wheelfit_runtime.errors import HashMismatch, IntegrityError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_size(size: int) -> None:
 
 def test_too_long_is_noticed_early() -> None:
     """An endless file stops at the first byte too many."""
-    check = Check({}, 5, where="x")
+    check = HashCheck({}, 5, where="x")
     check.update(b"12345")
     with pytest.raises(IntegrityError):
         check.update(b"6")

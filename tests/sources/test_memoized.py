@@ -12,7 +12,7 @@ from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize
-from wheelfit.wheels.bytes_source import Memory
+from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SlowRepository:
     def open(self, file: File) -> ByteSource:
         """Answer."""
         self.work(f"open {file.filename}")
-        return Memory(b"small")
+        return BytesInMemory(b"small")
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Answer."""

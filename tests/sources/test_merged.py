@@ -12,7 +12,7 @@ from wheelfit.sources.merged import IndexStrategy, Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize
-from wheelfit.wheels.bytes_source import Memory
+from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit_runtime.errors import ProjectNotFound, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class NamedRepository:
 
     def open(self, file: File) -> ByteSource:
         """Say who reads."""
-        return Memory(self.read(file))
+        return BytesInMemory(self.read(file))
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Say who downloads."""

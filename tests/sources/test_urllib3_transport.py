@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelfit.sources.certificates import checking_context, trusting_context
+from wheelfit.sources.certificates import unverified_context, verifying_context
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urllib3_transport import Urllib3Transport
 from wheelfit_runtime.errors import Unreachable
@@ -27,7 +27,7 @@ def transports() -> Iterator[Callable[..., Urllib3Transport]]:
     made: list[Urllib3Transport] = []
 
     def make(**options: Any) -> Urllib3Transport:
-        options.setdefault("context", checking_context(None, None, environ={}))
+        options.setdefault("context", verifying_context(None, None, environ={}))
         made.append(Urllib3Transport(**options))
         return made[-1]
 
@@ -151,14 +151,14 @@ class TestTls:
         self, tls_server: Any, transports: Callable[..., Urllib3Transport]
     ) -> None:
         """With the right authority named, it is trusted."""
-        context = checking_context(str(CERTIFICATES / "authority.pem"), None, environ={})
+        context = verifying_context(str(CERTIFICATES / "authority.pem"), None, environ={})
         response = transports(context=context).send(f"{tls_server.url}/", {})
         response.close()
         assert response.status == 404
 
     def test_wrong_name(self, stranger: Any, transports: Callable[..., Urllib3Transport]) -> None:
         """A certificate for another name is not, even if its authority is known."""
-        context = checking_context(str(CERTIFICATES / "stranger.pem"), None, environ={})
+        context = verifying_context(str(CERTIFICATES / "stranger.pem"), None, environ={})
         with pytest.raises(Interrupted, match=r"not trusted.*127\.0\.0\.1"):
             transports(context=context).send(f"{stranger.url}/", {})
 
@@ -168,7 +168,7 @@ class TestTls:
     ) -> None:
         """A trusted host is not checked; every other one still is."""
         transport = transports(
-            insecure=trusting_context(None), is_trusted=lambda host, _: host == "127.0.0.1"
+            insecure=unverified_context(None), is_trusted=lambda host, _: host == "127.0.0.1"
         )
         response = transport.send(f"{tls_server.url}/", {})
         response.close()
@@ -200,7 +200,7 @@ class TestCutting:
         """One answer can be cut, or everything; the bytes that came before are not lost."""
         asked = tls_server if tls else server
         asked.replies["/"] = asked.reply(b"x" * 1000, silent_after=10)
-        transport = transports(insecure=trusting_context(None), is_trusted=lambda *_: True)
+        transport = transports(insecure=unverified_context(None), is_trusted=lambda *_: True)
         response = transport.send(f"{asked.url}/", {})
         came: list[object] = []
 
@@ -277,4 +277,4 @@ class TestProxy:
 
 def test_contexts_check_by_default() -> None:
     """The context that checks does check."""
-    assert checking_context(None, None, environ={}).verify_mode is ssl.CERT_REQUIRED
+    assert verifying_context(None, None, environ={}).verify_mode is ssl.CERT_REQUIRED

@@ -10,7 +10,13 @@ import pytest
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.bytes_source import ByteSource, LocalFile, Memory, SeekableFile, open_local
+from wheelfit.wheels.bytes_source import (
+    BytesInMemory,
+    ByteSource,
+    LocalFile,
+    SeekableFile,
+    open_local,
+)
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 DATA = bytes(range(256)) * 40
@@ -24,7 +30,7 @@ def _sources(folder: Path) -> list[ByteSource]:
         LocalFile(path.open("rb", buffering=0)),
         SeekableFile(path.open("rb"), owned=True),
         SeekableFile(io.BytesIO(DATA)),
-        Memory(DATA),
+        BytesInMemory(DATA),
     ]
 
 
@@ -81,7 +87,7 @@ def test_a_wheel_from_any_source(plain: Path) -> None:
     """A wheel is read through whatever gives its bytes, which stays open."""
     source = open_local(plain)
     name = parse_wheel_filename(plain.name)
-    for each in (source, Memory(plain.read_bytes())):
+    for each in (source, BytesInMemory(plain.read_bytes())):
         with WheelArchive(each, name) as wheel:
             wheel.verify()
     assert source.read_at(0, 2) == b"PK"

@@ -21,7 +21,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.testing.file_systems import IgnoringCase
 from wheelfit.testing.wheels import add_member, build_wheel, unpack_wheel
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.bytes_source import Memory
+from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit.wheels.record import RecordRow, format_record, parse_record, row_for
 from wheelfit.wheels.unpacked import MANIFEST, TREE, UnpackedWheel, read_unpacked, write_manifest
 from wheelfit.wheels.unpacking import VerifiedFile, unpack
@@ -205,7 +205,7 @@ class TestDamaged:
             folder = tmp_path / str(position)
             folder.mkdir()
             try:
-                source = Memory(bytes(changed))
+                source = BytesInMemory(bytes(changed))
                 with WheelArchive(source, parse_wheel_filename(path.name)) as archive:
                     unpack(archive, folder, sha256="")
             except InvalidWheel:
@@ -226,7 +226,7 @@ class TestDamaged:
             start = archive.data_start(member)
         data[start + int(place * member.compressed_size)] ^= 2
         with (
-            WheelArchive(Memory(bytes(data)), parse_wheel_filename(wheel.name)) as archive,
+            WheelArchive(BytesInMemory(bytes(data)), parse_wheel_filename(wheel.name)) as archive,
             pytest.raises(InvalidWheel),
         ):
             unpack(archive, tmp_path, sha256="")

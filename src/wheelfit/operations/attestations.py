@@ -96,13 +96,13 @@ def _provenance_url(pin: Pin, repository: Repository) -> str | None:
 def _trusted_publishers(texts: Sequence[str]) -> dict[str, list[str]]:
     if not texts:
         return {}
-    from wheelfit.sources.attestations import identity_parts
+    from wheelfit.sources.attestations import parse_publisher
 
     trusted: dict[str, list[str]] = {}
     for text in texts:
         name, _, publisher = text.partition("=")
         try:
-            identity_parts(publisher)
+            parse_publisher(publisher)
             project = canonicalize_name(name.strip(), validate=True)
         except (ValueError, InvalidName):
             raise UserError(

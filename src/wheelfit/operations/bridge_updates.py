@@ -17,7 +17,7 @@ from wheelfit.sources.bridges.catalogue import SHIPPED, SHIPPED_VERSION, known_f
 from wheelfit.sources.bridges.updates import (
     DISTRIBUTION,
     LARGEST_WHEEL,
-    REMOVE,
+    REMOVE_HINT,
     FamilyUpdate,
     read_families,
     read_update,
@@ -208,7 +208,7 @@ def _verify_signers(
         if former_signers:
             names = ", ".join(former_signers)
             message = f"the file has no attestation, but {names} signed the former update"
-            hint = f"nothing was changed; {REMOVE}"
+            hint = f"nothing was changed; {REMOVE_HINT}"
         raise AttestationProblem(message, where=file.filename, hint=hint)
     if not (is_required or request.verify_attestations or can_verify()):
         context.reporter.warn(
@@ -227,7 +227,7 @@ def _verify_signers(
             f"the file was published by {', '.join(signers)}, "
             f"but the former update by {', '.join(former_signers)}",
             where=file.filename,
-            hint=f"nothing was changed; if that is right: {REMOVE}, and forgets the signers",
+            hint=f"nothing was changed; if that is right: {REMOVE_HINT}, and forgets the signers",
         )
     return signers
 

@@ -275,7 +275,7 @@ def families_in_effect(
         is_forbidden=lambda: policy() is not None,
         families=known_families(environ, shipped_bridges=request.shipped_bridges),
     )
-    if catalogue.agreed and (where := policy()) is not None:
+    if catalogue.requested and (where := policy()) is not None:
         raise PolicyRefusal(
             f"a policy forbids bridges, as {listed(request.bridge)}",
             where=where,
@@ -414,7 +414,7 @@ def warn_of_later_indexes(
 
     :param chosen: name and version of each package, and whether a variant of it was chosen.
     """
-    if not sources.pool.has_later:
+    if not sources.pool.has_later_indexes:
         return
     from wheelfit.sources.concurrency import map_concurrently
 
@@ -441,7 +441,7 @@ def warning_of_later_indexes(sources: OpenedSources, reporter: Reporter) -> Iter
 
         lowest = Version("0")
         with suppress(WheelfitError):  # of those indexes; the original error is reported
-            packages = [(name, lowest, False) for name in sources.pool.looked_up]
+            packages = [(name, lowest, False) for name in sources.pool.looked_up_projects]
             warn_of_later_indexes(packages, sources, reporter)
         raise
 

@@ -613,7 +613,7 @@ class _LockSession:
         A lock lasts longer than such a failure.
         """
         bridged = self.repository.bridged
-        reasons = {} if bridged is None else bridged.missed
+        reasons = {} if bridged is None else bridged.unreachable_owners
         names = {package.name for written_lock in locks for package in written_lock.lock.packages}
         if unreachable := sorted(names & reasons.keys()):
             raise Unreachable(

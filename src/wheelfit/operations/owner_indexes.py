@@ -90,7 +90,9 @@ class OwnerIndexes:
         )
         self._catalogue = BridgeCatalogue(request.bridge, families=self._all_families)
         self._policy = read_policies(environ).forbids_bridges
-        agreed = {family.name: family for family in self._catalogue.agreed if family.is_of_indexes}
+        agreed = {
+            family.name: family for family in self._catalogue.requested if family.is_of_indexes
+        }
         self._families = {owner.name: owner for owner in self._all_families.of_owners()} | agreed
 
     def indexes(
@@ -176,7 +178,7 @@ class OwnerIndexes:
         """Return the reason why an owner's index is off for a project; empty if it is in effect."""
         if self._policy is not None:
             return f"bridges is set to [] by the policy {self._policy}"
-        if family in self._catalogue.agreed:
+        if family in self._catalogue.requested:
             return ""
         is_off = bool(self._request.bridges_off_by)
         return off if is_off else self._settings.why_not_of_registry(project)

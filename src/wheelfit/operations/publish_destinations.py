@@ -27,7 +27,7 @@ from wheelfit.server.generate.publishing import path_of_entry
 from wheelfit.server.generate.targets import SIMPLE
 from wheelfit.server.hosting.client import is_index_server
 from wheelfit.server.store.opening import DATABASE
-from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.credentials import Credentials, Login, read_netrc
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.open import open_sources
@@ -348,7 +348,7 @@ def _upload_index(
     )
     base = tls = None
     if clean.startswith("https:"):
-        tls = checking_context(settings.cert, settings.client_cert, environ=environ)
+        tls = verifying_context(settings.cert, settings.client_cert, environ=environ)
     if host not in _INDEX_URLS:
         base = _without_ending(clean)
         base = base if is_index_server(base, context=tls) else None

@@ -42,11 +42,11 @@ def check_substitutes(
 
     :raises NoFit: ``no-accelerator``; the registry only has builds that use none.
     """
-    if sources.bridged is None or not sources.bridged.missed:
+    if sources.bridged is None or not sources.bridged.unreachable_owners:
         return
     from wheelfit.resolution.bridges import missing_accelerated_build
 
-    error = missing_accelerated_build(resolution, candidates, sources.bridged.missed)
+    error = missing_accelerated_build(resolution, candidates, sources.bridged.unreachable_owners)
     if error is not None:
         raise error
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.sources.cached_pages import is_of
+from wheelfit.sources.cached_pages import is_from_server
 from wheelfit_runtime.errors import Unreachable, WheelfitError
 
 if TYPE_CHECKING:
@@ -326,5 +326,7 @@ def upstream_dependency(url: str, max_threads: int) -> Dependency:
         failures=1,  # each has been tried again already
         pause=_RETRY_PAUSE,
         make_error=lambda text: Unreachable(text, hint="try again in a minute"),
-        is_unresponsive_error=lambda error: isinstance(error, Unreachable) and is_of(url, error),
+        is_unresponsive_error=lambda error: (
+            isinstance(error, Unreachable) and is_from_server(url, error)
+        ),
     )

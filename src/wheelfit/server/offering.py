@@ -40,7 +40,7 @@ class OfferRules:
 
     def apply_to(self, name: NormalizedName) -> bool:
         """Return whether files of a project may have to be withheld."""
-        has_advisories = self.advisories is not None and self.advisories.concern(name)
+        has_advisories = self.advisories is not None and self.advisories.may_affect(name)
         return has_advisories or self.cooldown.cutoff(name) is not None
 
     def stamp(self, name: NormalizedName) -> Hashable:

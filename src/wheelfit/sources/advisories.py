@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.osv import LARGEST_RECORD, read_record
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit_runtime.errors import FileProblem, WheelfitError, os_reason
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Advisories:
         self.generation = 0
         """Grows each time the records are replaced."""
 
-    def concern(self, name: NormalizedName) -> bool:
+    def may_affect(self, name: NormalizedName) -> bool:
         """Return whether a release of a project may have vulnerabilities."""
         self._start_reload()
         return name in self._records.by_project
@@ -137,8 +137,8 @@ class _Records:
     by_project: Mapping[NormalizedName, tuple[Vulnerability, ...]]
     affected: dict[tuple[str, NormalizedName], Affected] = field(default_factory=dict)
     """The affected versions of requested advisories, by ID and project."""
-    affecting: Memory[tuple[Vulnerability, ...]] = field(
-        default_factory=lambda: Memory(_MOST_ANSWERS, lambda found: len(found) + 1)
+    affecting: MemoryCache[tuple[Vulnerability, ...]] = field(
+        default_factory=lambda: MemoryCache(_MOST_ANSWERS, lambda found: len(found) + 1)
     )
     """The vulnerabilities of releases; a page names all releases, of some projects hundreds."""
 

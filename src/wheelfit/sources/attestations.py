@@ -28,10 +28,10 @@ def can_verify() -> bool:
     return find_spec("pypi_attestations") is not None
 
 
-def identity_parts(text: str) -> tuple[str, str]:
+def parse_publisher(text: str) -> tuple[str, str]:
     """Parse the identity of a publisher, as ``github:owner/repository``.
 
-    >>> identity_parts("GitHub:pypa/Packaging")
+    >>> parse_publisher("GitHub:pypa/Packaging")
     ('github', 'pypa/packaging')
 
     :param text: kind and name; a name without a kind is a repository on GitHub.
@@ -55,7 +55,7 @@ def verify_provenance(
     :param filename: the name of the file.
     :param sha256: the SHA-256 of its content, hexadecimal.
     :param trusted: the identities that must all have signed; none: those the index names.
-    :return: identities as `identity_parts` reads them, each once.
+    :return: identities as `parse_publisher` reads them, each once.
     :raises AttestationProblem: a signature is not valid, there is none, or others signed.
     :raises UserError: the library is not installed.
     """
@@ -77,7 +77,7 @@ def verify_provenance(
                 attestation.verify(publisher, file, offline=True)
         except ValueError as error:  # what the library raises is of this kind
             raise AttestationProblem(
-                f"an attestation does not hold: {_first_line(error)}",
+                f"an attestation is not valid: {_first_line(error)}",
                 where=filename,
                 hint="nothing was installed; report it to the index operator",
             ) from None
@@ -85,10 +85,11 @@ def verify_provenance(
     if not signers:
         raise AttestationProblem("the provenance of the file has no attestation", where=filename)
     for text in trusted:
-        wanted = ":".join(identity_parts(text))
-        if strangers := [signer for signer in signers if signer != wanted]:
+        wanted = ":".join(parse_publisher(text))
+        if other_signers := [signer for signer in signers if signer != wanted]:
             raise AttestationProblem(
-                f"the file was published by {', '.join(strangers)}, not by {wanted}", where=filename
+                f"the file was published by {', '.join(other_signers)}, not by {wanted}",
+                where=filename,
             )
     return tuple(signers)
 

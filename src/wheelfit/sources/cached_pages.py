@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache import page_key
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidPage, NetworkError, UnexpectedStatus, Unreachable
 
@@ -129,7 +129,7 @@ class CachedPages(Struct, frozen=True):
     """Returns whether an answer from a URL may be kept; not where others could have changed it."""
     fresh_seconds: float | None = None
     """Seconds for which a copy is fresh; None: as stated by the server."""
-    rewritten_after: float = 0.0
+    rewrite_age: float = 0.0
     """Seconds after which a copy is written again if the server only confirmed it."""
     packed: bool = False
     """Whether bodies stay compressed as they were sent."""
@@ -150,11 +150,11 @@ class CachedPages(Struct, frozen=True):
         previous = self.load(url, accept)
         if previous is not None and self.is_usable(previous):
             return previous.answer
-        answer = self.ask(url, accept, previous, limit=limit)
+        answer = self.fetch(url, accept, previous, limit=limit)
         if isinstance(answer, Answer):
             return answer
         if keep:
-            self.keep(url, accept, answer, previous)
+            self.save(url, accept, answer, previous)
         return answer.answer
 
     def is_usable(self, copy: Copy) -> bool:
@@ -179,8 +179,8 @@ class CachedPages(Struct, frozen=True):
         previous = self.load(url, accept, has_body=False)
         if previous is not None and self.is_usable(previous):
             return previous
-        answer = self.ask(url, accept, previous)
-        return answer if isinstance(answer, Answer) else self.keep(url, accept, answer, previous)
+        answer = self.fetch(url, accept, previous)
+        return answer if isinstance(answer, Answer) else self.save(url, accept, answer, previous)
 
     def with_body(self, url: str, accept: str, copy: Copy) -> Copy:
         """Return a copy with its body, from disk or else from the server.
@@ -217,7 +217,7 @@ class CachedPages(Struct, frozen=True):
         redirected_url = str(entry.head.get("url", url))
         return Copy(entry.body, redirected_url, headers, checked, checked, entry.sha256)
 
-    def ask(
+    def fetch(
         self, url: str, accept: str, previous: Copy | None, *, limit: int = PAGE_LIMIT
     ) -> Copy | Answer:
         """Fetch a page from its server; return the answer if its status is neither 200 nor 304.
@@ -242,7 +242,7 @@ class CachedPages(Struct, frozen=True):
             headers_to_keep.pop("content-encoding", None)
         return Copy(answer.body, answer.url, headers_to_keep, self.clock())
 
-    def keep(self, url: str, accept: str, copy: Copy, previous: Copy | None) -> Copy:
+    def save(self, url: str, accept: str, copy: Copy, previous: Copy | None) -> Copy:
         """Write a copy to disk if that is allowed and useful.
 
         :param copy: the current copy; its body may be left out if it is on disk.
@@ -269,8 +269,8 @@ class CachedPages(Struct, frozen=True):
 
     def _is_as_before(self, copy: Copy, previous: Copy) -> bool:
         """Return whether only the time of confirmation has changed, and not by much."""
-        if self.rewritten_after:
-            is_recent = 0 <= copy.checked - previous.written < self.rewritten_after
+        if self.rewrite_age:
+            is_recent = 0 <= copy.checked - previous.written < self.rewrite_age
             return is_recent and copy.is_page_of(previous)
         if self.lifetime(copy):
             return False
@@ -283,7 +283,7 @@ class CachedPages(Struct, frozen=True):
         """
         if self.fresh_seconds is not None:
             return self.fresh_seconds
-        return freshness(copy.headers.get("cache-control", ""))
+        return freshness_lifetime(copy.headers.get("cache-control", ""))
 
     def _key(self, url: str, accept: str) -> str:
         return page_key(url, accept, self.client.user_at(url), packed=self.packed)
@@ -299,7 +299,7 @@ class SharedPages(Generic[_T]):
     :param missing: seconds for which "there is no such page" counts.
     :param stale: seconds for which a stale copy is served while its index is down.
     :param waiting: makes the context in which a thread waits for a page.
-    :param asking: makes the context in which a thread fetches a page.
+    :param fetching: makes the context in which a thread fetches a page.
     :param note_stale: called with the URL and the age of a stale copy served, in seconds, and the
         reason.
     :param note_request: called with the outcome of every request: ``fetched``, ``revalidated`` if
@@ -309,24 +309,24 @@ class SharedPages(Generic[_T]):
     def __init__(
         self,
         pages: CachedPages,
-        memory: Memory[tuple[Copy, _T]],
+        memory: MemoryCache[tuple[Copy, _T]],
         *,
         missing: float = 0.0,
         stale: float = 0.0,
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
-        asking: Callable[[], AbstractContextManager[object]] = nullcontext,
+        fetching: Callable[[], AbstractContextManager[object]] = nullcontext,
         note_stale: Callable[[str, float, NetworkError], None] = lambda _url, _age, _error: None,
         note_request: Callable[[Outcome], None] = lambda _outcome: None,
     ) -> None:
         self._pages = pages
         self._memory = memory
-        self._absent: Memory[float] = Memory(_MOST_MISSING, lambda _one: 1)
+        self._absent: MemoryCache[float] = MemoryCache(_MOST_MISSING, lambda _one: 1)
         self._missing = missing
         self._stale = max(stale, pages.fresh_seconds or 0.0) if stale else 0.0
         self._waiting = waiting
-        self._asking = asking
+        self._fetching = fetching
         self._note_stale = note_stale
-        self._note_asked = note_request
+        self._note_request = note_request
         self._failure: tuple[float, NetworkError] | None = None
 
     @property
@@ -393,13 +393,13 @@ class SharedPages(Generic[_T]):
         if failure and self._is_recent(failure[0], _PAUSE) and self._may_serve(cached):
             return cached
         try:
-            with self._asking():
-                result = self._ask(key, cached, read)
+            with self._fetching():
+                result = self._fetch(key, cached, read)
         except NetworkError as error:
-            self._note_asked("failed")
+            self._note_request("failed")
             if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
                 raise
-            if is_of(key[0], error):
+            if is_from_server(key[0], error):
                 self._failure = (self._pages.clock(), error)
             if cached is None or not self._may_serve(cached):
                 raise
@@ -408,14 +408,14 @@ class SharedPages(Generic[_T]):
             return cached
         self._failure = None
         if result is None:
-            self._note_asked("missing")
+            self._note_request("missing")
             self._memory.forget(key)
             self._absent.put(key, self._pages.clock())
         else:
             self._memory.put(key, result)
         return result
 
-    def _ask(
+    def _fetch(
         self,
         key: tuple[str, str],
         cached: tuple[Copy, _T] | None,
@@ -423,7 +423,7 @@ class SharedPages(Generic[_T]):
     ) -> tuple[Copy, _T] | None:
         url, accept = key
         previous = None if cached is None else cached[0]
-        answer = self._pages.ask(url, accept, previous)
+        answer = self._pages.fetch(url, accept, previous)
         if isinstance(answer, Answer):
             # Static hosts answer 403 for missing files.
             if answer.status in _MISSING or (
@@ -433,8 +433,8 @@ class SharedPages(Generic[_T]):
             raise unexpected(answer.status, answer.url)
         is_same = cached is not None and answer.is_page_of(cached[0])
         content = cached[1] if cached is not None and is_same else read(answer.answer)
-        self._note_asked("revalidated" if is_same else "fetched")
-        written = self._pages.keep(url, accept, answer, previous)
+        self._note_request("revalidated" if is_same else "fetched")
+        written = self._pages.save(url, accept, answer, previous)
         return replace(written, body=b"", digest=written.sha256), content
 
     def _stored(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
@@ -448,7 +448,7 @@ class SharedPages(Generic[_T]):
             return None
 
 
-def is_of(url: str, error: NetworkError) -> bool:
+def is_from_server(url: str, error: NetworkError) -> bool:
     """Return whether an error comes from the server of a URL, not from the target of a redirect."""
     try:
         return error.where is None or origin(error.where) == origin(url)
@@ -465,7 +465,7 @@ def offline(url: str) -> Unreachable:
     )
 
 
-def freshness(control: str) -> float:
+def freshness_lifetime(control: str) -> float:
     """Return the seconds for which an answer is fresh.
 
     :param control: its ``Cache-Control``; empty if there is none.
@@ -477,7 +477,7 @@ def freshness(control: str) -> float:
     return min(float(match[1]), _LONGEST_FRESHNESS) if match else 0.0
 
 
-def reliable_for(headers: Mapping[str, str]) -> float:
+def fresh_seconds_of(headers: Mapping[str, str]) -> float:
     """Return the seconds for which a result derived from an answer is valid.
 
     Without a stated time, that of PyPI is used (heuristic freshness, RFC 9111, section 4.2.2).
@@ -486,7 +486,7 @@ def reliable_for(headers: Mapping[str, str]) -> float:
     """
     control = headers.get("cache-control", "").lower()
     is_stated = any(word in control for word in ("max-age", "no-cache", "no-store"))
-    return freshness(control) if is_stated else _USUAL_FRESHNESS
+    return freshness_lifetime(control) if is_stated else _USUAL_FRESHNESS
 
 
 def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ _CLIENT = "it must be one PEM file with the certificate and its private key with
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
-def checking_context(
+def verifying_context(
     cert: str | None, client_cert: str | None, *, environ: Mapping[str, str]
 ) -> ssl.SSLContext:
     """Return the context for servers whose certificate is checked.
@@ -62,10 +62,10 @@ def check_named(cert: str | None, client_cert: str | None, *, environ: Mapping[s
         _open(client_cert, "the client certificate cannot be read", "", _CLIENT)
 
 
-def trusting_context(client_cert: str | None) -> ssl.SSLContext:
+def unverified_context(client_cert: str | None) -> ssl.SSLContext:
     """Return the context for trusted hosts: encrypted, but without checking names.
 
-    :param client_cert: as for `checking_context`.
+    :param client_cert: as for `verifying_context`.
     :raises InvalidConfiguration: the client certificate is not usable.
     """
     import ssl

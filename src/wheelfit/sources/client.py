@@ -123,8 +123,8 @@ class Client:
             # The body of an error is for people and is not read.
             body = b""
             if response.status < 300:
-                hurried = self.hurried(response)
-                body = read_body(hurried, limit, where=redact(where), packed=packed)
+                limited = self.with_deadline(response)
+                body = read_body(limited, limit, where=redact(where), packed=packed)
             return Answer(response.status, response.headers, where, body)
 
         return self._complete(url, wanted, read)
@@ -144,7 +144,9 @@ class Client:
                 raise unexpected(response.status, where)
             extent = announced_extent(asked, response.status, response.headers, where=redact(where))
             size = extent.stop - extent.start
-            return RemotePart(extent, read_body(self.hurried(response), size, where=redact(where)))
+            return RemotePart(
+                extent, read_body(self.with_deadline(response), size, where=redact(where))
+            )
 
         headers = {"Accept-Encoding": "identity", "Range": asked.header}
         return self._complete(url, headers, read)
@@ -169,7 +171,7 @@ class Client:
         finally:
             response.close()
 
-    def hurried(self, response: Response) -> Response:
+    def with_deadline(self, response: Response) -> Response:
         """Return a response that takes no longer than a page may.
 
         :param response: a response with an unread body.

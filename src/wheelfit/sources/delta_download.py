@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.arriving_file import ArrivingFile
-from wheelfit.sources.hash_check import Check
+from wheelfit.sources.hash_check import HashCheck
 from wheelfit.sources.segmented_download import UnusableDownload
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.bytes_source import open_local
@@ -125,9 +125,9 @@ def begin_delta_download(
         return DeltaDownload(remote, plan, best.sibling, source, target, check, budget, progress)
 
 
-def _new_check(file: File) -> Check:
+def _new_check(file: File) -> HashCheck:
     """Return the check of a whole wheel against its promised hashes and size."""
-    return Check(file.hashes, file.size, where=redact(file.url))
+    return HashCheck(file.hashes, file.size, where=redact(file.url))
 
 
 class _EarlyHash:
@@ -151,7 +151,7 @@ class _EarlyHash:
         self._ended.set()
         self._thread.join()
 
-    def check_for(self, plan: RebuildPlan) -> Check:
+    def check_for(self, plan: RebuildPlan) -> HashCheck:
         """Return this check if the wheel begins like the sibling, else a new one."""
         first = plan.pieces[0]
         is_prefix = first.origin == 0 and self._check.count <= first.stop
@@ -244,7 +244,7 @@ class DeltaDownload:
         sibling: Sibling,
         base: ByteSource,
         target: BinaryIO,
-        check: Check,
+        check: HashCheck,
         budget: DownloadBudget,
         progress: Progress,
     ) -> None:

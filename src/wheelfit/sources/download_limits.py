@@ -72,7 +72,7 @@ class ConnectionLimits:
                 return None
             return self._slot(server)
 
-    def is_wanted(self, server: Origin) -> bool:
+    def has_waiting_file(self, server: Origin) -> bool:
         """Return whether a file waits for its first connection."""
         return self._waiting[server] > 0
 

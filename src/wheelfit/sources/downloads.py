@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
-from wheelfit.sources.hash_check import Check
+from wheelfit.sources.hash_check import HashCheck
 from wheelfit.sources.segmented_download import (
     MIN_SIZE,
     SegmentedDownload,
@@ -254,5 +254,5 @@ class Download:
                 hint="a proxy on the way may encode it; use another index or connection",
             )
 
-    def _new_check(self) -> Check:
-        return Check(self._file.hashes, self._file.size, where=self._where)
+    def _new_check(self) -> HashCheck:
+        return HashCheck(self._file.hashes, self._file.size, where=self._where)

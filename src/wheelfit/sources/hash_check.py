@@ -23,7 +23,7 @@ WEAK_HASHES = frozenset({"md5", "sha1"})
 _BLOCK = 1 << 20
 
 
-class Check:
+class HashCheck:
     """A verification of the bytes of a file, which are passed in order.
 
     :param hashes: expected digests; all of known algorithms must match.
@@ -84,25 +84,25 @@ class Check:
 
 
 def check_bytes(data: bytes, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
-    """Check a whole content; as `Check`."""
-    check = Check(hashes, size, where=where)
+    """Check a whole content; as `HashCheck`."""
+    check = HashCheck(hashes, size, where=where)
     check.update(data)
     check.finish()
 
 
 def check_file(path: Path, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
-    """Check a file on disk; as `Check`.
+    """Check a file on disk; as `HashCheck`.
 
     :raises OSError: it cannot be read.
     """
-    check = Check(hashes, size, where=where)
+    check = HashCheck(hashes, size, where=where)
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             check.update(block)
     check.finish()
 
 
-def digest_checked(
+def checked_sha256(
     path: Path,
     hashes: Mapping[str, str],
     size: int | None,
@@ -110,14 +110,14 @@ def digest_checked(
     where: str,
     advance: Callable[[int], None] = lambda _: None,
 ) -> str:
-    """Check a file on disk as `Check` does, and return its SHA-256.
+    """Check a file on disk as `HashCheck` does, and return its SHA-256.
 
     :param advance: called with the count of bytes read.
     :raises OSError: it cannot be read.
     """
     import hashlib
 
-    check = Check(hashes, size, where=where)
+    check = HashCheck(hashes, size, where=where)
     seen = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

@@ -14,10 +14,10 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class Memory(Generic[_T]):
+class MemoryCache(Generic[_T]):
     """Values by key up to a number of bytes; each is computed once for all threads.
 
-    >>> memory = Memory[bytes](10, len)
+    >>> memory = MemoryCache[bytes](10, len)
     >>> memory.get("a", lambda: b"12345678") + memory.get("a", lambda: b"never made")
     b'1234567812345678'
     >>> memory.get("b", lambda: b"123") and memory.size

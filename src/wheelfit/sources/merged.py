@@ -177,12 +177,12 @@ class Pool(DelegatedFiles):
         )
 
     @property
-    def looked_up(self) -> tuple[NormalizedName, ...]:
+    def looked_up_projects(self) -> tuple[NormalizedName, ...]:
         """The projects that were looked up, in this order."""
         return tuple(self._looked_up)
 
     @property
-    def has_later(self) -> bool:
+    def has_later_indexes(self) -> bool:
         """Whether there are indexes read only for projects missing from earlier ones."""
         return self._strategy == "first-index" and len(self._indexes) > 1
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import CachedPages
-from wheelfit.sources.certificates import check_named, checking_context, trusting_context
+from wheelfit.sources.certificates import check_named, unverified_context, verifying_context
 from wheelfit.sources.client import Client
 from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.download_limits import ConnectionLimits
@@ -316,8 +316,8 @@ def _client(
         from wheelfit.sources.urllib3_transport import Urllib3Transport
 
         return Urllib3Transport(
-            context=checking_context(settings.cert, settings.client_cert, environ=environ),
-            insecure=trusting_context(settings.client_cert) if trusted else None,
+            context=verifying_context(settings.cert, settings.client_cert, environ=environ),
+            insecure=unverified_context(settings.client_cert) if trusted else None,
             is_trusted=trusted.contains,
             proxy=proxies.proxy_for,
             timeout=settings.timeout,

@@ -19,7 +19,7 @@ from packaging.version import Version
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_tags, wheel_tags
 from wheelfit.sources.cache import parsed_page_key
-from wheelfit.sources.cached_pages import reliable_for
+from wheelfit.sources.cached_pages import fresh_seconds_of
 from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.release_files import (
     PageFiles,
@@ -134,7 +134,7 @@ class ParsedPages:
             content_type = whole.headers.get("content-type", "")
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
             own = stamp if whole is copy else stamp_of_copy(whole)
-            page = replace(page, stamp=own, fresh_seconds=reliable_for(whole.headers))
+            page = replace(page, stamp=own, fresh_seconds=fresh_seconds_of(whole.headers))
             return self._store_page(page, self._key(source, own)) if is_stored else page
 
         key = self._key(source, stamp)
@@ -143,7 +143,7 @@ class ParsedPages:
             return parse()
         table = msgspec.convert(entry.head[_TABLE], _Table)
         page = _StoredPage(self._store, key, table, project, source, parse).page()
-        return replace(page, stamp=stamp, fresh_seconds=reliable_for(copy.headers))
+        return replace(page, stamp=stamp, fresh_seconds=fresh_seconds_of(copy.headers))
 
     @staticmethod
     def _key(source: str, stamp: str) -> str:

@@ -35,7 +35,7 @@ class RecordedHashes:
         entry = self._store.read(_KIND, recorded_hash_key(redact(file.url)))
         return None if entry is None else entry.body.decode("ascii", "replace")
 
-    def settle(self, name: NormalizedName, file: File, sha256: str) -> None:
+    def check(self, name: NormalizedName, file: File, sha256: str) -> None:
         """Record the SHA-256 of a file that was fetched, or compare it with the record.
 
         :param name: the project of the file.

@@ -13,7 +13,7 @@ from wheelfit.sources.cache import member_key, wheel_size_key
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
-from wheelfit.sources.hash_check import check_bytes, digest_checked
+from wheelfit.sources.hash_check import check_bytes, checked_sha256
 from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,
@@ -379,7 +379,7 @@ class RemoteFiles:
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
             path = self.download(file, Path(inside), progress)
             try:
-                digest = sha256 or digest_checked(path, {}, None, where=where)
+                digest = sha256 or checked_sha256(path, {}, None, where=where)
                 return self._wheels.unpacked(
                     path, filename, digest, folder, where=where, progress=progress
                 )

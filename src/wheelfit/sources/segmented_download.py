@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.sources.arriving_file import ArrivingFile
-from wheelfit.sources.hash_check import Check
+from wheelfit.sources.hash_check import HashCheck
 from wheelfit.sources.retries import RETRY_STATUSES
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
@@ -144,7 +144,7 @@ class SegmentedDownload:
     def _begin(self, target: BinaryIO, size: int) -> None:
         """Fetch the end of the file, whose validator all other answers must match."""
         self._budget.check(size, self._where)
-        self._check = Check(self._file.hashes, size, where=self._where)
+        self._check = HashCheck(self._file.hashes, size, where=self._where)
         byte_range = Suffix(min(max(_MIN_TAIL_SIZE, size // _TAIL_SHARE), _MAX_TAIL_SIZE))
         with self._client.stream(self._file.url, headers=_headers(byte_range, "")) as (answer, _):
             extent = self._extent(byte_range, answer)
@@ -272,7 +272,7 @@ class SegmentedDownload:
                 if self._returned:
                     return self._returned.pop(0)
                 is_last = self._workers == 1
-                if not is_last and self._connections.is_wanted(self._server):
+                if not is_last and self._connections.has_waiting_file(self._server):
                     break
                 if self._next < self._end:
                     length = self._policy.segment_size

@@ -420,7 +420,7 @@ def _differing(
     :raises FileNotFoundError: there is no archive.
     :raises IntegrityError: the archive's hash is not the promised one.
     """
-    from wheelfit.sources.hash_check import Check
+    from wheelfit.sources.hash_check import HashCheck
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.bytes_source import open_local
     from wheelfit.wheels.unchanged_content import differing_file
@@ -428,7 +428,7 @@ def _differing(
     if archive is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
     with closing(open_local(archive)) as source:
-        check = Check(hashes, None, where=where)
+        check = HashCheck(hashes, None, where=where)
         for start in range(0, source.size, _BLOCK):
             check.update(source.read_at(start, _BLOCK))
         check.finish()

@@ -16,7 +16,7 @@ from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, TooCostly
 from wheelfit.sources.wheel_store import WheelStore
-from wheelfit.wheels.bytes_source import Memory
+from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit_runtime.errors import UnexpectedStatus
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class FakeRepository:
         content = self._content("open", file)
         if not self.ranges:
             raise TooCostly("the server cannot give parts of files", where=file.url)
-        return Memory(content.data)
+        return BytesInMemory(content.data)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Write the content of a file into a folder."""

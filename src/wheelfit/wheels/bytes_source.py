@@ -98,10 +98,10 @@ class SeekableFile:
             self._file.close()
 
 
-class Memory:
+class BytesInMemory:
     """Bytes in memory.
 
-    >>> Memory(b"wheel").read_at(2, 9)
+    >>> BytesInMemory(b"wheel").read_at(2, 9)
     b'eel'
     """
 

@@ -15,7 +15,7 @@ from wheelfit.building.publishing.release_files import collect
 from wheelfit.building.publishing.twine_sender import TwineSender, read_attestations, read_pypirc
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Response
-from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.credentials import Login
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import (
@@ -184,9 +184,9 @@ def test_certificates_do_not_become_better_by_asking_again(
     wheel = build_wheel(tmp_path, "fast", "1.0")
     (file,) = collect([wheel]).files
     certificates = Path(__file__).parents[2] / "sources" / "certificates"
-    trusting = checking_context(str(certificates / "authority.pem"), None, environ={})
+    trusting = verifying_context(str(certificates / "authority.pem"), None, environ={})
     with LegacyIndex(tmp_path / "index", certificates / "server.pem") as index:
-        for context in (checking_context(None, None, environ={}), None):
+        for context in (verifying_context(None, None, environ={}), None):
             sender = TwineSender(index.url, Login("me", "secret"), context, pause=pauses.append)
             with pytest.raises(Unreachable):
                 sender.send(file, lambda _: None)

@@ -11,7 +11,7 @@ import pytest
 from server.proxy.behind import PIP, Behind, body
 from server.proxy.test_pages import CUDA, LINUX_TAG, release
 
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.testing.index import RecordingIndex
 
 MANY = 16
@@ -69,7 +69,7 @@ class TestMemory:
 
     def test_what_was_used_last_stays(self) -> None:
         """Beyond its bytes the oldest goes, and what alone is too large is not kept."""
-        memory = Memory[bytes](10, len)
+        memory = MemoryCache[bytes](10, len)
         for key, size in (("a", 4), ("b", 4)):
             memory.put(key, bytes(size))
         assert memory.peek("a") is not None
@@ -81,7 +81,7 @@ class TestMemory:
 
     def test_a_failure_is_nobody_elses(self) -> None:
         """What could not be made is made anew by whoever asks next."""
-        memory = Memory[bytes](10, len)
+        memory = MemoryCache[bytes](10, len)
         with pytest.raises(ZeroDivisionError):
             memory.get("a", lambda: bytes(1 // 0))
         assert memory.get("a", lambda: b"x") == b"x"

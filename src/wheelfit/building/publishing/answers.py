@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.errors import UploadRefused
-from wheelfit.sources.server_words import words_of
+from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import PolicyRefusal, UnexpectedStatus
 
@@ -47,7 +47,7 @@ def failure_of(answer: Answer, filename: str, where: str) -> Exception:
     """Return the error for an answer."""
     status = answer.status
     details = _details(answer)
-    message = "; ".join(detail["message"] for detail in details) or words_of(
+    message = "; ".join(detail["message"] for detail in details) or response_message(
         answer.reason, answer.content
     )
     if not details and is_conflict(status, message):

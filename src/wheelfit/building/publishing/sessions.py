@@ -18,7 +18,7 @@ from wheelfit.building.publishing.publication import PublishResult, refuse_confl
 from wheelfit.building.publishing.release_files import release_groups
 from wheelfit.building.publishing.twine_sender import IndexConnection, read_attestations
 from wheelfit.errors import UploadRefused
-from wheelfit.sources.server_words import words_of
+from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import (
     InvalidPage,
@@ -233,7 +233,7 @@ class SessionIndex:
         if answer.status < 300 or is_conflict:
             return answer
         said = answer.json()
-        message = _problem(said) or words_of(answer.reason, answer.content)
+        message = _problem(said) or response_message(answer.reason, answer.content)
         described = answer._replace(reason=f"it says: {message}", content=_error_details(said))
         raise failure_of(described, subject, redact(self.root))
 

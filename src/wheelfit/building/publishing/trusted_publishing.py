@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from wheelfit.building.publishing.twine_sender import IndexConnection
 from wheelfit.sources.credentials import Login
-from wheelfit.sources.server_words import words_of
+from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import is_loopback, redact
 from wheelfit_runtime.errors import (
     InvalidConfiguration,
@@ -176,7 +176,7 @@ class _Exchange:
             self._connection.close()
 
     def _failure(self, answer: Answer) -> UnexpectedStatus:
-        message = words_of(answer.reason, answer.content)
+        message = response_message(answer.reason, answer.content)
         return UnexpectedStatus(
             f"the index answers the request for its audience with {answer.status}: {message}",
             status=answer.status,

@@ -494,7 +494,7 @@ def _label(text: str) -> None:
 
 
 def _publisher(text: str) -> None:
-    from wheelfit.sources.attestations import identity_parts
+    from wheelfit.sources.attestations import parse_publisher
 
     name, equals, publisher = text.partition("=")
     if not equals:
@@ -504,7 +504,7 @@ def _publisher(text: str) -> None:
         )
     _name(name.strip())
     try:
-        identity_parts(publisher)
+        parse_publisher(publisher)
     except ValueError as error:
         raise InvalidConfiguration(str(error)) from None
 

@@ -24,7 +24,7 @@ from wheelfit.core.metadata import read_document, write_document
 from wheelfit.server.generate.collection import unreadable_file
 from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.bytes_source import Memory
+from wheelfit.wheels.bytes_source import BytesInMemory
 from wheelfit.wheels.dist_info import header_value
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 
@@ -84,12 +84,12 @@ def inspect(archive: CollectedFile, *, full: bool = False) -> FileFacts:
     :raises FileProblem: it cannot be read, or changes meanwhile.
     """
     try:
-        source: Path | Memory = archive.path
+        source: Path | BytesInMemory = archive.path
         with archive.path.open("rb", buffering=0) as file:
             if archive.size < _LARGE:
                 data = file.read()
                 digest = hashlib.sha256(data).hexdigest()
-                source = Memory(data)
+                source = BytesInMemory(data)
             else:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         if archive.filename.endswith(".whl"):
@@ -107,7 +107,9 @@ def inspect(archive: CollectedFile, *, full: bool = False) -> FileFacts:
     return facts
 
 
-def _wheel(wheel: CollectedFile, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
+def _wheel(
+    wheel: CollectedFile, source: Path | BytesInMemory, digest: str, *, full: bool
+) -> FileFacts:
     findings, content = check_wheel(source, wheel.filename, where=wheel.name)
     faults = [finding for finding in findings if finding.severity is Severity.ERROR]
     metadata = b"" if content is None else content.metadata

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from wheelfit.errors import UploadRefused
-from wheelfit.sources.server_words import words_of
+from wheelfit.sources.response_message import response_message
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.error_codes import CODES
 from wheelfit_runtime.errors import (
@@ -243,7 +243,7 @@ def _error(status: int, content: bytes, where: str) -> Exception:
         first = errors[0]
         hint = first.get("hint")
     except (ValueError, LookupError, TypeError, RecursionError):
-        text = words_of("", content)
+        text = response_message("", content)
         if status in (401, 403):
             return PolicyRefusal(f"the server refuses: {text}", where=where)
         return UnexpectedStatus(

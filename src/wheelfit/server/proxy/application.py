@@ -35,7 +35,7 @@ from wheelfit.server.proxy.choosing import find_original, fingerprint
 from wheelfit.server.proxy.listing import WrittenPage, list_project
 from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.wheels import RewrittenWheels
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit_runtime.errors import NetworkError, WheelfitError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Proxy:
         self._note = note
         self._told: set[str] = set()
         self._rewriting = RewrittenWheels()
-        self._pages: Memory[_ClientPage] = Memory(_MOST_PAGES, lambda page: page.size)
+        self._pages: MemoryCache[_ClientPage] = MemoryCache(_MOST_PAGES, lambda page: page.size)
 
     def close(self) -> None:
         """Remove temporary files."""

@@ -27,7 +27,7 @@ from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.find_links import FileIndex
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.page import ACCEPT, BRIDGE, VARIANTS_SUFFIX
 from wheelfit.sources.parsed_pages import ParsedPages
 from wheelfit.sources.project_list import parse_project_list
@@ -106,10 +106,10 @@ class Upstream(DelegatedFiles):
         self._note = note
         self._pages: SharedPages[RawPage] = SharedPages(
             structs.replace(web.pages, packed=True),
-            Memory(_MAX_IN_MEMORY, lambda page: len(page[1].body) + 1024),
-            asking=upstream_dependency(self.url, _MAX_THREADS).turn,
+            MemoryCache(_MAX_IN_MEMORY, lambda page: len(page[1].body) + 1024),
+            fetching=upstream_dependency(self.url, _MAX_THREADS).turn,
         )
-        self._parsed: Memory[ProjectPage] = Memory(64, lambda _page: 1)
+        self._parsed: MemoryCache[ProjectPage] = MemoryCache(64, lambda _page: 1)
 
     @property
     def has_login(self) -> bool:

@@ -19,7 +19,7 @@ from wheelfit.server.messages import Disconnect, FilePart
 from wheelfit.server.proxy.choosing import fingerprint
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.local_files import path_of
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.ranged_file import RangedFile
 from wheelfit.sources.repository import Content
 from wheelfit.sources.transport import Interrupted
@@ -113,7 +113,9 @@ class RewrittenWheels:
     """Wheels with another METADATA, and their remembered hashes."""
 
     def __init__(self) -> None:
-        self._served: Memory[ServedWheel] = Memory(_MAX_IN_MEMORY, lambda served: served.cost)
+        self._served: MemoryCache[ServedWheel] = MemoryCache(
+            _MAX_IN_MEMORY, lambda served: served.cost
+        )
         self._hashes: dict[str, str] = {}
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self.hash_count = 0

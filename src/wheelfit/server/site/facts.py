@@ -18,7 +18,7 @@ from wheelfit.resolution.release_metadata import MetadataPolicy
 from wheelfit.server.site.machines import default_target, overview_hosts
 from wheelfit.server.site.readme import render_readme
 from wheelfit.sources.file_readers import SinglePageRepository
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.page import VARIANTS_SUFFIX, time_of_upload
 from wheelfit_runtime.errors import FileProblem, InvalidWheel, WheelfitError
 
@@ -127,9 +127,9 @@ class SiteFacts:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._projects = Memory[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
-        self._summaries = Memory[str](_KEPT, lambda _text: 1)
-        self._releases = Memory[ReleaseFacts](
+        self._projects = MemoryCache[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
+        self._summaries = MemoryCache[str](_KEPT, lambda _text: 1)
+        self._releases = MemoryCache[ReleaseFacts](
             _KEPT, lambda one: len(one.release.wheels) + 10 + one.about.size // _FILE
         )
 

@@ -15,7 +15,7 @@ from wheelfit.core.filename import parse_index_file_name, project_of
 from wheelfit.core.project_patterns import fits
 from wheelfit.server.upstream.documents import release_of_variant
 from wheelfit.sources.file_readers import ContentFiles
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.page import OtherPages, ProjectPage
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ class MergedIndex(ContentFiles):
             for name in names:
                 if name not in self._by_name:
                     raise ValueError(f"the owner of {project} is {name}, which is not a source")
-        self._page_cache: Memory[tuple[Hashable, bool]] = Memory(_MAX_CACHED, lambda _one: 1)
+        self._page_cache: MemoryCache[tuple[Hashable, bool]] = MemoryCache(
+            _MAX_CACHED, lambda _one: 1
+        )
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects, sorted."""

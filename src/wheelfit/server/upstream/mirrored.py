@@ -21,7 +21,7 @@ from wheelfit.server.upstream.pull_through import Pull, Pulls
 from wheelfit.server.upstream.pulled_files import StoredBytes
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.file_readers import ContentFiles
-from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
 from wheelfit.sources.repository import Content, Redirect, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
@@ -146,22 +146,24 @@ class MirroredIndex(ContentFiles):
         self._listing = listing if listing is not None else ProjectPages(url)
         self._pages: SharedPages[ProjectPage] = SharedPages(
             replace(
-                web.pages, fresh_seconds=settings.max_age, rewritten_after=_REWRITE_AGE, clock=clock
+                web.pages, fresh_seconds=settings.max_age, rewrite_age=_REWRITE_AGE, clock=clock
             ),
-            Memory(_MAX_PAGES, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)),
+            MemoryCache(_MAX_PAGES, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
             waiting=partial(self._upstream.turn, uses_other_hosts=True),
-            asking=self._upstream.recording,
+            fetching=self._upstream.recording,
             note_stale=self._note_stale,
             note_request=lambda outcome: self.counts.add(_PAGES[outcome]),
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
-        self._served_pages: Memory[_ServedPage] = Memory(
+        self._served_pages: MemoryCache[_ServedPage] = MemoryCache(
             _MAX_SERVED_PAGES, lambda served_page: _ENTRY_SIZE * (len(served_page.page.files) + 2)
         )
-        self._small_files: Memory[bytes] = Memory(_MAX_SMALL_FILES, lambda data: len(data) + 256)
-        self._learned: Memory[_LearnedDigest] = Memory(_MAX_NAMES, lambda _one: 1)
+        self._small_files: MemoryCache[bytes] = MemoryCache(
+            _MAX_SMALL_FILES, lambda data: len(data) + 256
+        )
+        self._learned: MemoryCache[_LearnedDigest] = MemoryCache(_MAX_NAMES, lambda _one: 1)
         self._generations: dict[NormalizedName, int] = {}
         self._contradicted: set[str] = set()
         """URLs of wheels whose metadata file is not the promised one."""

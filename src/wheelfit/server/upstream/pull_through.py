@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.messages import FilePart
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.hash_check import Check
+from wheelfit.sources.hash_check import HashCheck
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.remote import RangeUnsupported, Span, announced_extent
@@ -228,7 +228,7 @@ class Pull:
         file, where = self.file, redact(self.file.url)
         promised = file.hashes.get("sha256")
         # The draft computes SHA-256 already; computing it twice takes longer than the network.
-        check = Check({} if promised else file.hashes, file.size, where=where)
+        check = HashCheck({} if promised else file.hashes, file.size, where=where)
         attempt = 0
         self._started = time.monotonic()
         while True:
@@ -254,7 +254,7 @@ class Pull:
             headers["Range"] = Span(draft.size, self.size).header
         return headers
 
-    def _receive(self, response: Response, where: str, draft: Draft, check: Check) -> None:
+    def _receive(self, response: Response, where: str, draft: Draft, check: HashCheck) -> None:
         """Write the body of a response."""
         redacted = redact(where)
         skipped = 0

@@ -299,7 +299,7 @@ class BridgeCatalogue:
         self._is_of_registry = is_of_registry
         self._is_forbidden = is_forbidden
         self._defaults_by_name: dict[str, BridgeFamily | None] = {}
-        self._agreed: list[BridgeFamily] = []
+        self._requested: list[BridgeFamily] = []
         self.is_wanted: Callable[[BridgeFamily, FamilyMember], bool] = lambda _family, _member: True
         """Returns whether the target could get a member of a family of indexes; others need not be
         looked up.
@@ -307,7 +307,7 @@ class BridgeCatalogue:
         self.bases: dict[NormalizedName, str] = {}
         """The URLs of a family's indexes where they replace its own."""
         for name in names:
-            self._agree(name)
+            self._add(name)
 
     def of(self, project: NormalizedName) -> BridgeFamily | None:
         """Return the family that stands for a project; None if there is none.
@@ -318,7 +318,7 @@ class BridgeCatalogue:
         return None if family is None or self._is_forbidden() else family
 
     def _of(self, project: NormalizedName) -> BridgeFamily | None:
-        named = next((family for family in self._agreed if family.stands_for(project)), None)
+        named = next((family for family in self._requested if family.stands_for(project)), None)
         if named is not None or not self._defaults:
             return named
         family = self._as_default(project)
@@ -334,25 +334,25 @@ class BridgeCatalogue:
 
     def has_owners(self) -> bool:
         """Return whether the index of an owner stands for any project."""
-        if not any(family.is_of_indexes for family in self._agreed):
+        if not any(family.is_of_indexes for family in self._requested):
             defaults = _shipped_index_families() if self._defaults else ()
             projects = [name for index in defaults if index.is_default for name in index.projects]
             if not any(self._is_of_registry(canonicalize_name(name)) for name in projects):
                 return False
         return not self._is_forbidden()
 
-    def is_agreed(self, family: BridgeFamily) -> bool:
+    def is_requested(self, family: BridgeFamily) -> bool:
         """Return whether the user named a family."""
-        return family in self._agreed
+        return family in self._requested
 
     @property
-    def agreed(self) -> tuple[BridgeFamily, ...]:
+    def requested(self) -> tuple[BridgeFamily, ...]:
         """The families that the user named."""
-        return tuple(self._agreed)
+        return tuple(self._requested)
 
     def named(self, name: str) -> BridgeFamily | None:
         """Return a family by its name, agreed to or not; None if there is none."""
-        family = next((family for family in self._agreed if family.name == name), None)
+        family = next((family for family in self._requested if family.name == name), None)
         return family or self._as_default(name) or self._families.named(name)
 
     def _as_default(self, name: str) -> BridgeFamily | None:
@@ -361,20 +361,20 @@ class BridgeCatalogue:
         return self._defaults_by_name[name]
 
     def __bool__(self) -> bool:
-        return self._defaults or bool(self._agreed)
+        return self._defaults or bool(self._requested)
 
-    def _agree(self, text: str) -> None:
+    def _add(self, text: str) -> None:
         if text in (_NONE, _DEFAULT):
             self._defaults = text == _DEFAULT
             if text == _NONE:
-                self._agreed.clear()
+                self._requested.clear()
                 self.bases.clear()
             return
         if text == ALL_KNOWN:
             for name in SHIPPED.names():
                 family = self._as_default(name)
                 if family is not None and not family.is_of_indexes:
-                    self._agreed.insert(0, family)
+                    self._requested.insert(0, family)
             return
         name, at, base = (text, "", "") if text.endswith(_SUFFIX) else text.partition("@")
         named = self._families.find(name)
@@ -384,7 +384,7 @@ class BridgeCatalogue:
             if not named.is_of_indexes:
                 raise UserError(f"the bridge {named.name} has no indexes, so it takes no URL")
             self.bases[named.name] = base.rstrip("/")
-        self._agreed.insert(0, named)  # of several for one project the last one counts
+        self._requested.insert(0, named)  # of several for one project the last one counts
 
 
 def _read_family(path: Path) -> BridgeFamily:

@@ -15,7 +15,7 @@ from wheelfit.core.filename import (
     with_label,
 )
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.bridges.selectors import LateHashes, added_requirements_of, document_bytes
+from wheelfit.sources.bridges.selectors import LazyHashes, added_requirements_of, document_bytes
 from wheelfit.sources.page import ACTIVE, BRIDGE, NO_HASHES, VARIANTS_SUFFIX, File, ProjectPage
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ class _PageBuilder:
         return File(
             text,
             _address(self._family, text),
-            LateHashes(self._family, selector),
+            LazyHashes(self._family, selector),
             requires_python=file.requires_python,
             yanked=file.yanked,
             upload_time=file.upload_time,

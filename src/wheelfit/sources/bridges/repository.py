@@ -96,7 +96,7 @@ class BridgedRepository:
         self._store = store
         self._note = note
         self._from_record: set[str] = set()  # URLs of files with a recorded hash
-        self.missed: dict[NormalizedName, str] = {}
+        self.unreachable_owners: dict[NormalizedName, str] = {}
         """The projects whose owners' indexes could not be reached, each with the reason."""
         self._indexes: dict[tuple[str, tuple[str, ...]], Repository] = {}
         self._sources: dict[str, Repository] = {}
@@ -145,7 +145,11 @@ class BridgedRepository:
         An index that the user named does not count as one of the owner.
         """
         family = self._catalogue.of(name)
-        if family is None or file.source not in self._sources or self._catalogue.is_agreed(family):
+        if (
+            family is None
+            or file.source not in self._sources
+            or self._catalogue.is_requested(family)
+        ):
             return ""
         return file.source
 
@@ -206,7 +210,7 @@ class BridgedRepository:
         text = f"no index of the bridge {family.name} has {name} (they are in {where})"
         self._note(text)
         if mirror is None:
-            self.missed[name] = text
+            self.unreachable_owners[name] = text
 
     def _page_of_member(
         self,
@@ -252,7 +256,7 @@ class BridgedRepository:
         cannot = f"the index of {family.name} cannot be {verb}"
         remedy = f"; {error.hint}" if error.hint not in (None, REACH_HINT) else ""
         note = f"{cannot}, so the registry's builds count: {error.message}{remedy}"
-        self.missed[name] = f"{cannot}: {error.message}"
+        self.unreachable_owners[name] = f"{cannot}: {error.message}"
         return page and structs.replace(page, fresh_seconds=0.0, notes=(*page.notes, note))
 
     def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
@@ -278,12 +282,12 @@ class BridgedRepository:
         """Return the content of a small file."""
         if not file.is_selector:
             return self._reader(file).read(file.as_published, limit=limit)
-        from wheelfit.sources.bridges.selectors import document_bytes, zipped
+        from wheelfit.sources.bridges.selectors import document_bytes, zip_files
 
         family = self._family(file)
         release = parse_index_file_name(file.filename)
         if release is None:
-            return zipped(self._files(file))
+            return zip_files(self._files(file))
         name, version = release
         project = name if family.is_of_indexes else family.name
         return document_bytes(family, *family.members_of(version, project))
@@ -308,29 +312,29 @@ class BridgedRepository:
         """Return the size of a wheel."""
         if not file.is_selector:
             return self._reader(file).size(file.as_published, unpacked=unpacked)
-        from wheelfit.sources.bridges.selectors import zipped
+        from wheelfit.sources.bridges.selectors import zip_files
 
         files = self._files(file)
         inside = sum(map(len, files.values())) if unpacked else None
-        return FileSize(len(zipped(files)), inside, is_on_disk=True)
+        return FileSize(len(zip_files(files)), inside, is_on_disk=True)
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel."""
         if not file.is_selector:
             return self._reader(file).open(file.as_published)
-        from wheelfit.wheels.bytes_source import Memory
+        from wheelfit.wheels.bytes_source import BytesInMemory
 
-        return Memory(self._selector(file))
+        return BytesInMemory(self._selector(file))
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Fetch the whole file into a folder."""
         if not file.is_selector:
-            with self._as_before(file):
+            with self._checking_recorded_hash(file):
                 path = self._reader(file).download(file.as_published, folder, progress)
-            if self._is_unpromised(file):
-                from wheelfit.sources.hash_check import digest_checked
+            if self._lacks_hash(file):
+                from wheelfit.sources.hash_check import checked_sha256
 
-                self._settle(file, digest_checked(path, {}, None, where=file.display_name))
+                self._check_recorded(file, checked_sha256(path, {}, None, where=file.display_name))
             return path if path.name == file.filename else path.replace(folder / file.filename)
         path = folder / file.filename
         path.write_bytes(self._selector(file))
@@ -339,10 +343,10 @@ class BridgedRepository:
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified."""
         if not file.is_selector:
-            with self._as_before(file):
+            with self._checking_recorded_hash(file):
                 wheel = self._reader(file).unpacked(file.as_published, folder, progress)
-            if self._is_unpromised(file):
-                self._settle(file, wheel.sha256)
+            if self._lacks_hash(file):
+                self._check_recorded(file, wheel.sha256)
             return wheel
         import tempfile
 
@@ -360,26 +364,26 @@ class BridgedRepository:
 
     def _with_record(self, page: ProjectPage | None) -> ProjectPage | None:
         """Return a page with the recorded hashes of files that were used before."""
-        if page is None or self._store is None or not any(map(self._is_unpromised, page.files)):
+        if page is None or self._store is None or not any(map(self._lacks_hash, page.files)):
             return page
         from wheelfit.sources.recorded_hashes import RecordedHashes
 
         recorded = RecordedHashes(self._store)
         files = []
         for file in page.files:
-            sha256 = recorded.of(file) if self._is_unpromised(file) else None
+            sha256 = recorded.of(file) if self._lacks_hash(file) else None
             if sha256 is not None:
                 self._from_record.add(file.url)
             files.append(structs.replace(file, hashes={"sha256": sha256}) if sha256 else file)
         return structs.replace(page, files=tuple(files))
 
-    def _is_unpromised(self, file: File) -> bool:
+    def _lacks_hash(self, file: File) -> bool:
         """Return whether a file is from an index of a family and has no promised hash."""
         is_declared = file.declared_document is not None
         return is_declared and not file.hashes and file.source in self._sources
 
     @contextmanager
-    def _as_before(self, file: File) -> Iterator[None]:
+    def _checking_recorded_hash(self, file: File) -> Iterator[None]:
         """Turn the mismatch with a recorded hash into the error ``file-changed``.
 
         :raises IntegrityError: ``file-changed``; the file differs from the one used before.
@@ -393,12 +397,12 @@ class BridgedRepository:
 
             raise changed(parse_wheel_filename(file.filename).name, file, error.note) from error
 
-    def _settle(self, file: File, sha256: str) -> None:
+    def _check_recorded(self, file: File, sha256: str) -> None:
         if self._store is not None:
             from wheelfit.sources.recorded_hashes import RecordedHashes
 
             name = parse_wheel_filename(file.filename).name
-            RecordedHashes(self._store).settle(name, file, sha256)
+            RecordedHashes(self._store).check(name, file, sha256)
 
     def _declared_metadata(self, file: File) -> bytes:
         """Return the METADATA of a member's own wheel.
@@ -427,11 +431,11 @@ class BridgedRepository:
         return self._sources.get(file.source, self._repository)
 
     def _selector(self, file: File) -> bytes:
-        from wheelfit.sources.bridges.selectors import LateHashes, zipped
+        from wheelfit.sources.bridges.selectors import LazyHashes, zip_files
         from wheelfit.sources.hash_check import check_bytes
 
-        data = zipped(self._files(file))
-        if not isinstance(file.hashes, LateHashes):  # hashes promised elsewhere, as in a lock
+        data = zip_files(self._files(file))
+        if not isinstance(file.hashes, LazyHashes):  # hashes promised elsewhere, as in a lock
             check_bytes(data, file.hashes, file.size, where=file.filename)
         return data
 

@@ -58,7 +58,7 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
         f"Name: {filename.name}",
         f"Version: {version}",
         f"Summary: Stands for {member.distribution} {version}",
-        f"Requires-Dist: {needed(member, version)}",
+        f"Requires-Dist: {exact_requirement(member, version)}",
         *(f"Requires-Dist: {text}" for text in member.requires),
     ]
     for extra in family.extras:
@@ -79,7 +79,7 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
     return {**files, record: format_record([*rows, RecordRow(record)])}
 
 
-def needed(member: FamilyMember, version: Version) -> str:
+def exact_requirement(member: FamilyMember, version: Version) -> str:
     """Return the requirement of a member in exactly one version, with its build's extras."""
     extras = f"[{','.join(member.extras)}]" if member.extras else ""
     return f"{member.distribution}{extras}=={version}"
@@ -97,7 +97,7 @@ def added_requirements_of(member: FamilyMember, filename: WheelFilename) -> tupl
     return tuple(needs)
 
 
-def zipped(files: dict[str, bytes]) -> bytes:
+def zip_files(files: dict[str, bytes]) -> bytes:
     """Return files as an archive, uncompressed so that its bytes depend on no library."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
@@ -109,7 +109,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-class LateHashes(Mapping[str, str]):
+class LazyHashes(Mapping[str, str]):
     """Hashes of selectors, computed when they are needed; a page may have hundreds.
 
     :param family: the family.
@@ -122,7 +122,7 @@ class LateHashes(Mapping[str, str]):
 
     @cached_property
     def _digest(self) -> str:
-        return hashlib.sha256(zipped(selector_wheel(self._family, self._filename))).hexdigest()
+        return hashlib.sha256(zip_files(selector_wheel(self._family, self._filename))).hexdigest()
 
     def __getitem__(self, algorithm: str) -> str:
         if algorithm != "sha256":

@@ -31,7 +31,7 @@ DISTRIBUTION = canonicalize_name("wheelfit-families")
 """The name of the distribution whose wheels have the files."""
 LARGEST_WHEEL = 4 << 20
 """Bytes of the longest wheel; the first one had 50 kB."""
-REMOVE = "`wheelfit bridges update --remove` goes back to what wheelfit ships"
+REMOVE_HINT = "`wheelfit bridges update --remove` goes back to what wheelfit ships"
 _LARGEST_IN_ALL = 16 << 20
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){2,3}")
 _FILE = re.compile(r"wheelfit_families/(indexes/)?([a-z0-9]+(?:-[a-z0-9]+)*)\.toml")
@@ -69,7 +69,7 @@ def read_update(path: Path) -> FamilyUpdate | None:
     """
     try:
         with path.open("rb") as file:
-            reason = _reason_against(path)
+            reason = _why_unusable(path)
             data = file.read()
     except OSError:
         return None
@@ -79,7 +79,7 @@ def read_update(path: Path) -> FamilyUpdate | None:
         except (msgspec.DecodeError, RecursionError):
             reason = "it is damaged"
     raise FileProblem(
-        f"the update of the families cannot be used: {reason}", where=str(path), hint=REMOVE
+        f"the update of the families cannot be used: {reason}", where=str(path), hint=REMOVE_HINT
     )
 
 
@@ -94,7 +94,7 @@ def write_update(path: Path, update: FamilyUpdate) -> None:
         write_file(path, msgspec.json.encode(update), private=True)
 
 
-def _reason_against(path: Path) -> str:
+def _why_unusable(path: Path) -> str:
     """Return the reason to ignore a stored update; empty: there is none."""
     unsafe = unsafe_folder(str(path.parent), link_allowed=True)
     if unsafe is not None:

@@ -15,10 +15,10 @@ _USUAL = frozenset([*responses.values(), "Request Entity Too Large", "Payload To
 """The standard phrases of statuses, which have no information."""
 
 
-def words_of(reason: str, content: bytes) -> str:
+def response_message(reason: str, content: bytes) -> str:
     """Return the message in a server's answer in one line, without markup.
 
-    >>> words_of("Bad Request", b"<html><title>400</title><style>p {}</style><p>no such <b>x</b>")
+    >>> response_message("Bad Request", b"<title>400</title><style>p {}</style><p>no such <b>x</b>")
     '400: no such x'
 
     :param reason: the phrase after the status; the public registry states the fault there.
