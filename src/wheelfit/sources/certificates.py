@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_NO_FALLBACK = "correct or remove the setting; wheelfit does not go on with other certificates"
-_CLIENT = "it must be one PEM file with the certificate and its private key without password"
-_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_SETTING_HINT = "correct or remove the setting; wheelfit does not use other certificates instead"
+_CLIENT_CERT_HINT = "it must be a PEM file with the certificate and its private key, unencrypted"
+_BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def verifying_context(
     cert: str | None, client_cert: str | None, *, environ: Mapping[str, str]
 ) -> ssl.SSLContext:
-    """Return the context for servers whose certificate is checked.
+    """Return the context for servers whose certificate is verified.
 
     Only the named certificates are trusted: ``cert``, else the first of ``REQUESTS_CA_BUNDLE``,
     ``CURL_CA_BUNDLE`` and ``SSL_CERT_FILE`` with ``SSL_CERT_DIR``. If none is named, the system
@@ -39,13 +39,13 @@ def verifying_context(
         # Without the certificates that the system trusts.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         for setting, path in named:
-            _trust(context, setting, path)
+            _load_trusted(context, setting, path)
     else:
         import truststore
 
         context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if client_cert is not None:
-        _identify(context, client_cert)
+        _load_client_cert(context, client_cert)
     return context
 
 
@@ -55,15 +55,15 @@ def check_named(cert: str | None, client_cert: str | None, *, environ: Mapping[s
     :raises InvalidConfiguration: a named file or folder does not exist or cannot be opened.
     """
     for setting, text in _named(cert, environ):
-        _open(
-            text, "the certificates to trust cannot be read", f"named by {setting}: ", _NO_FALLBACK
-        )
+        message = "the certificates to trust cannot be read"
+        _check_readable(text, message, f"named by {setting}: ", _SETTING_HINT)
     if client_cert is not None:
-        _open(client_cert, "the client certificate cannot be read", "", _CLIENT)
+        message = "the client certificate cannot be read"
+        _check_readable(client_cert, message, "", _CLIENT_CERT_HINT)
 
 
 def unverified_context(client_cert: str | None) -> ssl.SSLContext:
-    """Return the context for trusted hosts: encrypted, but without checking names.
+    """Return the context for trusted hosts, whose certificate is not verified.
 
     :param client_cert: as for `verifying_context`.
     :raises InvalidConfiguration: the client certificate is not usable.
@@ -74,14 +74,15 @@ def unverified_context(client_cert: str | None) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     if client_cert is not None:
-        _identify(context, client_cert)
+        _load_client_cert(context, client_cert)
     return context
 
 
 def _named(cert: str | None, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the named files and folders of certificates, each with the setting that names it."""
     if cert is not None:
         return [("cert", cert)]
-    for name in _BUNDLES:
+    for name in _BUNDLE_VARIABLES:
         if environ.get(name):
             return [(name, environ[name])]
     named = [("SSL_CERT_FILE", environ["SSL_CERT_FILE"])] if environ.get("SSL_CERT_FILE") else []
@@ -91,7 +92,7 @@ def _named(cert: str | None, environ: Mapping[str, str]) -> list[tuple[str, str]
     return named + [("SSL_CERT_DIR", folder) for folder in existing]
 
 
-def _open(text: str, message: str, note: str, hint: str) -> None:
+def _check_readable(text: str, message: str, note: str, hint: str) -> None:
     path = Path(text).expanduser()
     if path.is_dir():
         return
@@ -103,7 +104,7 @@ def _open(text: str, message: str, note: str, hint: str) -> None:
         ) from error
 
 
-def _trust(context: ssl.SSLContext, setting: str, text: str) -> None:
+def _load_trusted(context: ssl.SSLContext, setting: str, text: str) -> None:
     path = Path(text).expanduser()
     try:
         if path.is_dir():
@@ -115,17 +116,17 @@ def _trust(context: ssl.SSLContext, setting: str, text: str) -> None:
             "the certificates to trust cannot be read",
             where=str(path),
             note=f"named by {setting}: {_message(error)}",
-            hint=_NO_FALLBACK,
+            hint=_SETTING_HINT,
         ) from error
     if not context.get_ca_certs() and not context.cert_store_stats().get("x509"):
         raise InvalidConfiguration(
-            "the file of certificates to trust has none",
+            "the file of certificates to trust contains no certificate",
             where=str(path),
             note=f"named by {setting}",
         )
 
 
-def _identify(context: ssl.SSLContext, text: str) -> None:
+def _load_client_cert(context: ssl.SSLContext, text: str) -> None:
     path = Path(text).expanduser()
     try:
         context.load_cert_chain(str(path), password=_no_password)
@@ -134,7 +135,7 @@ def _identify(context: ssl.SSLContext, text: str) -> None:
             "the client certificate cannot be read",
             where=str(path),
             note=_message(error),
-            hint=_CLIENT,
+            hint=_CLIENT_CERT_HINT,
         ) from error
 
 

@@ -43,8 +43,8 @@ PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 10
-_HOPELESS = 120.0
-"""Seconds for which an unreachable server is not contacted again; our own servers run longer."""
+_UNREACHABLE_PAUSE = 120.0
+"""Seconds for which an unreachable server is not contacted again."""
 _DEFAULT_POLICY = RetryPolicy()
 _MISSING = frozenset({401, 403, 404, 407, 410})
 _USER_AGENT = f"wheelfit/{__version__}"
@@ -52,7 +52,7 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Answer(Struct, frozen=True):
-    """A complete answer."""
+    """A complete response, with its body."""
 
     status: int
     """The HTTP status."""
@@ -98,7 +98,7 @@ class Client:
         self._response_timeout = response_timeout
         self._sleep = sleep
         self._clock = clock
-        self._given_up: dict[Origin, tuple[float, Interrupted]] = {}
+        self._unreachable: dict[Origin, tuple[float, Interrupted]] = {}  # with the time of failure
 
     def get(
         self,
@@ -117,7 +117,7 @@ class Client:
         :raises UnexpectedStatus: a lasting error of the server, a login refused, or a body beyond
             the limit.
         """
-        wanted = {"Accept-Encoding": "gzip", **headers}
+        request_headers = {"Accept-Encoding": "gzip", **headers}
 
         def read(response: Response, where: str) -> Answer:
             # The body of an error is for people and is not read.
@@ -127,9 +127,9 @@ class Client:
                 body = read_body(limited, limit, where=redact(where), packed=packed)
             return Answer(response.status, response.headers, where, body)
 
-        return self._complete(url, wanted, read)
+        return self._complete(url, request_headers, read)
 
-    def get_range(self, url: str, asked: Range) -> RemotePart:
+    def get_range(self, url: str, byte_range: Range) -> RemotePart:
         """Return a range of the bytes of a file.
 
         :param url: without credentials.
@@ -142,13 +142,15 @@ class Client:
         def read(response: Response, where: str) -> RemotePart:
             if response.status in _MISSING:
                 raise unexpected(response.status, where)
-            extent = announced_extent(asked, response.status, response.headers, where=redact(where))
+            extent = announced_extent(
+                byte_range, response.status, response.headers, where=redact(where)
+            )
             size = extent.stop - extent.start
             return RemotePart(
                 extent, read_body(self.with_deadline(response), size, where=redact(where))
             )
 
-        headers = {"Accept-Encoding": "identity", "Range": asked.header}
+        headers = {"Accept-Encoding": "identity", "Range": byte_range.header}
         return self._complete(url, headers, read)
 
     @contextmanager
@@ -161,18 +163,18 @@ class Client:
         :return: the response, and its URL after redirects. Reading its body may
             raise ``Interrupted``; see `wait_after`.
         :raises Unreachable: there was no answer, repeatedly.
-        :raises UnexpectedStatus: an error of the server that did not go away,
-            or a login refused.
+        :raises UnexpectedStatus: a lasting error of the server, or a login refused.
         """
-        wanted = {"Accept-Encoding": "identity", **headers}
-        response, where = self._open(url, wanted, _Attempts(self._policy, self._sleep, self._clock))
+        request_headers = {"Accept-Encoding": "identity", **headers}
+        attempts = _Attempts(self._policy, self._sleep, self._clock)
+        response, where = self._open(url, request_headers, attempts)
         try:
             yield response, where
         finally:
             response.close()
 
     def with_deadline(self, response: Response) -> Response:
-        """Return a response that takes no longer than a page may.
+        """Return a response that ends with an error after the time for a page.
 
         :param response: a response with an unread body.
         """
@@ -183,10 +185,10 @@ class Client:
         return ResponseWithDeadline(response, self._response_timeout)
 
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
-        """Wait before a broken transfer is taken up again.
+        """Wait before an interrupted transfer is resumed.
 
-        :param attempt: the number of attempts in a row without new bytes.
-        :raises Unreachable: it has been tried often enough.
+        :param attempt: the number of consecutive attempts without new bytes.
+        :raises Unreachable: the policy allows no further attempt.
         """
         delay = self._resume_policy.after_interruption(attempt, interrupted)
         if delay is None:
@@ -194,7 +196,7 @@ class Client:
         self._sleep(delay)
 
     def user_at(self, url: str) -> str:
-        """Return the user name sent with requests for a URL; empty: no login.
+        """Return the user name sent with requests for a URL; ``?``: a password alone; empty: none.
 
         :param url: without credentials.
         """
@@ -209,7 +211,7 @@ class Client:
         """Close every connection."""
         self._transport.close()
 
-    # --- again and again ----------------------------------------------------------
+    # --- retries --------------------------------------------------------------------
 
     def _complete(
         self, url: str, headers: Mapping[str, str], read: Callable[[Response, str], _T]
@@ -221,7 +223,7 @@ class Client:
             try:
                 return read(response, where)
             except Interrupted as interrupted:
-                attempts.broke(url, interrupted)
+                attempts.wait_after_interruption(url, interrupted)
             finally:
                 response.close()
 
@@ -233,20 +235,20 @@ class Client:
                 response, where = self._follow(url, headers)
             except Interrupted as interrupted:
                 try:
-                    attempts.broke(url, interrupted)
+                    attempts.wait_after_interruption(url, interrupted)
                 except Unreachable:
                     if interrupted.retry_chance != "good":
                         # The timeout of an unreachable server is spent only once.
-                        at = self._clock()
-                        self._given_up[origin(interrupted.url or url)] = (at, interrupted)
+                        server = origin(interrupted.url or url)
+                        self._unreachable[server] = (self._clock(), interrupted)
                     raise
                 continue
             if response.status not in RETRY_STATUSES:
                 return response, where
             response.close()
-            attempts.answered(where, response)
+            attempts.wait_after_status(where, response)
 
-    # --- hop by hop ---------------------------------------------------------------
+    # --- redirects and logins -------------------------------------------------------
 
     def _follow(self, url: str, headers: Mapping[str, str]) -> tuple[Response, str]:
         login = self._credentials.first(url) if self._credentials else None
@@ -263,26 +265,26 @@ class Client:
         response = self._send(url, headers, login)
         if response.status == 401:
             response.close()
-            other = self._credentials.after_refusal(url, login) if self._credentials else None
-            if other is None:
+            next_login = self._credentials.after_refusal(url, login) if self._credentials else None
+            if next_login is None:
                 raise unexpected(401, url)
-            response = self._send(url, headers, other)
+            response = self._send(url, headers, next_login)
             if response.status == 401:
                 response.close()
                 raise unexpected(401, url)
         return response
 
     def _send(self, url: str, headers: Mapping[str, str], login: Login | None) -> Response:
-        sent = {"User-Agent": _USER_AGENT, **headers}
+        all_headers = {"User-Agent": _USER_AGENT, **headers}
         if login is not None:
-            sent["Authorization"] = login.header
-        since, hopeless = self._given_up.get(origin(url), (0.0, None))
-        if hopeless is not None and 0 <= self._clock() - since < _HOPELESS:
-            again = Interrupted(hopeless.reason, retry_chance="none", hint=hopeless.hint)
-            again.url = url  # or who redirects there would be given up in its place
-            raise again
+            all_headers["Authorization"] = login.header
+        since, failure = self._unreachable.get(origin(url), (0.0, None))
+        if failure is not None and 0 <= self._clock() - since < _UNREACHABLE_PAUSE:
+            repeated = Interrupted(failure.reason, retry_chance="none", hint=failure.hint)
+            repeated.url = url  # or a server that redirects there would count as unreachable
+            raise repeated
         try:
-            return self._transport.send(url, sent)
+            return self._transport.send(url, all_headers)
         except Interrupted as interrupted:
             interrupted.url = url  # after a redirect, not the URL requested first
             raise
@@ -294,7 +296,7 @@ class Client:
             old, new = origin(url), origin(target)
         except ValueError:
             raise UnexpectedStatus(
-                "the redirect leads nowhere", status=302, where=redact(url)
+                "the redirect leads to an invalid URL", status=302, where=redact(url)
             ) from None
         if new.scheme not in {"http", "https"}:
             raise UnexpectedStatus(
@@ -302,21 +304,21 @@ class Client:
                 status=302,
                 where=redact(url),
             )
-        less_safe = (old.scheme, new.scheme) == ("https", "http")
-        if less_safe and not (is_loopback(new.host) or self._is_trusted(new.host, new.port)):
+        is_downgrade = (old.scheme, new.scheme) == ("https", "http")
+        if is_downgrade and not (is_loopback(new.host) or self._is_trusted(new.host, new.port)):
             raise UnexpectedStatus(
-                f"the redirect leads from https to {new}",
+                f"the redirect leads from https to {new}, which is not followed",
                 status=302,
                 where=redact(url),
                 hint=f"if that is intended, trust the host: --trusted-host {new.host}",
             )
-        if userinfo is not None:  # the server's own, for this one hop
+        if userinfo is not None:  # a login from the server, for this request only
             return target, Login(userinfo[0], userinfo[1] or "")
         return target, self._credentials.after_redirect(target, url) if self._credentials else None
 
 
 class _Attempts:
-    """The count of the failures of one request, which decides whether to wait or give up."""
+    """The failed attempts of one request; each method waits for the next, or raises an error."""
 
     def __init__(
         self, policy: RetryPolicy, sleep: Callable[[float], None], clock: Callable[[], float]
@@ -326,23 +328,24 @@ class _Attempts:
         self._clock = clock
         self._failed = 0
 
-    def broke(self, url: str, interrupted: Interrupted) -> None:
+    def wait_after_interruption(self, url: str, interrupted: Interrupted) -> None:
         self._failed += 1
         delay = self._policy.after_interruption(self._failed, interrupted)
         if delay is None:
             raise unreachable(url, interrupted) from interrupted
         self._sleep(delay)
 
-    def answered(self, url: str, response: Response) -> None:
+    def wait_after_status(self, url: str, response: Response) -> None:
         self._failed += 1
-        asked = response.headers.get("retry-after")
-        delay = self._policy.after_status(self._failed, response.status, asked, self._clock())
+        delay = self._policy.after_status(
+            self._failed, response.status, response.headers.get("retry-after"), self._clock()
+        )
         if delay is None:
             raise unexpected(response.status, url)
         self._sleep(delay)
 
 
-# --- words ------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------
 
 
 REACH_HINT = "check the URL, the network and the proxy settings"
@@ -383,11 +386,11 @@ def _host(url: str) -> str:
 
 
 _PHRASES = {
-    401: "401: it wants a user name and password, or did not accept those it got",
+    401: "401: a user name and password are missing or wrong",
     403: "403: access is forbidden",
     404: "404: not found",
-    407: "407: the proxy wants a user name and password",
-    410: "410: no longer there",
+    407: "407: the proxy requires a user name and password",
+    410: "410: not available any more",
     429: "429: too many requests",
 }
 _LOGIN_HINT = "put the login into netrc, keyring or the URL of the index"

@@ -14,9 +14,8 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _CLEAN_UP_TIMEOUT = 2.0
 """Seconds for the other calls to clean up once one has failed."""
-_QUIET = 0.03
-"""Seconds without a result, or with a mostly idle processor, after which one thread is not enough.
-"""
+_ONE_THREAD_TIME = 0.03
+"""Seconds without a result, or with a mostly idle processor, after which more threads start."""
 
 
 def map_concurrently(
@@ -28,9 +27,9 @@ def map_concurrently(
 ) -> list[_R]:
     """Call a function with each of several arguments; the first failure, or Ctrl-C, ends all calls.
 
-    No executor is used, since Python would wait at exit for a thread that waits for a silent
+    No executor is used, since at exit Python would wait for a thread that waits for a silent
     server. The first thread starts alone, and the others when it has to wait: for results from a
-    cache more threads would only slow each other down.
+    cache, more threads would only slow each other down.
 
     :param arguments: the arguments, one call each.
     :param function: the function to call, from several threads.
@@ -66,9 +65,9 @@ def map_concurrently(
         with changed:
             while not failures and len(results) < len(arguments):
                 done, used = len(results), time.process_time()
-                if changed.wait(_QUIET if len(threads) < thread_limit else None):
+                if changed.wait(_ONE_THREAD_TIME if len(threads) < thread_limit else None):
                     continue  # all calls have finished, or one has failed
-                is_idle = time.process_time() - used < _QUIET / 2
+                is_idle = time.process_time() - used < _ONE_THREAD_TIME / 2
                 if is_idle or len(results) == done:
                     start(thread_limit)
         if failures:

@@ -66,7 +66,7 @@ def read_netrc(
     paths = [home.joinpath(named)] if named else [home / ".netrc", home / "_netrc"]
     for path in paths:
         try:
-            problem = _why_no_netrc(path)
+            problem = _why_not_netrc(path)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -93,15 +93,15 @@ def read_netrc(
     return NetrcEntries({})
 
 
-_LARGEST_NETRC = 1 << 20
+_MAX_NETRC_SIZE = 1 << 20
 
 
-def _why_no_netrc(path: Path) -> str | None:
-    """Return the reason a path is not read as netrc, as a pipe or an endless file; None: it is."""
+def _why_not_netrc(path: Path) -> str | None:
+    """Return the reason a path is not read as netrc, such as a pipe; None if it is read."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         return "it is not a file"
-    return f"it has {status.st_size} bytes" if status.st_size > _LARGEST_NETRC else None
+    return f"it has {status.st_size} bytes" if status.st_size > _MAX_NETRC_SIZE else None
 
 
 class _ConfiguredIndex(Struct, frozen=True):
@@ -131,7 +131,7 @@ class Credentials:
         keyring: Keyring | None = None,
         is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
     ) -> None:
-        self._known = tuple(
+        self._configured_indexes = tuple(
             index for url in indexes if (index := _configured_index(url)) is not None
         )
         self._logins = logins
@@ -210,7 +210,7 @@ class Credentials:
     def _is_safe(self, target: Origin) -> bool:
         """Return whether a login may be sent to a server that no setting names.
 
-        Others may read plain HTTP.
+        It may not over plain HTTP, which others can read.
         """
         return (
             target.scheme == "https"
@@ -224,7 +224,7 @@ class Credentials:
         Files are often beside the listing and not below it, so the path need not begin with that of
         the index.
         """
-        candidates = [index for index in self._known if index.origin == target]
+        candidates = [index for index in self._configured_indexes if index.origin == target]
         if not candidates:
             return None
         segments = _segments(url)

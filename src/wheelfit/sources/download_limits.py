@@ -40,7 +40,7 @@ class ConnectionSlot:
 
 
 class ConnectionLimits:
-    """The limit on connections to each server; files without a connection have priority.
+    """The limit on connections to each server, which prefers files that have none yet.
 
     :param limit: the number of connections to each server at a time.
     """
@@ -48,33 +48,33 @@ class ConnectionLimits:
     def __init__(self, limit: int = DEFAULT_CONNECTIONS) -> None:
         self._limit = limit
         self._taken: Counter[Origin] = Counter()
-        self._waiting: Counter[Origin] = Counter()
+        self._waiting_files: Counter[Origin] = Counter()
         self._changed = threading.Condition()
 
     def take(self, server: Origin) -> ConnectionSlot:
         """Take the first connection for a file; wait until one is free."""
         with self._changed:
-            self._waiting[server] += 1
+            self._waiting_files[server] += 1
             try:
                 while self._taken[server] >= self._limit:
                     self._changed.wait()
             finally:
-                self._waiting[server] -= 1
+                self._waiting_files[server] -= 1
             return self._slot(server)
 
     def take_another(self, server: Origin) -> ConnectionSlot | None:
         """Take one more connection for a file.
 
-        :return: None if no connection is free, or a file waits for its first one.
+        :return: None if no connection is free, or another file waits for its first one.
         """
         with self._changed:
-            if self._waiting[server] or self._taken[server] >= self._limit:
+            if self._waiting_files[server] or self._taken[server] >= self._limit:
                 return None
             return self._slot(server)
 
     def has_waiting_file(self, server: Origin) -> bool:
         """Return whether a file waits for its first connection."""
-        return self._waiting[server] > 0
+        return self._waiting_files[server] > 0
 
     def _slot(self, server: Origin) -> ConnectionSlot:
         self._taken[server] += 1

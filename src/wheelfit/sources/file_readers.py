@@ -82,12 +82,12 @@ class AllFiles(DelegatedFiles):
         if file.is_local:
             return self._files
         if self._remote is None:
-            raise FileProblem("the file is not on this machine", where=file.url)
+            raise FileProblem("the file is on another machine", where=file.url)
         return self._remote
 
 
 class RepositoryWrapper(DelegatedFiles):
-    """A repository that passes all calls on to another; subclasses change some of them.
+    """A repository that forwards all calls to another; subclasses change some of them.
 
     :param repository: the other repository.
     """
@@ -143,7 +143,7 @@ class ContentFiles:
 
         :raises FileProblem: the file is missing, on another server, or too long.
         """
-        return self._small(file.filename, limit)
+        return self._read_small(file.filename, limit)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel.
@@ -152,7 +152,7 @@ class ContentFiles:
         """
         if file.metadata_hashes is None:
             _refuse(file)
-        return self._small(f"{file.filename}.metadata", READ_LIMIT)
+        return self._read_small(f"{file.filename}.metadata", READ_LIMIT)
 
     def variant_document(self, file: File) -> bytes | None:
         """Return None for a plain wheel.
@@ -161,7 +161,7 @@ class ContentFiles:
         """
         if not parse_wheel_filename(file.filename).is_variant:  # F-10
             return None
-        raise TooCostly("no wheel is read for a page", where=file.filename)
+        raise TooCostly("an index does not read wheels for its pages", where=file.filename)
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return the size that is listed."""
@@ -182,16 +182,16 @@ class ContentFiles:
         del folder, progress
         _refuse(file)
 
-    def _small(self, name: str, limit: int) -> bytes:
+    def _read_small(self, name: str, limit: int) -> bytes:
         content = self.content(name)
+        if content is None:
+            raise FileProblem("the listed file is missing", where=name)
         if not isinstance(content, Content):
-            is_missing = content is None
-            reason = "the listed file is missing" if is_missing else "the file is on another server"
-            raise FileProblem(reason, where=name)
+            raise FileProblem("the file is on another server", where=name)
         if content.size > limit:
             raise FileProblem(f"the file has more than {limit} bytes", where=name)
         return b"".join(content.parts(0, content.size))
 
 
 def _refuse(file: File) -> NoReturn:
-    raise FileProblem("no wheel is fetched for a page", where=file.filename)
+    raise FileProblem("an index does not fetch wheels for its pages", where=file.filename)

@@ -45,7 +45,7 @@ class HashCheck:
         self._size = size
         self._where = where
         self.count = 0
-        """Bytes taken so far."""
+        """Bytes passed so far."""
 
     def update(self, data: bytes) -> None:
         """Add the next bytes.
@@ -75,23 +75,23 @@ class HashCheck:
                     where=self._where,
                 )
 
-    def _wrong_size(self, words: str) -> IntegrityError:
+    def _wrong_size(self, difference: str) -> IntegrityError:
         return IntegrityError(
-            f"the file has another size than promised: {words} bytes",
+            f"the file has another size than promised: {difference} bytes",
             where=self._where,
             hint="try again; if it happens again, report it to the index operator",
         )
 
 
 def check_bytes(data: bytes, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
-    """Check a whole content; as `HashCheck`."""
+    """Check bytes in memory, as `HashCheck` does."""
     check = HashCheck(hashes, size, where=where)
     check.update(data)
     check.finish()
 
 
 def check_file(path: Path, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
-    """Check a file on disk; as `HashCheck`.
+    """Check a file on disk, as `HashCheck` does.
 
     :raises OSError: it cannot be read.
     """
@@ -118,11 +118,11 @@ def checked_sha256(
     import hashlib
 
     check = HashCheck(hashes, size, where=where)
-    seen = hashlib.sha256()
+    sha256 = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             check.update(block)
-            seen.update(block)
+            sha256.update(block)
             advance(len(block))
     check.finish()
-    return seen.hexdigest()
+    return sha256.hexdigest()

@@ -41,8 +41,8 @@ def open_keyring(
         return None
     if choice == "subprocess":
         return _program(environ, note)
-    imported = ImportedKeyring(note)
-    return imported if choice == "import" else _Either(imported, lambda: _program(environ, note))
+    package = ImportedKeyring(note)
+    return package if choice == "import" else _Either(package, lambda: _program(environ, note))
 
 
 def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> KeyringProgram | None:
@@ -64,7 +64,7 @@ class ImportedKeyring:
         """Whether the package can be imported and works; None before the first use."""
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
-        """Return user name and password, or None if there are none."""
+        """Return the login for a service; see `Keyring`."""
         if self.is_available is False:
             return None
         try:
@@ -97,7 +97,7 @@ class KeyringProgram:
         self._note = note
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
-        """Return user name and password, or None if there are none."""
+        """Return the login for a service; see `Keyring`."""
         command = [self._program, "--mode=creds", "--output=json", "get", service]
         if user is not None:
             command.append(user)

@@ -50,7 +50,7 @@ class FileSize(Struct, frozen=True):
 
 
 class TooCostly(NetworkError, code="too-costly"):
-    """Reading a member of a remote wheel would mean fetching the whole wheel (F-77).
+    """Raised when reading a member of a remote wheel would mean fetching the whole wheel (F-77).
 
     The server does not support byte ranges; the wheel itself may be valid.
     """
@@ -90,7 +90,7 @@ class Files(Protocol):
         A wheel without label is plain, with any content (F-10): always None. Costs at most a few
         byte ranges; never the whole of a remote wheel.
 
-        :raises TooCostly: the server cannot give byte ranges (F-77).
+        :raises TooCostly: the server does not support byte ranges (F-77).
         :raises InvalidWheel: the wheel is not valid.
         """
 
@@ -109,7 +109,7 @@ class Files(Protocol):
 
         No hash is checked, for that takes the whole file. The caller closes it.
 
-        :raises TooCostly: the server cannot give byte ranges.
+        :raises TooCostly: the server does not support byte ranges.
         """
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
@@ -133,20 +133,20 @@ class Files(Protocol):
         :param folder: an existing folder, used where no cache keeps it.
         :param progress: called with the count of bytes as they arrive.
         :raises HashMismatch: a promised hash does not match.
-        :raises InvalidWheel: it is not valid, or contradicts its RECORD; nothing of it is kept.
+        :raises InvalidWheel: it is not valid, or contradicts its RECORD; nothing of it is cached.
         """
 
 
 class Repository(Files, Protocol):
     """A source of the files of projects.
 
-    Every method may be called from several threads at once, any number of
-    times. Files are the ones its own ``project`` gave, or values equal to them.
+    Every method may be called from several threads at once, any number of times. Files are those of
+    its own pages, or equal ones.
     """
 
     @property
     def name(self) -> str:
-        """Name the repository for people: its URL or folder, without credentials."""
+        """The name in messages: the URL or folder, without credentials."""
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects, sorted.
@@ -155,10 +155,10 @@ class Repository(Files, Protocol):
         """
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project, or None if it is not known here.
+        """Return the page of a project, or None if the repository does not have it.
 
-        Not known means 404 or 410, 403 without a login (many static hosts answer so for missing
-        files), or a folder without files of it. A known project may have no files.
+        An index does not have it if it answers 404 or 410, or 403 without a login, as many static
+        hosts do for missing files; a folder, if it has no file of it. A page may have no files.
 
         :param name: the normalised name.
         :raises InvalidPage: the answer is not a page of the Simple API.
@@ -205,7 +205,7 @@ class Content(Struct, frozen=True):
 
 
 class Redirect(Struct, frozen=True):
-    """The address of a file that another server has."""
+    """The address of a file on another server."""
 
     url: str
     """Absolute ``https:`` or ``http:`` URL, without credentials."""
@@ -232,8 +232,8 @@ class Index(Repository, Protocol):
         """Return the bytes of a listed file, or their address; None if there is no such file.
 
         :param filename: a listed name, or one with ``.metadata`` (PEP 658) or ``.provenance``
-            (PEP 740) behind it. A client may send anything: the name is compared with known ones
-            and never made part of a path.
+            (PEP 740) appended. A client may send anything: the name is compared with known ones and
+            never made part of a path.
         """
 
 

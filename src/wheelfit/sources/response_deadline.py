@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ResponseWithDeadline:
     """A `Response` whose body must arrive before a deadline.
 
-    A server that sends a byte now and then would otherwise block the reader for ever.
+    Otherwise a server that sends a byte now and then would block the reader for ever.
 
     :param response: the response to wrap.
     :param timeout: seconds from now until the deadline.

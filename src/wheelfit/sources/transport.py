@@ -1,7 +1,7 @@
 """The interface to the network: one request, one response.
 
-Retries, redirects and authorization are decided above it, in ``client``; a test uses its own
-transport and sees each request.
+Retries, redirects and authorization are up to `wheelfit.sources.client`. A test uses its own
+transport, which gets each request.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ RetryChance: TypeAlias = Literal["none", "little", "good"]
 class Interrupted(Exception):
     """Raised when no response came, or its body broke off.
 
-    :param reason: what happened, in words, without any URL or credentials.
+    :param reason: a clause for messages, without any URL or credentials.
     :param retry_chance: ``none`` for a certificate that is not trusted, ``little`` for a host that
-        does not exist or refuses, ``good`` for a connection that broke.
+        does not exist or refuses, ``good`` for an interrupted connection.
     :param hint: advice for the user; None if there is none.
     """
 
@@ -71,7 +71,7 @@ class Transport(Protocol):
     """A sender of GET requests, for any number of threads."""
 
     def send(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Send one request; follow no redirect, repeat nothing.
+        """Send one request, without redirects and retries.
 
         :param url: ``http:`` or ``https:``, without credentials and fragment.
         :param headers: sent as they are.

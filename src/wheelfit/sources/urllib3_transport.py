@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 """Bytes read at once; with less, threads wait for each other more often."""
-_ENOUGH = CHUNK // 2
-_SOON = 0.02
-"""Seconds for which small pieces are collected."""
+_MIN_CHUNK = CHUNK // 2
+_COLLECT_TIME = 0.02
+"""Seconds for which pieces are collected until they form a chunk of `_MIN_CHUNK` bytes."""
 
 
 class Urllib3Transport:
@@ -116,7 +116,7 @@ class Urllib3Transport:
         """Cancel running requests, and send nothing more."""
         self._is_cancelled = True
         for open_socket in tuple(self._sockets):
-            _shut(open_socket)
+            _shut_down(open_socket)
 
     def close(self) -> None:
         """Close every connection."""
@@ -133,7 +133,7 @@ class Urllib3Transport:
         manager = self._managers.get(key)
         if manager is None:
             new_manager = self._new_manager(proxy, is_trusted=is_trusted)
-            _watch(
+            _make_cancellable(
                 new_manager,
                 self._sockets,
                 self._is_allowed_address if proxy is None else None,
@@ -173,9 +173,9 @@ class Urllib3Transport:
             from urllib3.contrib.socks import SOCKSProxyManager  # needs PySocks
         except ImportError:
             raise Interrupted(
-                "the proxy speaks SOCKS, for which the package PySocks is missing",
+                "the proxy uses SOCKS, and the package PySocks is not installed",
                 retry_chance="none",
-                hint="install PySocks beside wheelfit",
+                hint="install PySocks into the environment of wheelfit",
             ) from None
         user, password = userinfo or (None, None)
         return SOCKSProxyManager(
@@ -195,8 +195,8 @@ class _Urllib3Response:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
     def chunks(self) -> Iterator[bytes]:
-        # Not only full chunks: on a slow connection each would take minutes, without progress and
-        # without a chance to stop. But TLS records are small and each chunk costs time, so they are
+        # On a slow connection a full chunk would take minutes, without progress and without a
+        # chance to cancel. But TLS records are small and each chunk costs time, so they are
         # collected for a moment.
         pieces: list[bytes] = []
         size, since = 0, time.monotonic()
@@ -213,7 +213,7 @@ class _Urllib3Response:
             pieces.append(chunk)
             size += len(chunk)
             now = time.monotonic()
-            if size >= _ENOUGH or now - since > _SOON:
+            if size >= _MIN_CHUNK or now - since > _COLLECT_TIME:
                 yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 pieces, size, since = [], 0, now
         if pieces:
@@ -230,53 +230,54 @@ class _Urllib3Response:
             self._response.close()
 
     def cancel(self) -> None:
-        line = getattr(self._connection, "line", None)
-        if line is not None and not self._closed:
-            _shut(line)
+        open_socket = getattr(self._connection, "open_socket", None)
+        if open_socket is not None and not self._closed:
+            _shut_down(open_socket)
 
 
 # --- connections that can be cancelled -----------------------------------------------
 
 
-def _watch(
+def _make_cancellable(
     manager: PoolManager,
-    lines: weakref.WeakSet[socket.socket],
+    sockets: weakref.WeakSet[socket.socket],
     is_allowed_address: Callable[[str, str], bool] | None,
     response_timeout: float | None,
 ) -> None:
-    """Make the connections of a manager, of any kind, record their sockets.
+    """Make the connections of a manager, of any kind, record their sockets and limit their time.
 
+    :param sockets: receives each open socket.
     :param is_allowed_address: returns whether an open connection may be used; None: each may.
-    :param response_timeout: seconds for the head of an answer; None: no limit while bytes arrive.
+    :param response_timeout: seconds for the head of a response; None: no limit while bytes arrive.
     """
 
-    def watched(pool: Any) -> Any:
-        class Watched(pool.ConnectionCls):  # type: ignore[misc]
-            line: socket.socket
+    def with_cancellable_connections(pool: Any) -> Any:
+        class CancellableConnection(pool.ConnectionCls):  # type: ignore[misc]
+            open_socket: socket.socket
 
             def _new_conn(self) -> socket.socket:
-                line: socket.socket = super()._new_conn()
+                new_socket: socket.socket = super()._new_conn()
                 if is_allowed_address is not None and not is_allowed_address(
-                    self.host, str(line.getpeername()[0])
+                    self.host, str(new_socket.getpeername()[0])
                 ):
-                    line.close()  # nothing was sent
+                    new_socket.close()  # nothing was sent
                     raise _forbidden_address()
-                lines.add(line)  # so that a TLS handshake can be cancelled too
-                return line
+                sockets.add(new_socket)  # so that a TLS handshake can be cancelled too
+                return new_socket
 
             def connect(self) -> None:
                 super().connect()
-                self.line = self.sock
-                lines.add(self.line)
+                self.open_socket = self.sock
+                sockets.add(self.open_socket)
 
             def getresponse(self) -> Any:
                 if response_timeout is None:
                     return super().getresponse()
-                late = threading.Event()
+                is_late = threading.Event()
 
                 def end() -> None:
-                    late.set()
-                    _shut(self.line)
+                    is_late.set()
+                    _shut_down(self.open_socket)
 
                 timer = threading.Timer(response_timeout, end)
                 timer.daemon = True
@@ -284,27 +285,28 @@ def _watch(
                 try:
                     response = super().getresponse()
                 except Exception:
-                    if late.is_set():
+                    if is_late.is_set():
                         raise _response_too_slow() from None
                     raise
                 finally:
                     timer.cancel()
-                if late.is_set():  # http.client takes a head that was cut off for a complete one
+                if is_late.is_set():  # http.client accepts a truncated head as a complete one
                     response.close()
                     raise _response_too_slow()
                 return response
 
-        return type(pool.__name__, (pool,), {"ConnectionCls": Watched})
+        return type(pool.__name__, (pool,), {"ConnectionCls": CancellableConnection})
 
     manager.pool_classes_by_scheme = {
-        scheme: watched(pool) for scheme, pool in manager.pool_classes_by_scheme.items()
+        scheme: with_cancellable_connections(pool)
+        for scheme, pool in manager.pool_classes_by_scheme.items()
     }
 
 
-def _shut(line: socket.socket) -> None:
-    """Wake a thread that waits for a socket; closing it here would free its number for reuse."""
+def _shut_down(open_socket: socket.socket) -> None:
+    """Wake a thread that waits for a socket; closing it would free its descriptor for reuse."""
     with suppress(OSError):  # it is not connected any more
-        socket.socket.shutdown(line, socket.SHUT_RDWR)
+        socket.socket.shutdown(open_socket, socket.SHUT_RDWR)
 
 
 def _transfers_cancelled() -> Interrupted:
@@ -335,7 +337,7 @@ def _interrupted(error: Exception) -> Interrupted:
             hint="check the proxy settings (HTTPS_PROXY, HTTP_PROXY, pip's proxy)",
         )
     if isinstance(error, (SSLError, ssl.SSLError)):
-        return _certificate(error)
+        return _tls_error(error)
     if isinstance(error, NameResolutionError):
         return Interrupted("the host name cannot be resolved", retry_chance="little")
     if isinstance(error, NewConnectionError):
@@ -347,8 +349,8 @@ def _interrupted(error: Exception) -> Interrupted:
     if isinstance(error, IncompleteRead):
         return Interrupted("the answer broke off before its end")
     if isinstance(error, ProtocolError):
-        cause_of = error.args[1] if len(error.args) > 1 else error.__cause__
-        if isinstance(cause_of, IncompleteRead):
+        cause_of_error = error.args[1] if len(error.args) > 1 else error.__cause__
+        if isinstance(cause_of_error, IncompleteRead):
             return Interrupted("the answer broke off before its end")
         message = _system_message(error)
         return Interrupted(
@@ -359,27 +361,24 @@ def _interrupted(error: Exception) -> Interrupted:
     return Interrupted(_system_message(error) or f"the connection failed ({type(error).__name__})")
 
 
-def _certificate(error: Exception) -> Interrupted:
-    message = next(
-        (
-            link.verify_message
-            for link in _chain(error)
-            if isinstance(link, ssl.SSLCertVerificationError) and link.verify_message
-        ),
-        None,
-    )
-    if message is None and not any(
-        isinstance(link, ssl.SSLCertVerificationError) for link in _chain(error)
-    ):
+def _tls_error(error: Exception) -> Interrupted:
+    """Return the error of a failed TLS handshake, which is often an untrusted certificate."""
+    verification_errors = [
+        link for link in _chain(error) if isinstance(link, ssl.SSLCertVerificationError)
+    ]
+    if not verification_errors:
         return Interrupted(f"TLS failed: {_reason_of(error)}", retry_chance="little")
+    messages = [link.verify_message for link in verification_errors if link.verify_message]
+    reason = messages[0] if messages else _reason_of(error)
     return Interrupted(
-        f"the certificate of the server is not trusted: {message or _reason_of(error)}",
+        f"the certificate of the server is not trusted: {reason}",
         retry_chance="none",
         hint="name the certificates of your organisation with --cert, PIP_CERT or SSL_CERT_FILE",
     )
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, its arguments that are errors, and its causes, each once."""
     seen: set[int] = set()
     pending = [error]
     while pending:
@@ -406,9 +405,5 @@ def _reason_of(error: BaseException) -> str:
     return _system_message(error) or type(error).__name__
 
 
-def _quiet() -> None:
-    # Trusting a host is the user's own decision; one note about it is enough.
-    urllib3.disable_warnings(InsecureRequestWarning)
-
-
-_quiet()
+# Trusting a host is the user's own decision; one note about it is enough.
+urllib3.disable_warnings(InsecureRequestWarning)

@@ -891,7 +891,7 @@ class TestBroken:
         site = Site(index)
         page = read(site, "/project/some/1.0/")
         assert "no metadata can be read without fetching the whole wheel" in page.text
-        assert "no wheel is fetched for a page" in page.text
+        assert "an index does not fetch wheels for its pages" in page.text
         answer = read(site, "/project/some/1.0/which/?preset=linux-x86_64")
         assert "linux-x86_64 gets the plain wheel" in answer.text
 
