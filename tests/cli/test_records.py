@@ -20,10 +20,10 @@ def test_a_record_says_elsewhere_what_was_said_here(tmp_path: Path, run: Runner)
     result = run("probe", "--record", folder, "--no-cache-dir")
     assert f"recorded this machine in {folder}" in result.err
     here = run("probe", "--json", "--record", folder, "--no-cache-dir").object
-    assert here["record"] == {"folder": str(folder), "differs": []}
+    assert here["record"] == {"folder": str(folder), "differing": []}
     there = run("probe", "--json", "--replay", folder).object
     assert there["machine"] == str(folder)
-    assert there["record"] == {"folder": str(folder), "differs": []}
+    assert there["record"] == {"folder": str(folder), "differing": []}
     features = {name: told["features"] for name, told in here["namespaces"].items()}
     assert {name: told["features"] for name, told in there["namespaces"].items()} == features
     assert (folder / "expected.json").is_file()
@@ -61,7 +61,7 @@ def test_options_count_for_a_recorded_machine(
         feature["name"]: feature["values"] for feature in report["namespaces"]["tpu"]["features"]
     }
     assert features.get("generation") == values
-    assert report["record"]["differs"] == []
+    assert report["record"]["differing"] == []
 
 
 def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runner) -> None:
@@ -73,7 +73,7 @@ def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runne
     (folder / "expected.json").write_text(json.dumps(told))
     result = run("probe", "--replay", folder, "nvidia")
     assert "nvidia: detection has another result than when it was recorded" in result.err
-    assert run("probe", "--json", "--replay", folder).object["record"]["differs"] == ["nvidia"]
+    assert run("probe", "--json", "--replay", folder).object["record"]["differing"] == ["nvidia"]
 
 
 def test_what_is_not_a_record_is_not_overwritten(tmp_path: Path, run: Runner) -> None:

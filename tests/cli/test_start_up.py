@@ -174,7 +174,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
             "tempfile",
             "importlib.resources",
         },
-        150,
+        151,
     ),
     "satisfied": (
         ["install", "--dry-run", "plain", "-i", "{url}", "--target", "{folder}/installed"],

@@ -181,7 +181,7 @@ def test_wheelfit_upgrades_what_pip_installed(
 
     words = ["install", "-U", "--python", str(python), "-i", index.url, "--no-cache-dir"]
     result = run(*words, "fast-fft[fast]")
-    assert result.out == "nothing to do: what is installed meets every requirement\n"
+    assert result.out == "nothing to do: the installed packages meet every requirement\n"
 
 
 def test_pip_goes_on_with_what_wheelfit_installed(

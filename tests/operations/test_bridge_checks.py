@@ -49,7 +49,7 @@ def faults(family: Path, wheels: Path) -> list[str]:
     request = CheckBridgesRequest(
         names=(str(family),), no_index=True, find_links=(str(wheels),), cache_dir=str(wheels / ".c")
     )
-    (check,) = check_bridges(request, Context()).checks
+    (check,) = check_bridges(request, Context()).families
     return check.faults
 
 
@@ -109,7 +109,7 @@ when.nvidia.sm_arch = ["75_virtual"]
         request = CheckBridgesRequest(
             names=(str(path),), index_url="https://acme.example/whl", no_cache_dir=True
         )
-        (check,) = check_bridges(request, context).checks
+        (check,) = check_bridges(request, context).families
     assert check.faults == [
         "acme-2.0+cu130-py3-none-any.whl in cu130 matches no member",
         "no wheel in cu130 matches cu130 <2",
@@ -131,7 +131,7 @@ def of_registry(registry: object) -> CheckBridgesRequest:
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_few(of_registry: CheckBridgesRequest, name: str) -> None:
     """Members exist, have the extras, own files as is said, and need no other CUDA."""
-    (check,) = check_bridges(of_registry.with_options(names=(name,)), Context()).checks
+    (check,) = check_bridges(of_registry.with_options(names=(name,)), Context()).families
     assert check.faults == []
 
 
@@ -143,7 +143,7 @@ def test_every_family(of_registry: CheckBridgesRequest) -> None:
         name for name in SHIPPED.names() if (one := shipped(name)) and not one.is_of_indexes
     )
     report = check_bridges(of_registry.with_options(names=names), Context())
-    assert {check.family.name: check.faults for check in report.checks if check.faults} == {}
+    assert {check.family.name: check.faults for check in report.families if check.faults} == {}
 
 
 @pytest.mark.usefixtures("bare_environment")
@@ -155,7 +155,7 @@ def test_places_out_of_reach(tmp_path: Path) -> None:
         request = CheckBridgesRequest(
             names=("rocm-sdk",), index_url="https://acme.example/", no_cache_dir=True, retries=0
         )
-        (check,) = check_bridges(request, context).checks
+        (check,) = check_bridges(request, context).families
     (fault,) = check.faults
     assert fault.startswith("whl-multi-arch and ")
     assert fault.count("https://repo.amd.com cannot be read") == 1

@@ -166,7 +166,7 @@ def test_tokens(at: str) -> None:
         token["note"] for token in list_tokens(LiveIndexRequest(at=at), Context()).tokens
     }
     request = TokenRequest(at=at, token=token["id"])
-    assert revoke_token(request, Context()).token == token["id"]
+    assert revoke_token(request, Context()).revoked == token["id"]
     assert list_tokens(LiveIndexRequest(at=at), Context()).tokens == before
     with pytest.raises(FileProblem, match="the token does not exist"):
         revoke_token(request, Context())

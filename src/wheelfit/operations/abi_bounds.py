@@ -170,12 +170,12 @@ def _require_fit(bounds: Bounds, consumer: Path, project: str) -> Bounds:
     """Return the bounds; raise ``no-compatible-release`` if no release is inside."""
     if bounds.first is None:
         raise NoFit(
-            f"it works with no release of {project}",
+            f"no release of {project} fits",
             code="no-compatible-release",
             where=str(consumer),
             note="\n".join(map(verdict_in_words, bounds.releases)),
-            hint="compare with older and newer releases too; or name the one that it was built "
-            "with (--built-with), so that symbols that are missing there count as other libraries'",
+            hint="compare with older and newer releases too, or name with --built-with the release "
+            "that it was built with: symbols missing there count as those of other libraries",
         )
     return bounds
 

@@ -18,6 +18,7 @@ from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.operations.indexes import open_indexes, read_settings, settings_for_source
+from wheelfit.operations.plain_data import PlainReport
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.concurrency import map_concurrently
@@ -70,24 +71,20 @@ class FamilyCheck:
     """False statements in the file of the family, one clause each."""
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return the object of a family in ``--json``."""
         return {"name": self.family.name, "newest": self.newest, "faults": self.faults}
 
 
 @dataclass(frozen=True, slots=True)
-class BridgeChecksReport:
+class BridgeChecksReport(PlainReport):
     """The result of checking each family."""
 
-    checks: tuple[FamilyCheck, ...]
+    families: tuple[FamilyCheck, ...]
 
     @property
     def refused(self) -> bool:
         """Whether a file has a false statement."""
-        return any(check.faults for check in self.checks)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "families": [check.to_json() for check in self.checks]}
+        return any(check.faults for check in self.families)
 
 
 def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeChecksReport:

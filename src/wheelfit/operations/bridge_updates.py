@@ -102,7 +102,7 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
     if request.shipped_bridges:
         raise PolicyRefusal(
             "the setting shipped-bridges forbids families newer than this wheelfit",
-            hint="`wheelfit config show` says where",
+            hint="`wheelfit config show` shows where it is set",
         )
     former = read_update(path)
     without_bridges = request.with_options(no_bridges=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.sources.bridges.catalogue import known_families
 
@@ -33,8 +33,8 @@ class BridgesReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        families = [_to_json(family) for family in self.families]
-        return {"version": 1, "data": self.available.edition(), "families": families}
+        families = list(map(_to_json, self.families))
+        return plain_report(self, data=self.available.edition(), families=families)
 
 
 def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:

@@ -21,10 +21,7 @@ from wheelfit.core.properties import parse_namespace, parse_property
 from wheelfit.core.variant_request import read_settings
 from wheelfit.errors import UsageError
 from wheelfit.operations.build_jobs import run_jobs, select_jobs
-from wheelfit.operations.build_request import (
-    BuildRequest,
-    open_build_environments,
-)
+from wheelfit.operations.build_request import BuildRequest, open_build_environments
 from wheelfit.operations.files import source_date_epoch
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.source_builds import read_config_settings
@@ -101,25 +98,28 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             reporter.detail(f"{source.where}: {note}")
         known = {NULL, *(labels or ()), *(choice.label for choice in choices)}
         for label in sorted(recipes.variants.keys() - known):
-            reporter.warn(f"{source.where}: tool.wheelfit.build.variants.{label} is of no variant")
+            reporter.warn(
+                f"{source.where}: tool.wheelfit.build.variants.{label} names no variant of the "
+                "project"
+            )
 
-        def new_folder(what: str) -> Path:
-            return Path(mkdtemp(prefix=f"{what}-", dir=scratch))
+        def new_folder(prefix: str) -> Path:
+            return Path(mkdtemp(prefix=prefix, dir=scratch))
 
         jobs = select_jobs(request, environ, source, choices)
         echo = reporter.say if request.debug or reporter.wants_details else None
         sdist = None
-        with open_build_environments(request, context) as places:
-            builder = ProjectBuilder(places, environ, reporter.note, echo)
+        with open_build_environments(request, context) as environments:
+            builder = ProjectBuilder(environments, environ, reporter.note, echo)
             if request.sdist or (jobs is not None and order.project.is_dir()):
                 sdist = builder.sdist(
-                    order.project, recipes.of(None, option_recipe), new_folder("sdist")
+                    order.project, recipes.of(None, option_recipe), new_folder("sdist-")
                 )
                 order = replace(order, project=sdist)
             wheels, notes = _build_here(
                 orders_for(order, choices, recipes, option_recipe) if jobs is None else (),
                 orders_for(order, [PLAIN], recipes, option_recipe)[0],
-                lambda build_order: builder.wheels(build_order, new_folder("order")),
+                lambda build_order: builder.wheels(build_order, new_folder("order-")),
                 reporter.note,
             )
         results, job_notes = ((), ()) if jobs is None else run_jobs(
@@ -133,7 +133,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             *check_together([*wheels, *job_wheels.values()]),
             *notes,
             *job_notes,
-            *(_incomplete(sdist, results) if sdist is not None else ()),
+            *(_sdist_warnings(sdist, results) if sdist is not None else ()),
             *same_files(results),
         )
         built = [sdist] if sdist is not None and request.sdist else []
@@ -164,11 +164,10 @@ def _build_here(
     return [compared.with_parts(wheel) for _, wheels in built for wheel in wheels], compared.notes
 
 
-def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
+def _sdist_warnings(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
     """Yield likely faults of a source distribution from which jobs failed to build."""
-    if any(
-        result.error is not None and result.error.reference == "build-failed" for result in results
-    ):
+    errors = [result.error for result in results if result.error is not None]
+    if any(error.reference == "build-failed" for error in errors):
         yield (
             f"jobs build from {sdist.name}, which has no file of a folder above the project: if "
             "building needs one, name the wheels instead of --all, without -j and --executor"
@@ -225,7 +224,7 @@ def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> B
         raise UsageError(
             f"unknown dialect {dialect!r}",
             where="--dialect",
-            hint=f"there are none, {', '.join(DIALECTS)}",
+            hint=f"known: auto, none, {', '.join(DIALECTS)}",
         )
     return BuildOrder(
         request.project,
@@ -255,7 +254,7 @@ def _providers(request: BuildRequest) -> Mapping[str, str]:
 # --- the result --------------------------------------------------------------------------------
 
 
-def _warnings(wheels: Sequence[BuiltWheel], more: Sequence[str]) -> tuple[str, ...]:
+def _warnings(wheels: Sequence[BuiltWheel], further: Sequence[str]) -> tuple[str, ...]:
     """Return the warnings about wheels: those of their builds, further ones, unknown providers."""
     unknown = dict.fromkeys(
         namespace
@@ -265,10 +264,10 @@ def _warnings(wheels: Sequence[BuiltWheel], more: Sequence[str]) -> tuple[str, .
     )
     return (
         *(f"{wheel.path.name}: {note}" for wheel in wheels for note in wheel.notes),
-        *more,
+        *further,
         *(
-            f"what the wheels say of {namespace} is not validated: its provider is neither built "
-            "in nor installed (--ask-plugins installs it)"
+            f"the properties of {namespace} are not validated: its provider is neither built in "
+            "nor installed (--ask-plugins installs it)"
             for namespace in unknown
         ),
     )

@@ -140,9 +140,7 @@ class BuildItem:
     """The error that prevents the build."""
 
     def __str__(self) -> str:
-        labels = [
-            "plain" if choice.label is None else str(choice.label) for choice in self.order.choices
-        ]
+        labels = [str(choice.label or "plain") for choice in self.order.choices]
         return f"{', '.join(labels)} for Python {self.version}"
 
 
@@ -151,9 +149,9 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     if item.problem is not None:
         raise item.problem
     with scratch_folder() as scratch:
-        with open_build_environments(item.request, Context(item.environ)) as places:
+        with open_build_environments(item.request, Context(item.environ)) as environments:
             folder = Path(mkdtemp(dir=scratch))
-            wheels = ProjectBuilder(places, item.environ).wheels(item.order, folder)
+            wheels = ProjectBuilder(environments, item.environ).wheels(item.order, folder)
         paths = deliver([wheel.path for wheel in wheels], item.folder)
     return tuple(replace(wheel, path=path) for wheel, path in zip(wheels, paths, strict=True))
 

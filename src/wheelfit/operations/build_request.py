@@ -1,4 +1,4 @@
-"""The request of a build, and the places in which its backends run."""
+"""The request of a build, and the environments in which its backends run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BuildRequest(
 def open_build_environments(
     request: BuildRequest, context: Context
 ) -> Iterator[IsolatedPlaces | OwnPlaces]:
-    """Open the places in which the backends of a build run."""
+    """Open the environments in which the backends of a build run."""
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.machine import choose_machine

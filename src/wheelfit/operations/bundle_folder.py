@@ -72,16 +72,13 @@ class BundlePlace:
         :raises FileProblem: the folder has other content, or may not be replaced.
         """
         with reporting_os_errors("the folder cannot be read", where=name):
-            return cls._of(name, update=update)
-
-    @classmethod
-    def _of(cls, name: str, *, update: bool) -> BundlePlace:
-        folder = Path(os.path.realpath(name))
-        if not folder.name or not folder.parent.is_dir():
-            raise FileProblem("the folder for the bundle does not exist", where=name)
-        if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
-            return cls(folder)
-        if not (folder / MANIFEST).is_file():
+            folder = Path(os.path.realpath(name))
+            if not folder.name or not folder.parent.is_dir():
+                raise FileProblem("the folder for the bundle does not exist", where=name)
+            if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
+                return cls(folder)
+            is_bundle = (folder / MANIFEST).is_file()
+        if not is_bundle:
             raise FileProblem(
                 "the folder exists and is not a bundle", where=name, hint="name another folder"
             )

@@ -5,11 +5,20 @@ Other processes may use it at the same time. A wheel that is being installed is 
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
@@ -25,12 +34,13 @@ from wheelfit.operations.cache_reports import (
 )
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory
+from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from packaging.utils import NormalizedName
 
@@ -92,7 +102,7 @@ def list_cached_wheels(request: CacheListRequest, context: Context) -> CachedWhe
     :raises UserError: a text does not have the form of a name.
     """
     inventory = _inventory(request, context, removes=False)
-    names = {_parsed(name)[0] for name in request.names}
+    names = {_parse_name(name)[0] for name in request.names}
     wheels = tuple(
         wheel
         for wheel in _wheels(inventory)
@@ -132,8 +142,6 @@ def remove_from_cache(request: CacheRemoveRequest, context: Context) -> CacheRem
 
 def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
     """Remove leftovers, entries of other versions, old entries, and those over the limit."""
-    import time
-
     inventory = _inventory(request, context, removes=not request.dry_run)
     removal = _Removal(inventory, request.dry_run)
     removal.remove_leftovers()
@@ -155,9 +163,6 @@ def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
 
 def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerification:
     """Read every entry again, and remove the damaged ones."""
-    import os
-    from concurrent.futures import ThreadPoolExecutor
-
     inventory = _inventory(request, context, removes=not request.keep_damaged)
     entries = list(inventory.entries())
     damaged: list[tuple[InventoryEntry, str]] = []
@@ -195,8 +200,6 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
     :raises FileProblem: files will be removed, and another user could replace folders by links to
         other places.
     """
-    from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
-
     folder = cache_folder(request.cache_dir, context.environ).absolute()
     unsafe = unsafe_cache_folder(str(folder))
     if unsafe is not None and removes:
@@ -212,11 +215,6 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
 
 def _link_mode(cache: Path) -> str | None:
     """Return the way the cache's file system shares file contents; None if unknown."""
-    import tempfile
-    from pathlib import Path
-
-    from wheelfit.wheels.native_file_system import NATIVE
-
     try:
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=cache) as folder:
             source = Path(folder) / "source"
@@ -246,13 +244,11 @@ def _wheels(inventory: Inventory) -> list[CachedWheel]:
     )
 
 
-def _parsed(text: str) -> tuple[NormalizedName, str | None]:
+def _parse_name(text: str) -> tuple[NormalizedName, str | None]:
     """Return the name and the version in ``NAME`` or ``NAME==VERSION``.
 
     :raises UserError: it has neither form.
     """
-    from packaging.utils import canonicalize_name
-
     match = re.fullmatch(
         r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:==(.+))?", text, re.DOTALL
     )
@@ -342,10 +338,6 @@ class _Removal:
 
 def _is_same_version(left: str, right: str) -> bool:
     """Return whether two texts are the same version, as 1.0 and 1.0.0 are (PEP 440)."""
-    from packaging.version import InvalidVersion
-
-    from wheelfit.core.versions import parse_version
-
     try:
         return parse_version(left) == parse_version(right)
     except InvalidVersion:
@@ -361,7 +353,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Inventory
     selected: dict[str, CachedWheel] = {}
     records: list[InventoryEntry] = []
     for text in names:
-        name, version = _parsed(text)
+        name, version = _parse_name(text)
         matching = [
             wheel
             for wheel in wheels

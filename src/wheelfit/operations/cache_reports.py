@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.plain_data import plain_report
+from wheelfit.operations.plain_data import plain_fields, plain_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -117,7 +117,7 @@ class CachedWheel:
         return max(entry.used for entry in self.entries)
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return its object in ``--json``."""
         return {
             **_release_json(self.release),
             "sha256": self.sha256,
@@ -150,12 +150,10 @@ class RemovedEntry:
     reason: str
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return its object in ``--json``."""
         return {
-            "kind": self.entry.kind,
+            **plain_fields(self.entry, "kind size", sha256=self.entry.key),
             **_release_json(self.release),
-            "sha256": self.entry.key,
-            "size": self.entry.size,
             "last_used": _stamp(self.entry.used),
             "reason": self.reason,
         }
@@ -209,11 +207,10 @@ class DamagedEntry:
     is_removed: bool
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain data."""
+        """Return its object in ``--json``."""
         return {
-            "kind": self.entry.kind,
+            **plain_fields(self.entry, "kind path"),
             **_release_json(self.release),
-            "path": str(self.entry.path),
             "reason": self.reason,
             "removed": self.is_removed,
         }
@@ -235,11 +232,9 @@ class CacheVerification:
 
 
 def _release_json(release: CachedWheelName | None) -> dict[str, object]:
-    return {
-        "name": release.name if release else None,
-        "version": release.version if release else None,
-        "label": release.label if release else None,
-    }
+    if release is None:
+        return {"name": None, "version": None, "label": None}
+    return plain_fields(release, "name version label")
 
 
 def _stamp(when: float | None) -> str | None:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.checking.checks import CHECKS
+from wheelfit.checking.findings import Report, UncheckedTarget
+from wheelfit.checking.tool_profiles import CheckOptions, Profile, with_profile_severities
+from wheelfit.errors import UsageError, did_you_mean
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import (
     EnvironmentOptions,
     MachineOptions,
@@ -12,12 +18,11 @@ from wheelfit.operations.requests import (
     ValidatedRequest,
     WorkerOptions,
 )
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from wheelfit.checking.findings import Report
-    from wheelfit.checking.tool_profiles import CheckOptions, Profile
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
 
@@ -53,32 +58,26 @@ class CheckReport:
     full: bool
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        from wheelfit.sources.urls import redact
-
+        """Return the object of ``--json`` (docs/reference/json.md)."""
         report = self.findings
-        return {
-            "version": 1,
-            "targets": [redact(target) for target in self.targets],
-            "profiles": sorted(set(self.profiles)),
-            "full": self.full,
-            "checked": {
-                "wheels": report.counts.wheels,
-                "index_files": report.counts.index_files,
-                "releases": report.counts.releases,
-                "installed": report.counts.installed_variants,
-            },
-            "summary": {
-                f"{severity}s": number for severity, number in report.severity_counts().items()
-            },
-            "findings": [finding.to_mapping() for finding in report.findings],
-            "unchecked": [target.to_mapping() for target in report.unchecked],
-        }
+        counts = plain_fields(
+            report.counts,
+            "wheels index_files releases",
+            installed=report.counts.installed_variants,
+        )
+        severities = report.severity_counts().items()
+        return plain_report(
+            report,
+            "findings unchecked",
+            targets=[redact(target) for target in self.targets],
+            profiles=sorted(set(self.profiles)),
+            full=self.full,
+            checked=counts,
+            summary={f"{severity}s": number for severity, number in severities},
+        )
 
     def to_sarif(self) -> dict[str, Any]:
         """Return the findings as a SARIF log, with paths below the current folder."""
-        from pathlib import Path
-
         from wheelfit.checking.sarif import to_sarif
 
         return to_sarif(self.findings, folder=Path.cwd())
@@ -91,9 +90,6 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     :param context: the environment variables and the reporter.
     :raises UsageError: no target is given, or a check or profile is unknown.
     """
-    from wheelfit.checking.tool_profiles import with_profile_severities
-    from wheelfit.errors import UsageError
-
     check_ignored(request.ignore)
     if not request.targets and not request.environment:
         raise UsageError("no target was given", hint="name a TARGET, or --environment")
@@ -108,9 +104,6 @@ def check_ignored(codes: Iterable[str], further: Collection[str] = ()) -> None:
     :param further: names that are valid besides those of `wheelfit check`.
     :raises UsageError: there is no such check.
     """
-    from wheelfit.checking.checks import CHECKS
-    from wheelfit.errors import UsageError, did_you_mean
-
     valid = {*CHECKS, *further}
     for code in codes:
         if code not in valid:
@@ -123,9 +116,6 @@ def named_profiles(names: Collection[str]) -> frozenset[Profile]:
 
     :raises UsageError: there is no such profile.
     """
-    from wheelfit.checking.tool_profiles import Profile
-    from wheelfit.errors import UsageError
-
     profiles = {profile.value: profile for profile in Profile}
     for name in names:
         if name not in profiles:
@@ -134,12 +124,8 @@ def named_profiles(names: Collection[str]) -> frozenset[Profile]:
 
 
 def _check(request: CheckRequest, context: Context) -> Report:
-    from pathlib import Path
-
-    from wheelfit.checking.findings import Report
     from wheelfit.checking.targets.paths import check_paths
-    from wheelfit.checking.tool_profiles import CheckOptions
-    from wheelfit.operations.executors import each_wheel
+    from wheelfit.operations.executors import open_wheel_mapper
     from wheelfit.operations.targets import named_project
 
     profiles = named_profiles(request.profile)
@@ -157,8 +143,11 @@ def _check(request: CheckRequest, context: Context) -> Report:
     options = CheckOptions(request.full, binaries, request.instructions, profiles)
     report = Report()
     if paths:
-        with each_wheel(request) as each, context.reporter.work("checking") as progress:
-            report += check_paths(paths, options, progress=progress, map_wheels=each)
+        with (
+            open_wheel_mapper(request) as map_wheels,
+            context.reporter.work("checking") as progress,
+        ):
+            report += check_paths(paths, options, progress=progress, map_wheels=map_wheels)
     if urls or projects:
         report += _check_published(request, context, urls, projects, options)
     if request.environment:
@@ -175,7 +164,6 @@ def _check_published(
 ) -> Report:
     from datetime import UTC, datetime
 
-    from wheelfit.checking.findings import Report
     from wheelfit.checking.targets.projects import check_project, check_url
     from wheelfit.operations.indexes import open_indexes, read_settings
 
@@ -198,7 +186,6 @@ def _check_published(
 
 
 def _check_installed(request: CheckRequest, context: Context) -> Report:
-    from wheelfit.checking.findings import Report, UncheckedTarget
     from wheelfit.checking.installed import report_on
     from wheelfit.installation.variant_fit import judge
     from wheelfit.operations.environments import open_environment_of

@@ -11,7 +11,7 @@ from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environment_findings import finding_json, summary_json, with_remedies_for
 from wheelfit.operations.environments import open_environment_of, warn_of_interruption
 from wheelfit.operations.machine import choose_machine
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
@@ -32,15 +32,24 @@ class FitnessReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "machine": self.machine.name,
+        variants = [
+            plain_fields(
+                verdict.variant,
+                "name version label",
+                fits=verdict.fits,
+                reason=verdict.reason or None,
+            )
+            for verdict in self.variants
+        ]
+        return plain_report(
+            self,
+            "environment",
+            machine=self.machine.name,
             **self.machine.to_mapping(),
-            "environment": self.environment,
-            "variants": [_variant(variant) for variant in self.variants],
-            "summary": summary_json(self.findings),
-            "findings": [finding_json(finding) for finding in self.findings],
-        }
+            variants=variants,
+            summary=summary_json(self.findings),
+            findings=list(map(finding_json, self.findings)),
+        )
 
 
 def check_environment(request: ExaminationRequest, context: Context) -> FitnessReport:
@@ -54,10 +63,3 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     report = diagnose_packages(contents, machine.target, None, machine.support, agreements)
     findings = tuple(with_remedies_for(report.findings, request))
     return FitnessReport(machine, environment.name, tuple(verdicts), findings)
-
-
-def _variant(verdict: FitVerdict) -> dict[str, object]:
-    variant = verdict.variant
-    return plain_fields(
-        variant, "name version label", fits=verdict.fits, reason=verdict.reason or None
-    )

@@ -120,7 +120,7 @@ class Context:
 
 
 class _Silent(NoProgress):
-    """Transfers, wheels and one wheel without a reader."""
+    """The progress of transfers, of wheels and of one wheel that is not shown."""
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         self.cancel = cancel

@@ -85,7 +85,7 @@ class ConvertedIndex:
         return Report.of(self.generated.refused)
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
+        """Return the object of ``--json`` (docs/reference/json.md)."""
         return plain_report(
             self,
             "target documents rewritten lost",

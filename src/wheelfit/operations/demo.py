@@ -24,7 +24,7 @@ from wheelfit.operations.download import DownloadRequest, download
 from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
 from wheelfit.operations.hosts import host_text, hosts_folder
 from wheelfit.operations.install import InstallRequest, install
-from wheelfit.operations.plain_data import plain_report
+from wheelfit.operations.plain_data import PlainReport
 from wheelfit.operations.requests import SourceOptions, field_types
 from wheelfit.operations.user_folders import VARIABLE
 from wheelfit.operations.venv import VenvRequest, create_venv
@@ -140,7 +140,7 @@ class DemoStep:
 
 
 @dataclass(frozen=True, slots=True)
-class DemoReport:
+class DemoReport(PlainReport):
     """The steps of the demonstration."""
 
     package: str
@@ -150,10 +150,6 @@ class DemoReport:
     installed: ChangeReport
     imported: str
     """The version that an import found."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the object of ``--json`` (docs/reference/json.md)."""
-        return plain_report(self, "package from_registry explanations installed imported")
 
 
 def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | DemoReport]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.plain_wheel import write_plain_wheel
 from wheelfit.operations.demo import Demo, DemoStep
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,14 +55,11 @@ class MachinesReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "project": _PROJECT,
-            "machines": [
-                plain_fields(row, "machine description explanation", build=row.build or None)
-                for row in self.builds
-            ],
-        }
+        machines = [
+            plain_fields(row, "machine description explanation", build=row.build or None)
+            for row in self.builds
+        ]
+        return plain_report(self, project=_PROJECT, machines=machines)
 
 
 def demonstrate_machines(context: Context) -> Iterator[DemoStep | MachinesReport]:

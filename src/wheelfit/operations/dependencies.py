@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import InvalidRequirement, UsageError, did_you_mean, reporting_os_errors
 from wheelfit.operations.changes import ChangeRequest
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.files import mode_of, write_atomically
+from wheelfit.operations.files import writable_mode, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import nearest_project
@@ -86,7 +86,7 @@ class DependencyReport:
 
     project: Path
     """Its ``pyproject.toml``."""
-    place: DependencyList
+    edited_list: DependencyList
     """The list that was edited."""
     changes: tuple[ListChange, ...]
     diff: tuple[str, ...]
@@ -103,7 +103,7 @@ class DependencyReport:
         return plain_report(
             self,
             "dry_run project lock",
-            list={"kind": self.place.kind, "name": self.place.name or None},
+            list={"kind": self.edited_list.kind, "name": self.edited_list.name or None},
             changes=[plain_fields(change, "name before after") for change in self.changes],
             diff="\n".join(self.diff),
             sync=self.environment,
@@ -129,7 +129,7 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     edited = editing.before
     changes: list[ListChange] = []
     for text in texts:
-        edited, change = with_requirement(edited, editing.place, text)
+        edited, change = with_requirement(edited, editing.edited_list, text)
         for earlier in [*changes]:  # a requirement that is given twice is one change
             if (earlier.name, earlier.after) == (change.name, change.before):
                 changes.remove(earlier)
@@ -156,9 +156,9 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
     edited = editing.before
     changes: list[ListChange] = []
     for name in dict.fromkeys(map(project_name, request.names)):
-        edited, removed = without_requirement(edited, editing.place, name)
+        edited, removed = without_requirement(edited, editing.edited_list, name)
         if not removed:
-            if editing.place.kind != "group":
+            if editing.edited_list.kind != "group":
                 refuse_poetry_project(editing.before)
             raise _missing_dependency(editing, name)
         changes += removed
@@ -172,10 +172,10 @@ class _Editing:
     def __init__(self, request: AddRequest | RemoveRequest, context: Context) -> None:
         self._context = context
         self.path = nearest_project(request.project)
-        self._mode = mode_of(self.path) if self.path.is_file() else 0
+        self._mode = writable_mode(self.path) if self.path.is_file() else 0
         self._data = _read_file(self.path)
         self.before = ProjectText.of(self._data, str(self.path))
-        self.place = _list_to_edit(request, self.before)
+        self.edited_list = _list_to_edit(request, self.before)
         self._lock = Path(request.lock) if request.lock else self.path.with_name("pylock.toml")
         self._environment: Environment | None = None
         if not (request.frozen or request.no_sync or request.dry_run):
@@ -211,7 +211,7 @@ class _Editing:
     ) -> DependencyReport:
         return DependencyReport(
             self.path,
-            self.place,
+            self.edited_list,
             edit.changes,
             _difference(self.before, edit.text),
             self._request.dry_run,
@@ -226,7 +226,7 @@ class _Editing:
         where = str(self.path)
 
         def with_bounds(lock: Lock) -> ProjectFile:
-            edit.add_bounds(self.place, lock, unbounded)
+            edit.add_bounds(self.edited_list, lock, unbounded)
             return read_project_file(edit.text.encode(), where)
 
         project = read_project_file(edit.text.encode(), where)
@@ -252,10 +252,10 @@ class _Editing:
         former = () if written.old is None else written.old.packages
         extra: tuple[str, ...] = ()
         group: tuple[str, ...] | None = None
-        if isinstance(self._request, AddRequest) and self.place.kind == "extra":
-            extra = (self.place.name,)
-        if isinstance(self._request, AddRequest) and self.place.kind == "group":
-            group = (*written.lock.default_groups, self.place.name)
+        if isinstance(self._request, AddRequest) and self.edited_list.kind == "extra":
+            extra = (self.edited_list.name,)
+        if isinstance(self._request, AddRequest) and self.edited_list.kind == "group":
+            group = (*written.lock.default_groups, self.edited_list.name)
         request = _request_like(
             SyncRequest, self._request, lock=str(written.path), extra=extra, group=group
         )
@@ -337,11 +337,11 @@ class _Edit:
 def _request_like(kind: type[_Request], request: _ProjectChange, **options: Any) -> _Request:
     """Return a request of another kind with the options of a request, and some of its own."""
     names = [name for name in field_types(kind) if hasattr(request, name)]
-    values = {name: getattr(request, name) for name in names if name not in _OWN}
+    values = {name: getattr(request, name) for name in names if name not in _OTHER_MEANINGS}
     return kind(**{**values, **options})
 
 
-_OWN = frozenset(("requirements", "lock", "project", "extra", "group"))
+_OTHER_MEANINGS = frozenset(("requirements", "lock", "project", "extra", "group"))
 """Fields with another meaning in the requests of other operations."""
 
 
@@ -466,10 +466,10 @@ def _missing_dependency(editing: _Editing, name: NormalizedName) -> UserError:
     if places:
         hint = f"it is in {' and in '.join(map(str, places))}: give {' or '.join(options)}"
     else:
-        names = editing.before.names(editing.place)
+        names = editing.before.names(editing.edited_list)
         hint = did_you_mean(name, names, f"there are: {', '.join(names) or 'none'}")
     return UserError(
-        f"{name} is not in {editing.place}",
+        f"{name} is not in {editing.edited_list}",
         code="not-a-dependency",
         where=str(editing.path),
         hint=hint,

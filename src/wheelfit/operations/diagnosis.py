@@ -14,7 +14,7 @@ from wheelfit.operations.plain_data import plain_fields
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import EnvironmentContents
@@ -51,26 +51,26 @@ class SourcesReport:
         """
         return {
             "sources": [
-                {**one.to_json(), "url": scrub(one.url), "origin": scrub(one.origin)}
-                for one in self.configured
+                {**source.to_json(), "url": scrub(source.url), "origin": scrub(source.origin)}
+                for source in self.configured
             ],
             "owners": [
                 {
                     **owner.to_json(),
                     "url": scrub(owner.url),
                     "reason": scrub(owner.reason) if owner.reason else None,
-                    "problem": None
-                    if (problem := self._problem(owner)) is None
-                    else scrub(problem),
+                    "problem": self._problem(owner, scrub),
                 }
                 for owner in self.owners
             ],
             "owned": [{**build.to_json(), "place": scrub(build.place)} for build in self.builds],
         }
 
-    def _problem(self, index: OwnerIndex) -> str | None:
+    def _problem(self, index: OwnerIndex, scrub: Callable[[str], str]) -> str | None:
+        """Return the reason why an index in effect does not answer; None if it was not queried."""
         problems = {} if index.reason or self.problems is None else self.problems
-        return problems.get(index.family)
+        problem = problems.get(index.family)
+        return None if problem is None else scrub(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,8 @@ class Diagnosis:
 
     def faulty_areas(self, *, strict: bool) -> set[str]:
         """Return the areas with faults."""
-        return {str(DIAGNOSES[one.code]) for one in faults_among(self.findings, strict=strict)}
+        faults = faults_among(self.findings, strict=strict)
+        return {str(DIAGNOSES[fault.code]) for fault in faults}
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -214,13 +215,13 @@ def _environment(diagnosis: Diagnosis) -> dict[str, object] | None:
         "packages": len(packages),
         "variants": [
             plain_fields(
-                one.installed,
+                package.installed,
                 "version label",
-                name=one.name,
-                properties=[str(item) for item in one.installed.properties],
+                name=package.name,
+                properties=list(map(str, package.installed.properties)),
             )
-            for one in packages
-            if one.installed.label is not None
+            for package in packages
+            if package.installed.label is not None
         ],
         "builds": [
             {
@@ -240,15 +241,21 @@ def _environment(diagnosis: Diagnosis) -> dict[str, object] | None:
 
 def _settings(settings: MachineSettings, scrub: Callable[[str], str]) -> dict[str, object]:
     return {
-        "variables": [
-            {"name": variable.name, "value": scrub(variable.value), "meaning": variable.meaning}
-            for variable in settings.variables
-        ],
+        "variables": _variables(settings.variables, scrub),
         "tools": [
-            {"name": one.name, "path": scrub(one.path), "version": one.version or None}
-            for one in (*settings.tools, *settings.toolkits)
+            {"name": tool.name, "path": scrub(tool.path), "version": tool.version or None}
+            for tool in (*settings.tools, *settings.toolkits)
         ],
     }
+
+
+def _variables(
+    variables: Iterable[ExaminedVariable], scrub: Callable[[str], str]
+) -> list[dict[str, object]]:
+    return [
+        {"name": variable.name, "value": scrub(variable.value), "meaning": variable.meaning}
+        for variable in variables
+    ]
 
 
 def _process(process: ExaminedProcess, scrub: Callable[[str], str]) -> dict[str, object]:
@@ -256,20 +263,17 @@ def _process(process: ExaminedProcess, scrub: Callable[[str], str]) -> dict[str,
         "pid": process.mapped.pid,
         "program": process.mapped.program or None,
         "problem": process.mapped.problem or None,
-        "variables": [
-            {"name": one.name, "value": scrub(one.value), "meaning": one.meaning}
-            for one in variables_in(dict(process.mapped.environ))
-        ],
+        "variables": _variables(variables_in(dict(process.mapped.environ)), scrub),
         "libraries": [
             {
-                "soname": one.soname,
-                "path": scrub(one.path),
-                "family": one.identity.family,
-                "cuda_major": one.cuda_major,
-                "version": one.version or None,
-                "owner": scrub(one.owner),
-                "deleted": one.file.deleted,
+                "soname": library.soname,
+                "path": scrub(library.path),
+                "family": library.identity.family,
+                "cuda_major": library.cuda_major,
+                "version": library.version or None,
+                "owner": scrub(library.owner),
+                "deleted": library.file.deleted,
             }
-            for one in process.libraries
+            for library in process.libraries
         ],
     }

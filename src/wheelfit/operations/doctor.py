@@ -199,7 +199,7 @@ def _sources(
         sources.configured,
         owners_view.indexes(),
         tuple(owners_view.builds(package.installed for package in contents.packages)),
-        owners_view.ask(context) if request.online else None,
+        owners_view.query(context) if request.online else None,
     )
 
 

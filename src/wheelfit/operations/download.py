@@ -15,7 +15,7 @@ from msgspec import structs
 
 from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.indexes import warning_of_later_indexes
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_session
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.resolution import Pin, Resolution
 
-_ROUNDS = 10
+_MAX_ROUNDS = 10
 """The most resolutions until no wheel contradicts the data it was chosen by."""
 
 
@@ -55,6 +55,16 @@ class DownloadTarget:
     pins: tuple[Pin, ...]
     accelerators: tuple[AcceleratorRemark, ...] = ()
     """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of the machine in ``--json``."""
+        packages = [
+            plain_fields(
+                pin, "name version label reason", filename=pin.file.as_published.display_name
+            )
+            for pin in self.pins
+        ]
+        return plain_fields(self, "name accelerators", packages=packages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +91,8 @@ class DownloadReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "dry_run": self.dry_run,
-            "folder": str(self.folder),
-            "targets": [
-                plain_fields(
-                    target,
-                    "name accelerators",
-                    packages=[
-                        plain_fields(
-                            pin,
-                            "name version label reason",
-                            filename=pin.file.as_published.display_name,
-                        )
-                        for pin in target.pins
-                    ],
-                )
-                for target in self.targets
-            ],
-            "files": [
-                plain_fields(file, "filename size sha256", new=file.is_new) for file in self.files
-            ],
-        }
+        files = [plain_fields(file, "filename size sha256", new=file.is_new) for file in self.files]
+        return plain_report(self, "dry_run folder targets", files=files)
 
 
 def download(request: DownloadRequest, context: Context) -> DownloadReport:
@@ -198,7 +187,7 @@ def _fetch(
         )
     resolution_request = session.resolution_request(dependencies=not request.no_deps)
     with reporter.transfers(session.repository.cancel) as transfers:
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             resolution = session.resolve(resolution_request, reporter)
             pins = [pin for pin in resolution.pins if not pin.is_direct]
             check_folder_pins((pin.name for pin in pins), request)
@@ -230,7 +219,7 @@ def _fetch(
             _write_documents(pins, session, staging)
             for pin in wheels:
                 if pin.file.declared_document is not None:
-                    _give_published_name(pin, staging, Path(request.dest))
+                    _rename_to_published(pin, staging, Path(request.dest))
             return resolution, accelerators
     raise IntegrityError(
         "no wheel matches the metadata of its index",
@@ -248,7 +237,7 @@ def _write_documents(pins: Iterable[Pin], session: SelectionSession, staging: Pa
             (staging / file.filename).write_bytes(session.repository.read(file))
 
 
-def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
+def _rename_to_published(pin: Pin, staging: Path, folder: Path) -> None:
     """Rename the wheel of a family to its published name, with its label in a file beside it.
 
     :param folder: its destination, possibly with labels of earlier downloads.
@@ -272,7 +261,7 @@ def _move_into(folder: Path, staging: Path) -> tuple[DownloadedFile, ...]:
     :raises FileProblem: another file has one of the names.
     """
     paths = sorted(staging.iterdir())
-    files = [_described(path, folder / path.name) for path in paths]
+    files = [_describe_file(path, folder / path.name) for path in paths]
     for path, file in zip(paths, files, strict=True):
         if not file.is_new:
             continue
@@ -284,7 +273,7 @@ def _move_into(folder: Path, staging: Path) -> tuple[DownloadedFile, ...]:
     return tuple(files)
 
 
-def _described(path: Path, place: Path) -> DownloadedFile:
+def _describe_file(path: Path, place: Path) -> DownloadedFile:
     """Return a file for the report; raise if another, which is no document, is in its place."""
     exists = place.exists()
     is_new = not (exists and filecmp.cmp(path, place, shallow=False))

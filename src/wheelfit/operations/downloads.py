@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.operations.plain_data import PlainFields
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
@@ -32,7 +33,7 @@ MOST_FAILURES = 25
 
 
 @dataclass(frozen=True, slots=True)
-class FailedFile:
+class FailedFile(PlainFields):
     """A file or page that could not be read; the others of a long transfer do not depend on it."""
 
     name: str

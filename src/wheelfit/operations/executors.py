@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from wheelfit.building.batch import Outcome
     from wheelfit.building.executors import Workers
@@ -28,13 +29,11 @@ def is_executor_named(request: WorkerOptions) -> bool:
     return request.jobs is not None or request.executor is not None
 
 
-@contextmanager
-def open_workers_of(request: WorkerOptions) -> Iterator[Workers]:
+def open_workers_of(request: WorkerOptions) -> AbstractContextManager[Workers]:
     """Open the workers of a request."""
     from wheelfit.building.executors import open_workers
 
-    with open_workers(request.executor, jobs=request.jobs) as workers:
-        yield workers
+    return open_workers(request.executor, jobs=request.jobs)
 
 
 def batch_for(sizes: Sequence[int], workers: Workers) -> int:
@@ -45,7 +44,7 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
 
 
 @contextmanager
-def each_wheel(request: WorkerOptions) -> Iterator[WheelMapper | None]:
+def open_wheel_mapper(request: WorkerOptions) -> Iterator[WheelMapper | None]:
     """Open the workers for `wheelfit.checking.targets.paths.check_paths`; None means threads."""
     if not is_executor_named(request):
         yield None
@@ -102,12 +101,12 @@ def write_with_workers(
     sizes: Sequence[int],
     request: WorkerOptions,
     progress: Progress,
-    take: Callable[[int, WheelJobResult | WheelfitError], None],
+    add_result: Callable[[int, WheelJobResult | WheelfitError], None],
 ) -> None:
     """Write wheels by the workers of a request.
 
     :param sizes: bytes of each wheel that is read.
-    :param take: called in the order of the jobs with the index of a job and its result; an
+    :param add_result: called in the order of the jobs with the index of a job and its result; an
         exception from it ends the work.
     """
     from wheelfit.building.batch import Batch
@@ -130,7 +129,7 @@ def write_with_workers(
             results[index] = _with_requested_paths(outcome, jobs[index])
             while next_index in results:
                 next_index += 1
-                take(next_index - 1, results.pop(next_index - 1))
+                add_result(next_index - 1, results.pop(next_index - 1))
 
         Batch(
             run_job,

@@ -11,6 +11,7 @@ from msgspec import structs
 from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
 from wheelfit.operations.environments import warn_of_interruption
 from wheelfit.operations.indexes import warn_of_later_indexes, warning_of_later_indexes
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.selection_session import FromRequirements, open_session
 from wheelfit_runtime.errors import WheelfitError
 
@@ -70,14 +71,13 @@ class ExplainReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "target": self.machine.name,
+        return plain_report(
+            self,
+            "agreements accelerators",
+            target=self.machine.name,
             **self.machine.to_mapping(),
-            "projects": [explanation.to_mapping() for explanation in self.explanations],
-            "agreements": [agreement.to_mapping() for agreement in self.agreements],
-            "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
-        }
+            projects=self.explanations,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,10 @@ class OverviewReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "machines": {
-                name: words for one in self.overviews for name, words in one.machines.items()
-            },
-            "releases": [one.to_mapping() for one in self.overviews],
-        }
+        machines: dict[str, str] = {}
+        for release in self.overviews:
+            machines |= release.machines
+        return plain_report(self, machines=machines, releases=self.overviews)
 
 
 def explain(request: ExplainRequest, context: Context) -> ExplainReport:
@@ -120,9 +117,9 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
             explanations, candidates = _explain_separately(session)
             resolution = _direct_dependencies(explanations, candidates, session)
             warnings = list(_mixture_warnings(explanations, session))
-        refused = None
+        missing_accelerator = None
         if request.require_accelerator:
-            refused = _missing_accelerator(explanations, candidates, context.reporter)
+            missing_accelerator = _missing_accelerator(explanations, candidates, context.reporter)
         given = {wheel.requirement().name for wheel in session.requirement_set.wheels}
         warn_of_later_indexes(
             (
@@ -136,15 +133,15 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         names = [pin.name for pin in resolution.pins]
         names += [edge.needed for edge in resolution.edges]
         accelerators = report_accelerator_remarks(resolution, names, candidates, context.reporter)
-        present = [explanation.properties for explanation in explanations]
+        properties = [explanation.properties for explanation in explanations]
         return ExplainReport(
             session.machine,
             tuple(explanations),
             agreements,
-            (*warnings, *([] if refused is None else [refused])),
-            tuple(session.candidates.policy.preferences.unmet_by_user(present)),
+            (*warnings, *([missing_accelerator] if missing_accelerator else [])),
+            tuple(session.candidates.policy.preferences.unmet_by_user(properties)),
             request.with_deps,
-            refused is not None,
+            missing_accelerator is not None,
             accelerators,
         )
 
@@ -212,7 +209,7 @@ def _explain_separately(session: SelectionSession) -> tuple[list[Explanation], C
 def _without_consent(
     explanation: Explanation, candidates: Candidates, deferred: DeferredBuilding
 ) -> Explanation:
-    """Return an explanation in which nothing is chosen that must be built and may not be."""
+    """Return an explanation without its choice if that must be built without consent."""
     if explanation.version is None or explanation.chosen is None:
         return explanation
     wheel = candidates.choice(explanation.name, explanation.version).chosen
@@ -254,12 +251,11 @@ def _explain_together(
 def _direct_dependencies(
     explanations: Iterable[Explanation], candidates: Candidates, session: SelectionSession
 ) -> Resolution:
-    """Return the wheels that are explained with the names that they need, nothing resolved."""
+    """Return the explained wheels with their direct dependencies, which are not resolved."""
     from wheelfit.resolution.resolution import Edge, Pin, Resolution
 
-    extras = {
-        one.requirement.name: one.requirement.extras for one in _effective_requirements(session)
-    }
+    requirements = [item.requirement for item in _effective_requirements(session)]
+    extras = {requirement.name: requirement.extras for requirement in requirements}
     environment = candidates.target.environment
     pins, edges = [], []
     for explanation in explanations:
@@ -288,7 +284,7 @@ def _direct_dependencies(
 def _mixture_warnings(
     explanations: Iterable[Explanation], session: SelectionSession
 ) -> Iterator[str]:
-    """Yield warnings of builds that are best for each project and do not go together."""
+    """Yield warnings of builds, each the best of its project, that install would not combine."""
     from wheelfit.resolution.joint_choice import ChosenBuild, outcomes_of
 
     chosen = [
@@ -325,18 +321,18 @@ def _missing_accelerator(
         for explanation in explanations
         if explanation.version is not None and explanation.chosen is not None
     ]
-    concerned = [one for one in accelerations if one is not None]
+    concerned = [acceleration for acceleration in accelerations if acceleration is not None]
     if not concerned:
         warn_of_no_accelerators(reporter)
-    refused = no_accelerator_error(concerned)
-    return None if refused is None else f"{refused.message} ({refused.note})"
+    error = no_accelerator_error(concerned)
+    return None if error is None else f"{error.message} ({error.note})"
 
 
 def _constraints(session: SelectionSession) -> list[Requirement]:
     """Return the constraints that apply to the Python in use."""
     environment = session.candidates.target.environment
-    limits = [requested.requirement for requested in session.requirement_set.constraints]
-    return [limit for limit in limits if limit.applies(environment)]
+    constraints = [item.requirement for item in session.requirement_set.constraints]
+    return [constraint for constraint in constraints if constraint.applies(environment)]
 
 
 def _wheels_and_others(session: SelectionSession) -> tuple[list[DirectWheel], list[Requirement]]:
@@ -356,7 +352,7 @@ def _wheels_and_others(session: SelectionSession) -> tuple[list[DirectWheel], li
 def _with_own_candidates(
     session: SelectionSession, wheels: Iterable[DirectWheel]
 ) -> Iterator[tuple[Candidates, WheelFilename]]:
-    """Yield wheels that the user named, each with candidates in which it is its project's only."""
+    """Yield named wheels, each with candidates that contain no other wheel of its project."""
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.sources.page import ProjectPage
 
@@ -377,9 +373,9 @@ def _effective_requirements(session: SelectionSession) -> list[RequestedRequirem
         requirement_set.overrides, requirement_set.excluded, session.candidates.target.environment
     )
     return [
-        one
+        requirement
         for requested in requirement_set.requirements
-        for one in replacements.apply_to(requested)
+        for requirement in replacements.apply_to(requested)
     ]
 
 

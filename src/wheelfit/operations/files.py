@@ -47,7 +47,7 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         raise FileProblem(f"the file cannot be written: {os_reason(error)}", where=name) from None
 
 
-def mode_of(path: Path) -> int:
+def writable_mode(path: Path) -> int:
     """Return the permissions of a file that may be written.
 
     :raises FileProblem: it is read-only. It could be replaced, but its owner does not want that.

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from wheelfit.checking.findings import Report
+from wheelfit.errors import UsageError
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.whole_index import open_target
+from wheelfit.server.generate.last_run import LastRun, fingerprint
+from wheelfit.server.generate.request import GenerateOptions
+from wheelfit.server.generate.targets import FILES, SIMPLE
+from wheelfit.sources.page import OtherPages, check_page_url
+from wheelfit.sources.urls import parse_public_url
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
-    from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.request import Generated
     from wheelfit.server.generate.targets import Target
-    from wheelfit.sources.page import OtherPages
 
 
 class GenerateIndexRequest(ValidatedRequest):
@@ -53,12 +62,10 @@ class GeneratedIndex:
     @property
     def refused(self) -> Report:
         """The wheels that no index would accept."""
-        from wheelfit.checking.findings import Report
-
         return Report.of(self.generated.refused)
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
+        """Return the object of ``--json`` (docs/reference/json.md)."""
         generated = self.generated
         return plain_report(
             generated,
@@ -76,14 +83,6 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
     :raises FileProblem: there is no such folder.
     :raises UsageError: the target, a release or the public URL cannot be used.
     """
-    from pathlib import Path
-
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.whole_index import open_target
-    from wheelfit.server.generate.targets import SIMPLE
-    from wheelfit.sources.urls import parse_public_url
-    from wheelfit_runtime.errors import FileProblem
-
     folder = Path(request.folder)
     if not folder.is_dir():
         raise FileProblem(
@@ -119,14 +118,8 @@ def _generate(
     context: Context,
 ) -> Generated:
     """Generate the index, unless it is up to date since the last run."""
-    from pathlib import Path
-
-    from wheelfit.server.generate.last_run import LastRun, fingerprint
-    from wheelfit.server.generate.request import GenerateOptions
-    from wheelfit.server.generate.targets import SIMPLE
-
     options = GenerateOptions(
-        frozenset(map(_release, request.release)),
+        frozenset(map(_parse_release, request.release)),
         keep_going=request.keep_going,
         replace=request.replace,
         prune=request.prune,
@@ -135,21 +128,22 @@ def _generate(
         elsewhere=_other_pages(request),
     )
     if request.cache_file:
-        memory = Path(request.cache_file)
         from wheelfit.server.generate.file_facts import check_cache_file
 
-        check_cache_file(memory)
+        facts_file = Path(request.cache_file)
+        check_cache_file(facts_file)
     elif target_folder is not None:
-        memory = target_folder / SIMPLE / ".facts.json"
+        facts_file = target_folder / SIMPLE / ".facts.json"
     else:
-        memory = folder / ".wheelfit-facts.json"
+        facts_file = folder / ".wheelfit-facts.json"
     in_place = target_folder is not None and target_folder.absolute() == folder.absolute()
     excluded = _output_folders(folder, None if in_place else target_folder)
     current = fingerprint(folder, options, in_place=in_place, excluded=excluded)
-    last_run = LastRun(memory, current)
+    last_run = LastRun(facts_file, current)
     generated = last_run.reusable_result(target)
     if generated is not None:
         return generated
+    # Imported only now, since most runs of a schedule find nothing to do.
     from wheelfit.server.generate.file_facts import FactsMemory
     from wheelfit.server.generate.generation import generate
 
@@ -157,7 +151,7 @@ def _generate(
         return generate(
             folder,
             target,
-            FactsMemory(memory, full=request.full),
+            FactsMemory(facts_file, full=request.full),
             options,
             in_place=in_place,
             excluded=excluded,
@@ -168,10 +162,6 @@ def _generate(
 
 def _other_pages(request: GenerateIndexRequest) -> dict[str, OtherPages]:
     """Return the pages of other indexes that projects name."""
-    from packaging.utils import canonicalize_name
-
-    from wheelfit.sources.page import OtherPages, check_page_url
-
     projects: dict[str, dict[str, list[str]]] = {}
     for flag, texts in (("tracks", request.tracks), ("alternate", request.alternate)):
         for text in texts:
@@ -187,10 +177,6 @@ def _other_pages(request: GenerateIndexRequest) -> dict[str, OtherPages]:
 
 def _output_folders(folder: Path, target_folder: Path | None) -> frozenset[Path]:
     """Return the folders with the output of earlier runs, which are not read."""
-    from contextlib import suppress
-
-    from wheelfit.server.generate.targets import FILES, SIMPLE
-
     output = {folder / SIMPLE}
     if target_folder is not None:
         with suppress(ValueError):  # it is not inside the folder
@@ -201,8 +187,6 @@ def _output_folders(folder: Path, target_folder: Path | None) -> frozenset[Path]
 
 def _with_site(generated: Generated, request: GenerateIndexRequest, target: Target) -> Generated:
     """Write the pages for people beside the index; return the index with them."""
-    from dataclasses import replace
-
     from wheelfit.server.generate.publishing import PublishedIndex
     from wheelfit.server.site.static_pages import publish_pages
 
@@ -212,13 +196,8 @@ def _with_site(generated: Generated, request: GenerateIndexRequest, target: Targ
     return replace(generated, written=(*generated.written, *written))
 
 
-def _release(text: str) -> tuple[NormalizedName, Version]:
-    """Return the name and version of a release."""
-    from packaging.utils import canonicalize_name
-    from packaging.version import InvalidVersion, Version
-
-    from wheelfit.errors import UsageError
-
+def _parse_release(text: str) -> tuple[NormalizedName, Version]:
+    """Parse the name and version of a release, as ``torch==2.8.0``."""
     name, _, version = text.partition("==")
     try:
         parsed = Version(version)

@@ -21,8 +21,8 @@ from wheelfit.operations.hosts import (
     own_hosts,
     preset_host,
 )
-from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.probe import detection_json
+from wheelfit.operations.plain_data import PlainFields, plain_fields, plain_report
+from wheelfit.operations.probe import namespaces_json
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit_runtime.errors import UserError, WheelfitError
@@ -45,7 +45,7 @@ THIS = "this"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnHost:
+class OwnHost(PlainFields):
     """A host file of the user's own."""
 
     name: str
@@ -82,8 +82,7 @@ class HostList:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         return plain_report(
             self,
-            "folder",
-            own=[plain_fields(host, "name path about") for host in self.own],
+            "folder own",
             presets=[
                 plain_fields(preset, "pattern example", about=preset.words)
                 for preset in self.presets
@@ -108,27 +107,24 @@ class HostReport:
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         file, target = self.host.file, self.target
-        return {
-            "version": 1,
-            "host": self.host.to_mapping(),
-            "interpreter": {
+        return plain_report(
+            self,
+            "host platforms",
+            interpreter={
                 "implementation": target.environment["implementation_name"],
-                "version": str(target.python_full_version),
+                "version": target.python_full_version,
                 "stated": file.interpreter is not None,
             },
-            "platforms": list(self.platforms),
-            "tags": len(target.tags),
-            "environment": dict(sorted(target.environment.items())),
-            "namespaces": {
-                detection.namespace: detection_json(detection) for detection in self.detections
-            },
-            "filters": [
+            tags=len(target.tags),
+            environment=dict(sorted(target.environment.items())),
+            namespaces=namespaces_json(self.detections),
+            filters=[
                 plain_fields(entry, "namespace plugin_api resolved")
                 for entry in file.providers
                 if entry.plugin_api or entry.resolved
             ],
-            "notes": [*self.host.notes, *file.notes],
-        }
+            notes=[*self.host.notes, *file.notes],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +288,7 @@ class NewHost:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "path": self.path, "host": self.host.to_mapping()}
+        return plain_report(self, "path host")
 
 
 def write_host(request: NewHostRequest, context: Context) -> NewHost:

@@ -15,7 +15,7 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
-from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.plain_data import PlainReport, plain_fields
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import Violation
@@ -52,9 +52,14 @@ class RefusedFile:
     filename: str
     reasons: tuple[Violation, ...]
 
+    def to_json(self) -> dict[str, object]:
+        """Return the object of the file in ``--json``."""
+        reasons = [plain_fields(reason, "reference message where") for reason in self.reasons]
+        return plain_fields(self, "filename", reasons=reasons)
+
 
 @dataclass(frozen=True, slots=True)
-class ImportedPackages:
+class ImportedPackages(PlainReport):
     """The packages that were imported from another index, or would be."""
 
     dry_run: bool
@@ -71,24 +76,6 @@ class ImportedPackages:
     failed: tuple[FailedFile, ...]
     missing: tuple[str, ...]
     """Requested projects that the other index does not have."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return plain_report(
-            self,
-            "dry_run files size existing added added_size missing",
-            refused=[
-                plain_fields(
-                    file,
-                    "filename",
-                    reasons=[
-                        plain_fields(reason, "reference message where") for reason in file.reasons
-                    ],
-                )
-                for file in self.refused
-            ],
-            failed=[plain_fields(file, "name message") for file in self.failed],
-        )
 
 
 def import_packages(

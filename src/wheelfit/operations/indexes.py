@@ -279,7 +279,7 @@ def families_in_effect(
         raise PolicyRefusal(
             f"a policy forbids bridges, as {listed(request.bridge)}",
             where=where,
-            note="it says bridges = []",
+            note="it sets bridges = []",
         )
     for base in catalogue.bases.values():
         _check_location(base, settings)

@@ -17,7 +17,8 @@ from wheelfit.core.properties import PropertySet, parse_namespace, parse_propert
 from wheelfit.core.providers import StaticProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import UsageError
-from wheelfit.operations.files import mode_of, write_atomically
+from wheelfit.operations.files import writable_mode, write_atomically
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, UserError, os_reason
 from wheelfit_runtime.platforms.features import FeatureConfig
@@ -72,13 +73,13 @@ class InitReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "file": str(self.path),
-            "changed": self.is_changed,
-            "written": self.is_written,
-            "diff": "\n".join(self.diff),
-        }
+        return plain_report(
+            self,
+            file=self.path,
+            changed=self.is_changed,
+            written=self.is_written,
+            diff="\n".join(self.diff),
+        )
 
 
 def init(request: InitRequest, context: Context) -> InitReport:
@@ -104,7 +105,7 @@ def init(request: InitRequest, context: Context) -> InitReport:
     if writes:
         if old_data.startswith(_BOM):
             context.reporter.note("the byte order mark is removed: TOML readers refuse it")
-        mode = mode_of(path) if path.exists() else None
+        mode = writable_mode(path) if path.exists() else None
         write_atomically(where, new_data)
         if mode is not None:
             path.chmod(mode)

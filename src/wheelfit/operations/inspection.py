@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
 from wheelfit.errors import reporting_os_errors
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.wheels.archive import WheelArchive
@@ -45,12 +46,13 @@ class InspectedFile:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of one file in ``--json``."""
-        return {
-            "path": str(self.path),
-            "binaries": [binary.to_mapping() for binary in self.binaries],
-            "properties": [str(prop) for prop in self.binary_properties.properties],
-            "notes": list(self.binary_properties.notes),
-        }
+        return plain_fields(
+            self,
+            "path",
+            binaries=list(self.binaries),
+            properties=list(map(str, self.binary_properties.properties)),
+            notes=self.binary_properties.notes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class InspectReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "wheels": [file.to_json() for file in self.files]}
+        return plain_report(self, wheels=self.files)
 
 
 def inspect(request: InspectRequest, context: Context) -> Iterator[InspectedFile]:

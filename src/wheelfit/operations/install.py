@@ -95,7 +95,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
 
 def _reason_for_no_change(request: InstallRequest, decision: ChangeDecision) -> str:
     if decision.resolution.pins or decision.planned.keep:
-        return "what is installed meets every requirement"
+        return "the installed packages meet every requirement"
     if request.refit:
         return "all installed variants that could be checked fit"
     return "the files have no requirements"

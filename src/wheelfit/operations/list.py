@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ class InstalledReport(Struct, frozen=True):
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "environment": self.environment,
-            "packages": [_mapping(entry) for entry in self.packages],
-        }
+        return plain_report(self, "environment", packages=list(map(_mapping, self.packages)))
 
 
 def list_installed(request: ListRequest, context: Context) -> InstalledReport:

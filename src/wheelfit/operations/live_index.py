@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wheelfit.errors import UsageError
+from wheelfit.operations.plain_data import PlainReport, plain_fields, plain_report
 from wheelfit.operations.requests import SourceOptions, ValidatedRequest
 from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, parse_seconds
 from wheelfit.server.hosting.client import ServerAdministration
@@ -97,16 +98,12 @@ class StatusRequest(LiveIndexRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class StatusReport:
+class StatusReport(PlainReport):
     """The status of a project."""
 
     project: str
     status: str
     reason: str
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, **asdict(self)}
 
 
 def set_status(request: StatusRequest, context: Context) -> StatusReport:
@@ -126,14 +123,10 @@ class DeleteRequest(FilesRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class FilesReport:
+class FilesReport(PlainReport):
     """The files of an index that were changed."""
 
     files: tuple[str, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, "files": list(self.files)}
 
 
 def yank(request: YankRequest, context: Context) -> FilesReport:
@@ -189,26 +182,17 @@ class CleaningReport:
     """Whether the removal was only planned; then only releases are listed."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
+        """Return the object of ``--json`` (docs/reference/json.md)."""
         releases = [
-            {
-                "project": release.project,
-                "version": release.version,
-                "reason": release.reason,
-                "files": [file.filename for file in release.files],
-                "size": sum(file.size for file in release.files),
-            }
+            plain_fields(
+                release,
+                "project version reason",
+                files=[file.filename for file in release.files],
+                size=sum(file.size for file in release.files),
+            )
             for release in self.releases
         ]
-        return {
-            "version": 1,
-            "dry_run": self.dry_run,
-            "files": self.files,
-            "size": self.size,
-            "stages": self.stages,
-            "uploads": self.uploads,
-            "releases": releases,
-        }
+        return plain_report(self, "dry_run files size stages uploads", releases=releases)
 
 
 def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
@@ -265,7 +249,7 @@ class MoveIndexRequest(LiveIndexRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class MovedIndexReport:
+class MovedIndexReport(PlainReport):
     """The size of an index that was exported or imported."""
 
     files: int
@@ -274,10 +258,6 @@ class MovedIndexReport:
     size: int
     """Bytes of all files."""
     records: int
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, **asdict(self)}
 
 
 def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndexReport:
@@ -388,14 +368,10 @@ class AuditRequest(LiveIndexRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport:
+class AuditReport(PlainReport):
     """Entries of the audit log of an index, the newest first."""
 
     entries: tuple[Mapping[str, Any], ...]
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, "entries": list(self.entries)}
 
 
 def read_audit_log(request: AuditRequest, context: Context) -> AuditReport:
@@ -448,26 +424,18 @@ class OpenedStage:
 
 
 @dataclass(frozen=True, slots=True)
-class StagesReport:
+class StagesReport(PlainReport):
     """The open stages of an index."""
 
     stages: tuple[Mapping[str, Any], ...]
 
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, "stages": list(self.stages)}
-
 
 @dataclass(frozen=True, slots=True)
-class DroppedStage:
+class DroppedStage(PlainReport):
     """A stage that was dropped."""
 
     count: int
     """The number of its files."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, "count": self.count}
 
 
 def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
@@ -527,25 +495,17 @@ class CreatedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class TokensReport:
+class TokensReport(PlainReport):
     """The tokens of an index, without their secrets."""
 
     tokens: tuple[Mapping[str, Any], ...]
 
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, "tokens": list(self.tokens)}
-
 
 @dataclass(frozen=True, slots=True)
-class RevokedToken:
+class RevokedToken(PlainReport):
     """A token that was revoked, by its ID."""
 
-    token: str
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        return {"version": 1, "revoked": self.token}
+    revoked: str
 
 
 def create_token(request: CreateTokenRequest, context: Context) -> CreatedToken:

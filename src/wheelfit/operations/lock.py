@@ -31,6 +31,7 @@ from wheelfit.operations.indexes import (
     warning_of_later_indexes,
     with_family_hints,
 )
+from wheelfit.operations.lock_files import CACHE_KIND, load_lock
 from wheelfit.operations.named_sources import open_locked_source, source_root, with_project_sources
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import open_project, project_request, works_on_project
@@ -75,8 +76,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import DirectSource, DirectWheel
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.repository import Repository
-
-_KIND = "locks"
 
 
 class LockRequest(
@@ -150,8 +149,8 @@ class LockReport(Struct, frozen=True):
     @property
     def accelerators(self) -> tuple[AcceleratorRemark, ...]:
         """Accelerator builds that cannot be used, and accelerators left idle."""
-        uses = [use for written_lock in self.locks for use in written_lock.accelerators]
-        return tuple(dict.fromkeys(uses))
+        remarks = [remark for written_lock in self.locks for remark in written_lock.accelerators]
+        return tuple(dict.fromkeys(remarks))
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -261,7 +260,7 @@ class _LockSession:
         self._request = request
         self._context = context
         self._path = Path(request.output)
-        self._old = _old_lock(self._path, lambda: cache_of(request, context.environ))
+        self._old = _existing_lock(self._path, lambda: cache_of(request, context.environ))
         self._environment = open_environment_of(request, context.environ, may_be_own=True)
         prefix = self._environment.interpreter.prefix
         rules = read_rules(context.environ, prefix)
@@ -382,14 +381,13 @@ class _LockSession:
         """Return the existing lock if none of its inputs has changed; None: resolving is needed."""
         if self._old is None or self._upgradable != frozenset():
             return None
-        entry = self._store.read(_KIND, self._key())
+        entry = self._store.read(CACHE_KIND, self._key())
         if entry is None:
             return None
         record = json.loads(entry.body)
         expected = {name: Validator(*parts) for name, parts in record["validators"].items()}
-        lifetime = min(
-            (each.fresh_seconds for each in expected.values() if each.fresh_seconds), default=0.0
-        )
+        lifetimes = [item.fresh_seconds for item in expected.values() if item.fresh_seconds]
+        lifetime = min(lifetimes, default=0.0)
         is_fresh = 0 <= self._started - record["asked"] < lifetime
 
         def is_reliable(name: NormalizedName) -> bool:
@@ -402,7 +400,7 @@ class _LockSession:
             return None  # the resolution reports the fault
         if lifetime and not is_fresh:
             record["asked"] = self._started
-            self._store.write(_KIND, self._key(), {}, json.dumps(record).encode())
+            self._store.write(CACHE_KIND, self._key(), {}, json.dumps(record).encode())
         return WrittenLock(
             self._path,
             self._old,
@@ -438,7 +436,7 @@ class _LockSession:
         if self._request.allow_source:
             keys.append(self._key(with_consent=False))
         for key in keys:
-            self._store.write(_KIND, key, {}, json.dumps(record).encode())
+            self._store.write(CACHE_KIND, key, {}, json.dumps(record).encode())
 
     @cached_property
     def _store(self) -> Store:
@@ -665,7 +663,7 @@ class _LockSession:
         from wheelfit.locking.document import lock_name
 
         hosts = list(dict.fromkeys(self._request.hosts))
-        names = [_as_lock_name(Path(name).name.removesuffix(".toml")) for name in hosts]
+        names = [_lock_name_part(Path(name).name.removesuffix(".toml")) for name in hosts]
         position = hosts.index(host)
         name = names[position]
         if names.count(name) > 1:
@@ -729,18 +727,18 @@ class _LockSession:
             LockEnvironment(name, machine.target),
             candidates,
             chooser,
-            _old_lock(self._path_for(name), lambda: self._store),
+            _existing_lock(self._path_for(name), lambda: self._store),
         )
 
 
-def _as_lock_name(name: str) -> str:
+def _lock_name_part(name: str) -> str:
     """Return a name as part of a lock's file name, which may not have dots."""
     import re
 
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"
 
 
-def _old_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
+def _existing_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
     """Return the existing lock; None if there is none.
 
     :param store: opens the cache.
@@ -758,8 +756,6 @@ def _old_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
         if not path.parent.is_dir():
             raise FileProblem("the folder for the lock does not exist", where=str(path.parent))
         return None
-    from wheelfit.operations.lock_files import load_lock
-
     try:
         return load_lock(path, store=store())
     except InvalidLock as error:

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
 
 
+CACHE_KIND = "locks"
+"""The folder of the cache with facts about locks."""
+
+
 class LockChoiceRequest(
     LockFileOptions,
     BoundOptions,
@@ -186,12 +190,8 @@ def _read_with_cache(data: bytes, store: Store, *, where: str, strict: bool) -> 
     The cache has no content of locks, so writing to it cannot change what is installed.
     """
     key = valid_lock_key(__version__, packaging.__version__, sha256_of(data).hex())
-    is_valid = store.read(_KIND, key) is not None
+    is_valid = store.read(CACHE_KIND, key) is not None
     lock = read_lock(data, where=where, strict=strict, is_valid=is_valid)
     if not is_valid:
-        store.write(_KIND, key, {}, b"")
+        store.write(CACHE_KIND, key, {}, b"")
     return lock
-
-
-_KIND = "locks"
-"""The folder of the cache."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
     from wheelfit_runtime.platforms.discovery import Baseline
     from wheelfit_runtime.platforms.system_view import SystemView
-
-
-_Request = TypeVar("_Request", bound="MachineOptions")
 
 
 class ChosenMachine(Struct, frozen=True):
@@ -164,7 +161,7 @@ def choose_machine(
     return structs.replace(chosen, plugin_rules=rules, context=context)
 
 
-def _with_stored_decisions(request: _Request, rules: PluginRules) -> _Request:
+def _with_stored_decisions(request: MachineOptions, rules: PluginRules) -> MachineOptions:
     """Add providers switched on or off permanently to those switched for this command (P-10)."""
     return request.with_options(
         enable_provider=(*request.enable_provider, *sorted(rules.trust.enabled)),

@@ -10,7 +10,7 @@ from wheelfit.building.ci import github_matrix, gitlab_pipeline
 from wheelfit.building.front_end.source import open_source
 from wheelfit.building.matrix import read_matrix
 from wheelfit.errors import UsageError
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.operations.temporary_folders import scratch_folder
 
@@ -60,14 +60,11 @@ class MatrixReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "project": self.name,
-            "jobs": [
-                plain_fields(job, "label python platform", identifier=job.identifier or None)
-                for job in self.jobs
-            ],
-        }
+        jobs = [
+            plain_fields(job, "label python platform", identifier=job.identifier or None)
+            for job in self.jobs
+        ]
+        return plain_report(self, project=self.name, jobs=jobs)
 
 
 def matrix(request: MatrixRequest, context: Context) -> MatrixReport:

@@ -40,13 +40,9 @@ class OwnerIndex(Struct, frozen=True):
 
     def to_json(self) -> dict[str, object]:
         """Return the index as plain data."""
-        return {
-            "family": self.family,
-            "url": self.url,
-            "projects": list(self.projects),
-            "active": not self.reason,
-            "reason": self.reason or None,
-        }
+        return plain_fields(
+            self, "family url projects", active=not self.reason, reason=self.reason or None
+        )
 
 
 class OwnerBuild(Struct, frozen=True):
@@ -96,17 +92,20 @@ class OwnerIndexes:
         self._families = {owner.name: owner for owner in self._all_families.of_owners()} | agreed
 
     def indexes(
-        self, off: str = "bridges is set to []; `wheelfit config show --origin` says where"
+        self,
+        reason_if_off: str = "bridges is set to []; `wheelfit config show --origin` shows where",
     ) -> tuple[OwnerIndex, ...]:
         """Return the default and the named indexes, with the reasons why some are not in effect.
 
-        :param off: the reason if ``bridges`` turns off the defaults.
+        :param reason_if_off: the reason if ``bridges`` turns off the defaults.
         """
         indexes = []
         for family in self._families.values():
             by_reason: dict[str, list[str]] = {}
             for project in family.projects:
-                by_reason.setdefault(self._reason(family, project, off), []).append(project)
+                by_reason.setdefault(self._reason(family, project, reason_if_off), []).append(
+                    project
+                )
             indexes += [
                 OwnerIndex(family.name, redact(self._base(family)), tuple(projects), reason)
                 for reason, projects in by_reason.items()
@@ -131,8 +130,8 @@ class OwnerIndexes:
                     )
                     break
 
-    def ask(self, context: Context) -> Mapping[str, str]:
-        """Request every index in effect, and return the errors by family.
+    def query(self, context: Context) -> Mapping[str, str]:
+        """Query every index in effect, and return the errors by family.
 
         :param context: its environment has the variables needed to reach them.
         :return: the error of each; empty if the index answers.
@@ -174,14 +173,15 @@ class OwnerIndexes:
         is_whole = member.has_own_url and family.name not in self._catalogue.bases
         return member.location if is_whole else f"{self._base(family)}/{member.folder}"
 
-    def _reason(self, family: BridgeFamily, project: str, off: str) -> str:
+    def _reason(self, family: BridgeFamily, project: str, reason_if_off: str) -> str:
         """Return the reason why an owner's index is off for a project; empty if it is in effect."""
         if self._policy is not None:
             return f"bridges is set to [] by the policy {self._policy}"
         if family in self._catalogue.requested:
             return ""
-        is_off = bool(self._request.bridges_off_by)
-        return off if is_off else self._settings.why_not_of_registry(project)
+        if self._request.bridges_off_by:
+            return reason_if_off
+        return self._settings.why_not_of_registry(project)
 
 
 def _member_of(family: BridgeFamily, entry: Installed) -> FamilyMember | None:

@@ -3,7 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+    from typing import ClassVar
+
+
+class PlainFields:
+    """A dataclass whose plain data have its fields."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return plain_fields(self, " ".join(self.__dataclass_fields__))
+
+
+class PlainReport(PlainFields):
+    """A report whose fields are those of the object of ``--json``."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {"version": 1, **super().to_json()}
 
 
 def plain_report(report: object, names: str = "", **more: object) -> dict[str, Any]:

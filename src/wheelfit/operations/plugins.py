@@ -60,7 +60,7 @@ def read_plugin_rules(
         if forbidden is not None:
             where, key = forbidden
             raise PolicyRefusal(
-                "--trust-all-plugins is forbidden by a policy", where=where, note=f"it says {key}"
+                "--trust-all-plugins is forbidden by a policy", where=where, note=f"it sets {key}"
             )
         context.reporter.warn(
             "--trust-all-plugins: code of any package that some wheel names is installed and run"

@@ -20,7 +20,7 @@ from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import InvalidFilename, StorageUnavailable, UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.lock_files import load_lock
-from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.plain_data import PlainFields, PlainReport
 from wheelfit.operations.requests import RequirementOptions, ValidatedRequest
 from wheelfit.operations.requirements import read_requirements
 from wheelfit.server.hosting.settings import read_settings
@@ -70,7 +70,7 @@ class PrefetchRequest(ValidatedRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedProject:
+class PlannedProject(PlainFields):
     """The files of a project that a mirror will keep."""
 
     name: str
@@ -88,7 +88,7 @@ class PlannedProject:
 
 
 @dataclass(frozen=True, slots=True)
-class PrefetchReport:
+class PrefetchReport(PlainReport):
     """The contents of the mirrors, present or planned."""
 
     dry_run: bool
@@ -98,16 +98,6 @@ class PrefetchReport:
     fetched: int = 0
     fetched_size: int = 0
     failed: tuple[FailedFile, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        names = "name mirror releases files size unknown existing existing_size"
-        return plain_report(
-            self,
-            "dry_run missing fetched fetched_size",
-            projects=[plain_fields(project, names) for project in self.projects],
-            failed=[plain_fields(file, "name message") for file in self.failed],
-        )
 
 
 def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:

@@ -14,7 +14,7 @@ from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import choose_machine
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.plugins import open_plugins
 from wheelfit.operations.requests import MachineOptions
 from wheelfit_runtime.errors import FileProblem, os_reason
@@ -47,19 +47,24 @@ def detection_json(detection: Detection) -> dict[str, object]:
     )
 
 
+def namespaces_json(detections: Iterable[Detection]) -> dict[str, object]:
+    """Return detections as plain data, by namespace."""
+    return {detection.namespace: detection_json(detection) for detection in detections}
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeRecord:
     """A record that was written or opened."""
 
     folder: str
-    differs: tuple[str, ...]
+    differing: tuple[str, ...]
     """Namespaces for which it differs from the present detection."""
     is_new: bool
     """Whether it was written by this command."""
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain data."""
-        return {"folder": self.folder, "differs": list(self.differs)}
+        """Return the object of the record in ``--json``."""
+        return plain_fields(self, "folder differing")
 
 
 def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
@@ -70,7 +75,7 @@ def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
     """
     assert isinstance(machine.detector, Machine)  # noqa: S101 - --record excludes other machines
     try:
-        differs = recording.record(Path(name), machine.detector)
+        differing = recording.record(Path(name), machine.detector)
     except FileExistsError:
         raise FileProblem(
             "the folder contains files that are not a record",
@@ -83,7 +88,7 @@ def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
             where=name,
             hint="name a new folder, where there is room",
         ) from None
-    return ProbeRecord(name, differs, is_new=True)
+    return ProbeRecord(name, differing, is_new=True)
 
 
 def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, ProbeRecord]:
@@ -98,7 +103,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
         description = recording.description(folder)["description"]
         expected = recording.expected(folder)
         detected = json.loads(json.dumps(recording.as_expected(machine)))
-        differs = tuple(
+        differing = tuple(
             name for name, values in detected.items() if expected.get(name, values) != values
         )
     except (OSError, ValueError) as error:
@@ -119,7 +124,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
         overrides=machine.overrides_in_effect(),
         policy=ProviderPolicy(disabled=current.policy.disabled),
     )
-    return chosen, ProbeRecord(name, differs, is_new=False)
+    return chosen, ProbeRecord(name, differing, is_new=False)
 
 
 def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
@@ -156,15 +161,13 @@ class ProbeReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "machine": self.machine.name,
+        return plain_report(
+            self,
+            "record",
+            machine=self.machine.name,
             **self.machine.to_mapping(),
-            "record": None if self.record is None else self.record.to_json(),
-            "namespaces": {
-                detection.namespace: detection_json(detection) for detection in self.detections
-            },
-        }
+            namespaces=namespaces_json(self.detections),
+        )
 
     def host_file(self) -> str:
         """Return the host file that describes the machine."""
@@ -250,7 +253,7 @@ def _undetected(namespace: str, request: ProbeRequest, machine: ChosenMachine) -
         provider_table=request.provider_table,
     )
     check_namespaces([namespace], providers_request, machine.context)
-    return Detection(namespace, source="no provider that wheelfit may ask")
+    return Detection(namespace, source="no provider is available")
 
 
 def _ask_plugin(namespace: str, machine: ChosenMachine, plugins: Plugins) -> Detection | None:

@@ -390,7 +390,7 @@ class ServedProxy:
         return f"{self.base}/simple/"
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
+        """Return the object of ``--json`` (docs/reference/json.md)."""
         return plain_report(self, "full all_variants", url=self.index_url)
 
 

@@ -32,7 +32,7 @@ from wheelfit.checking.findings import Finding, Location, Report, Severity, Unch
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.errors import UploadRefused
 from wheelfit.operations.check import check_ignored, named_profiles
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.publish_destinations import (
     DestinationRequest,
     StaticIndex,
@@ -115,32 +115,30 @@ class PublishReport:
         return "published" if result.is_confirmed else "sent"
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
+        """Return the object of ``--json`` (docs/reference/json.md)."""
         result = self.result
-        return {
-            "version": 1,
-            "to": self.to,
-            "method": self.method,
-            "dry_run": self.dry_run,
-            "published": result is not None and result.is_confirmed and not result.unlisted,
-            "resumed": result is not None and result.is_resumed,
-            "files": [
-                plain_fields(
-                    file,
-                    "filename label size sha256",
-                    project=file.release[0],
-                    version=str(file.release[1]),
-                    attestations=len(file.attestations),
-                    state=self.state(file.filename),
-                )
-                for file in self.outgoing.files
-            ],
-            "refused_index_files": list(result.refused_index_files) if result else [],
-            "forecast": [each.to_mapping() for each in self.forecasts],
-            "choices": [choice.to_mapping() for choice in self.choices],
-            "findings": [finding.to_mapping() for finding in self.checks.findings],
-            "unchecked": [each.to_mapping() for each in self.checks.unchecked],
-        }
+        files = [
+            plain_fields(
+                file,
+                "filename label size sha256",
+                project=file.release[0],
+                version=file.release[1],
+                attestations=len(file.attestations),
+                state=self.state(file.filename),
+            )
+            for file in self.outgoing.files
+        ]
+        return plain_report(
+            self,
+            "to method dry_run choices",
+            published=result is not None and result.is_confirmed and not result.unlisted,
+            resumed=result is not None and result.is_resumed,
+            files=files,
+            refused_index_files=result.refused_index_files if result else (),
+            forecast=self.forecasts,
+            findings=self.checks.findings,
+            unchecked=self.checks.unchecked,
+        )
 
 
 def publish(request: PublishRequest, context: Context) -> PublishReport:

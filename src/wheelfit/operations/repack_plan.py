@@ -147,11 +147,7 @@ def _release(release: JoinedRelease) -> dict[str, object]:
             for (python, platform), names in release.targets().items()
         ],
         differences=[
-            {
-                "what": difference.what,
-                "message": difference.message,
-                "rule": difference.rule or None,
-            }
+            plain_fields(difference, "what message", rule=difference.rule or None)
             for difference in release.differences
         ],
         notes=list(release.notes()),
@@ -168,7 +164,9 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
             named_project(wheel, request, versions_suffice=True) for wheel in request.wheels
         ]
         files = tuple(
-            text for text, one in zip(request.wheels, requirements, strict=True) if one is None
+            text
+            for text, requirement in zip(request.wheels, requirements, strict=True)
+            if requirement is None
         )
         finder = _Wheels(request, context, stack)
         for requirement in requirements:
@@ -194,13 +192,17 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
 
 def _projects(
     wheels_by_project: Mapping[NormalizedName, Mapping[Version, Sequence[JoinableWheel]]],
-    wanted: str | None,
+    requested_name: str | None,
     families: KnownFamilies,
 ) -> tuple[str, tuple[FamilyProject, ...]]:
     """Return the name of the joined project, and the projects with their labels."""
     if len(wheels_by_project) < 2:
         raise UsageError("joining needs several projects", hint="name the projects to join")
-    name = canonicalize_name(wanted) if wanted else joined_name(list(wheels_by_project))
+    name = (
+        canonicalize_name(requested_name)
+        if requested_name
+        else joined_name(list(wheels_by_project))
+    )
     if not name:
         raise UsageError(
             f"{', '.join(wheels_by_project)} have no name in common", hint="set one with --name"
@@ -260,7 +262,7 @@ class _Wheels:
         self,
         filename: str,
         size: int | None,
-        opened: Callable[[], ByteSource],
+        open_source: Callable[[], ByteSource],
         is_requested: Callable[[Version], bool],
     ) -> None:
         try:
@@ -270,7 +272,7 @@ class _Wheels:
         if is_requested(name.version):
             releases = self.listed.setdefault(name.name, {})
             releases.setdefault(name.version, []).append(JoinableWheel(name, size))
-            self._open[filename] = opened
+            self._open[filename] = open_source
 
     def summary(self, wheels: Sequence[JoinableWheel]) -> WheelSummary:
         """Return the summary of one of several wheels, preferably one for Linux."""
@@ -310,7 +312,7 @@ def _commands(archive: WheelArchive) -> Iterator[str]:
     except Error:
         return  # `wheelfit check` reports the fault
     for group in parser.sections():
-        yield from (f"{group}:{one}" for one in parser[group])
+        yield from (f"{group}:{name}" for name in parser[group])
 
 
 def _modules(archive: WheelArchive) -> Iterator[str]:

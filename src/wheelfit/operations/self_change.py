@@ -39,17 +39,10 @@ _PACKAGES = frozenset(
 _NAMES = {name.replace("_", "-") for name in _PACKAGES - {"markdown_it"}} | {"markdown-it-py"}
 """Distribution names of these packages."""
 _FLOORS = (
-    "core",
-    "wheels",
-    "sources",
-    "resolution",
-    "checking",
-    "installation",
-    "operations",
-    "cli",
-)
+    "core", "wheels", "sources", "resolution", "checking", "installation", "operations", "cli",
+)  # fmt: skip
 """Layers with modules that may be needed after the environment is changed."""
-_APART = frozenset(["commands", "plugins", "isolated", "builds"])
+_EXCLUDED_FOLDERS = frozenset(["commands", "plugins", "isolated", "builds"])
 """Folders of these layers without such modules."""
 
 
@@ -63,7 +56,7 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
         would no longer be met.
     """
     changed = {entry.name for entry in plan.remove} | {pin.name for pin in plan.install}
-    if not changed & _NAMES or not _is_ours(environment):
+    if not changed & _NAMES or not _is_own_environment(environment):
         return
     from wheelfit.doctor.own_requirements import DependencyRelease, unmet_requirements
 
@@ -74,11 +67,8 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     unmet = unmet_requirements(changes)
     if not unmet:
         return
-    broken = {
-        (unmet_requirement.dependent, unmet_requirement.requirement)
-        for unmet_requirement in unmet_requirements()
-    }
-    refused = [one for one in unmet if (one.dependent, one.requirement) not in broken]
+    unmet_before = {(need.dependent, need.requirement) for need in unmet_requirements()}
+    refused = [need for need in unmet if (need.dependent, need.requirement) not in unmet_before]
     if refused:
         first = refused[0]
         becomes = first.installed_version or ("removed" if first.name in changes else "missing")
@@ -94,22 +84,22 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
 
 
 def affects_wheelfit(
-    environment: Environment, coming: Iterable[UnpackedWheel], going: Iterable[Installed]
+    environment: Environment, added: Iterable[UnpackedWheel], removed: Iterable[Installed]
 ) -> bool:
     """Return whether a change affects the modules of this process, or what they may import."""
-    if not _is_ours(environment):
+    if not _is_own_environment(environment):
         return False
-    return any(entry.name in _NAMES for entry in going) or any(
-        _module(name) in _PACKAGES for wheel in coming for name in wheel.names()
+    return any(entry.name in _NAMES for entry in removed) or any(
+        _module(name) in _PACKAGES for wheel in added for name in wheel.names()
     )
 
 
-def _is_ours(environment: Environment) -> bool:
+def _is_own_environment(environment: Environment) -> bool:
     """Return whether imports of wheelfit may find modules of an environment."""
-    ours = {os.path.realpath(folder) for folder in sys.path if folder}
+    own = {os.path.realpath(folder) for folder in sys.path if folder}
     for package in (wheelfit, wheelfit_runtime):
-        ours.add(os.path.realpath(os.path.dirname(package.__path__[0])))  # noqa: PTH120
-    return any(os.path.realpath(folder) in ours for folder in environment.schemes.libraries())
+        own.add(os.path.realpath(os.path.dirname(package.__path__[0])))  # noqa: PTH120
+    return any(os.path.realpath(folder) in own for folder in environment.schemes.libraries())
 
 
 def _module(name: str) -> str:
@@ -128,9 +118,9 @@ def preload_modules(environment: Environment) -> Callable[[], None]:
     for name in _modules():
         with suppress(ImportError):
             import_module(name)
-    refusing = _Refusing([str(folder) for folder in environment.schemes.libraries()])
-    sys.meta_path.insert(0, refusing)
-    return lambda: sys.meta_path.remove(refusing)
+    refusal = _ImportRefusal([str(folder) for folder in environment.schemes.libraries()])
+    sys.meta_path.insert(0, refusal)
+    return lambda: sys.meta_path.remove(refusal)
 
 
 def _modules() -> Iterator[str]:
@@ -139,14 +129,16 @@ def _modules() -> Iterator[str]:
     top = wheelfit.__path__[0]
     for floor in _FLOORS:
         for folder, folders, files in os.walk(os.path.join(top, floor)):  # noqa: PTH118
-            folders[:] = [name for name in folders if name not in _APART and name[0] != "_"]
+            folders[:] = [
+                name for name in folders if name not in _EXCLUDED_FOLDERS and name[0] != "_"
+            ]
             inside = os.path.relpath(folder, top).replace(os.sep, ".")
             for name in files:
                 if name.endswith(".py") and name[0] != "_":
                     yield f"wheelfit.{inside}.{name[:-3]}"
 
 
-class _Refusing:
+class _ImportRefusal:
     """An import hook that refuses modules of some folders.
 
     :param folders: the folders of those modules.
@@ -158,7 +150,7 @@ class _Refusing:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Raise if a module is one of the folders; else leave it to the others."""
+        """Raise if a module is in one of the folders; other hooks find all others."""
         spec = PathFinder.find_spec(name, path, target)
         places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
         if any(place.startswith(self._folders) for place in places):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.server.hosting.serving import run_server
 from wheelfit.server.hosting.sessions import ROOT
 from wheelfit.server.hosting.settings import read_settings, unknown_variables
@@ -51,16 +52,14 @@ class ServedIndex:
     """The families that it mirrors, as clients name them: ``pytorch@URL``."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as plain data."""
-        file = None if self.token_file is None else str(self.token_file)
-        return {
-            "version": 1,
-            "url": self.index_url,
-            "upload": self.upload_url,
-            "sessions": self.sessions_url,
-            "token_file": file,
-            "bridges": list(self.bridges),
-        }
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return plain_report(
+            self,
+            "token_file bridges",
+            url=self.index_url,
+            upload=self.upload_url,
+            sessions=self.sessions_url,
+        )
 
 
 def serve(

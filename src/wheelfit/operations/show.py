@@ -17,7 +17,7 @@ from wheelfit.locking.export.license import license_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.list import project_folder
 from wheelfit.operations.machine import choose_machine
-from wheelfit.operations.plain_data import plain_report
+from wheelfit.operations.plain_data import PlainReport, plain_fields
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 from wheelfit.wheels.record import parse_record
 from wheelfit_runtime.errors import UserError, WheelfitError
@@ -48,7 +48,7 @@ class PackageVariant:
 
     label: str
     properties: tuple[str, ...]
-    words: str
+    condition: str
     """The requirements of the properties on a machine, in words."""
     choice: RecordedChoice | None
     """The record of the choice; None: another tool installed it."""
@@ -60,16 +60,14 @@ class PackageVariant:
     def to_json(self) -> dict[str, object]:
         """Return the object of the variant in ``--json``."""
         choice = self.choice
-        return {
-            "label": self.label,
-            "properties": list(self.properties),
-            "condition": self.words,
-            "filename": None if choice is None else choice.filename,
-            "host": None if choice is None else choice.circumstances.host,
-            "overrides": [] if choice is None else list(choice.circumstances.overrides),
-            "fits": self.fits,
-            "reason": self.reason or None,
-        }
+        return plain_fields(
+            self,
+            "label properties condition fits",
+            filename=None if choice is None else choice.filename,
+            host=None if choice is None else choice.circumstances.host,
+            overrides=() if choice is None else choice.circumstances.overrides,
+            reason=self.reason or None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,43 +91,33 @@ class PackageDetails:
         """Return the object of one package in ``--json``."""
         entry = self.installed
         return {
-            "name": entry.name,
-            "version": str(entry.version),
-            "summary": self.summary,
+            **plain_fields(entry, "name version location requested"),
+            **plain_fields(self, "summary license variant files"),
             "home_page": self.home_page or None,
-            "license": self.license,
-            "location": str(entry.location),
             "project": project_folder(entry),
             "installer": entry.installer or None,
-            "requested": entry.requested,
             "requires": [
-                {
-                    "requirement": str(need.requirement),
-                    "name": need.requirement.name,
-                    "extra": need.extra,
-                    "installed": None if need.installed is None else str(need.installed.version),
-                    "met": need.is_met,
-                }
+                plain_fields(
+                    need,
+                    "requirement extra",
+                    name=need.requirement.name,
+                    installed=None if need.installed is None else need.installed.version,
+                    met=need.is_met,
+                )
                 for need in self.requires
             ],
             "required_by": [need.name for need in self.required_by],
-            "variant": None if self.variant is None else self.variant.to_json(),
-            "files": None if self.files is None else list(self.files),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class ShowReport:
+class ShowReport(PlainReport):
     """Details of some installed packages."""
 
     environment: str
     packages: tuple[PackageDetails, ...]
     missing: tuple[str, ...]
     """Names that are not installed."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the object of ``--json`` (docs/reference/json.md)."""
-        return plain_report(self, "environment packages missing")
 
 
 def show(request: ShowRequest, context: Context) -> ShowReport:
@@ -168,7 +156,7 @@ def not_installed(
         where=environment.name,
         hint=f"did you mean {' or '.join(map(repr, matches))}?"
         if matches
-        else "`wheelfit list` shows what is installed",
+        else "`wheelfit list` shows the installed packages",
     )
 
 

@@ -76,7 +76,7 @@ def open_building(
             raise UsageError(
                 impossible, hint="choose for this environment, or build a wheel there and name that"
             )
-    places = build_environments(
+    environments = build_environments(
         request,
         context.environ,
         lambda: building,
@@ -90,7 +90,7 @@ def open_building(
     folder = cache_folder(request.cache_dir, context.environ) if settings.cache else None
     building = BuildingRepository(
         repository,
-        places,
+        environments,
         BuiltWheels(Store(folder)),  # the sources have the same folder, and warn of its faults
         BuildPolicy(
             consent_of(request),
@@ -299,7 +299,7 @@ def with_consent(
     *,
     may_ask: bool,
     pins_without_consent: Callable[[Resolution], Sequence[Pin]] | None = None,
-    has_older: bool = True,
+    has_older_releases: bool = True,
     exclude_hint: str = "",
 ) -> Resolution:
     """Return a resolution whose necessary builds are all permitted.
@@ -311,7 +311,7 @@ def with_consent(
     :param may_ask: whether the user may be asked for consent.
     :param pins_without_consent: returns the pins that need a build without consent; default: all
         pins not built yet.
-    :param has_older: whether older releases can be taken instead.
+    :param has_older_releases: whether older releases can be taken instead.
     :param exclude_hint: the hint for leaving out folders; empty where that is impossible.
     :raises SourceOff: a package must be built, and may not be.
     """
@@ -323,9 +323,14 @@ def with_consent(
             pins = [pin for pin in resolution.pins if builds.needs_consent(pin.file)]
         if not pins:
             return resolution
-        has_wheels = has_older and all(_has_wheels(candidates, pin.name) for pin in pins)
+        has_wheels = has_older_releases and all(_has_wheels(candidates, pin.name) for pin in pins)
         error = _source_off(
-            pins, resolution, builds, candidates, has_older=has_wheels, exclude_hint=exclude_hint
+            pins,
+            resolution,
+            builds,
+            candidates,
+            has_older_releases=has_wheels,
+            exclude_hint=exclude_hint,
         )
         can_ask = may_ask and builds.mode == "ask" and not builds.impossible
         if not can_ask or not reporter.confirm(_question(error)):
@@ -353,7 +358,7 @@ def _source_off(
     builds: Builds,
     candidates: Candidates,
     *,
-    has_older: bool,
+    has_older_releases: bool,
     exclude_hint: str,
 ) -> SourceOff:
     """Return the error with all packages to build, their dependents, and the ways out."""
@@ -374,7 +379,7 @@ def _source_off(
         lines.append(builds.impossible)
         hints = ["build wheels there and name them"]
     hints += filter(None, (bridge_options(candidates, pin.name) for pin in pins))
-    if has_older:
+    if has_older_releases:
         hints.append(f"--only-binary {projects} takes older releases that have wheels")
     if exclude_hint and any(map(_is_folder, pins)):
         hints.append(exclude_hint)

@@ -276,7 +276,7 @@ def _decide(
             for pin in planned_for(found).install
             if change_context.building.needs_consent(pin.file)
         ],
-        has_older=False,
+        has_older_releases=False,
         exclude_hint=change_context.exclude_hint,
     )
     planned = planned_for(resolution)

@@ -13,6 +13,7 @@ from wheelfit.errors import UsageError
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.locking.tree import tree_of_lock, tree_of_selection
 from wheelfit.operations.lock_files import LockChoiceRequest, load_lock, open_lock
+from wheelfit.operations.plain_data import plain_report
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ class TreeReport:
         elif self.depth is not None:
             tree = tree.restricted_to(tree.reached_within(self.depth))
         all_machines: dict[str, object] = {"host": None, "overrides": []}
-        return {
-            "version": 1,
-            "lock": self.lock,
-            "target": None if self.machine is None else self.machine.name,
+        return plain_report(
+            self,
+            "lock",
+            target=None if self.machine is None else self.machine.name,
             **(all_machines if self.machine is None else self.machine.to_mapping()),
             **tree.to_mapping(),
-        }
+        )
 
 
 def tree(request: TreeRequest, context: Context) -> TreeReport:

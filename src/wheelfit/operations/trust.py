@@ -26,7 +26,7 @@ from wheelfit.installation.plugins.environments import environments_holding
 from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.plain_data import plain_report
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.operations.probe import detection_json
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
@@ -96,18 +96,13 @@ class PluginWheel:
         return redact(self.pin.file.source) or redact(self.pin.file.url)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the object of the wheel in ``--json``."""
         file = self.pin.file
         return {
-            "name": self.pin.name,
-            "version": str(self.pin.version),
-            "filename": self.pin.filename.text,
+            **plain_fields(self.pin, "name version", filename=self.pin.filename.text),
+            **plain_fields(file, "size source yanked", url=redact(file.url)),
             "sha256": self.sha256,
-            "size": file.size,
-            "source": file.source,
-            "url": redact(file.url),
             "uploaded": file.upload_time,
-            "yanked": file.yanked,
         }
 
 
@@ -132,24 +127,20 @@ class TrustReport:
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         entry = self.plan.entry
-        return {
-            "version": 1,
-            "action": "trust",
-            "file": str(self.file),
-            "package": entry.package,
-            "versions": str(entry.versions),
-            "namespace": entry.namespace,
-            "plugin_api": entry.plugin_api,
-            "files": [wheel.to_json() for wheel in self.plan.wheels],
-            "warnings": list(self.warnings),
-            "answer": None if self.answer is None else self._answer(self.answer),
-        }
-
-    @staticmethod
-    def _answer(answer: Detection) -> dict[str, object]:
-        facts = detection_json(answer)
-        keys = ("status", "source", "features", "evidence", "warnings", "plugin")
-        return {key: facts[key] for key in keys}
+        answer = None
+        if self.answer is not None:
+            facts = detection_json(self.answer)
+            keys = ("status", "source", "features", "evidence", "warnings", "plugin")
+            answer = {key: facts[key] for key in keys}
+        return plain_report(
+            entry,
+            "package versions namespace plugin_api",
+            action="trust",
+            file=self.file,
+            files=self.plan.wheels,
+            warnings=self.warnings,
+            answer=answer,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +170,13 @@ class SwitchReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "action": "enable" if self.on else "disable",
-            "file": str(self.file),
-            "enabled": sorted(self.trust.enabled),
-            "disabled": sorted(self.trust.disabled),
-        }
+        return plain_report(
+            self,
+            "file",
+            action="enable" if self.on else "disable",
+            enabled=sorted(self.trust.enabled),
+            disabled=sorted(self.trust.disabled),
+        )
 
 
 def trust(
@@ -205,7 +196,7 @@ def trust(
     policy = site.forbids_plugins
     if policy is not None:
         raise PolicyRefusal(
-            "plugins are forbidden by a policy", where=policy, note='it says plugins = "never"'
+            "plugins are forbidden by a policy", where=policy, note='it sets plugins = "never"'
         )
     path = trust_file(context.environ, sys.platform, home())
     old = read_trust_file(path, context.reporter.warn)
@@ -413,7 +404,7 @@ def _check_policy(entry: TrustEntry, site: SitePolicy) -> None:
                 raise PolicyRefusal(
                     f"{file.filename} is not in the list of the policy",
                     where=policy.where,
-                    note=f'it says plugins = "listed"; the file has SHA-256 {file.sha256}',
+                    note=f'it sets plugins = "listed"; the file has SHA-256 {file.sha256}',
                 )
 
 
@@ -452,7 +443,7 @@ def _similar(name: str) -> str:
     if name in known or name in UNREGISTERED:
         return ""
     close = get_close_matches(name, known, n=1, cutoff=0.85)
-    return f"the name is much like {close[0]}, which is another package" if close else ""
+    return f"the name resembles {close[0]}, which is another package" if close else ""
 
 
 def _losses(old: Trust, entry: TrustEntry, *, keep: bool) -> list[str]:
@@ -462,7 +453,9 @@ def _losses(old: Trust, entry: TrustEntry, *, keep: bool) -> list[str]:
         return []
     removed = {file for each in earlier for file in each.files} - set(entry.files)
     names = ", ".join(sorted(file.filename for file in removed))
-    return [f"no longer trusted then: {names} (--keep keeps them)"] if names else []
+    return (
+        [f"these files will not be trusted any more: {names} (--keep keeps them)"] if names else []
+    )
 
 
 def _with_entry(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:

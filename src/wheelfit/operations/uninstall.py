@@ -5,13 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from packaging.utils import InvalidName, canonicalize_name
+
+from wheelfit.errors import InvalidRequirement
+from wheelfit.installation.plan import plan_uninstall
+from wheelfit.installation.uninstall import uninstall as remove
 from wheelfit.operations.environments import (
     note_default_environment,
     open_environment_of,
     recover_first,
     warn_of_interruption,
 )
+from wheelfit.operations.pip_rules import check_changes, read_rules
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import EnvironmentOptions
+from wheelfit.operations.self_change import (
+    affects_wheelfit,
+    check_own_requirements,
+    preload_modules,
+)
+from wheelfit.operations.step_durations import StepDurations
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -43,16 +56,13 @@ class UninstallReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "dry_run": self.dry_run,
-            "seconds": dict(self.seconds),
-            "removed": [
-                {"name": entry.name, "version": str(entry.version), "label": entry.label}
-                for entry in self.uninstalled.removed
-            ],
-            "broken_requirements": [one.to_mapping() for one in self.uninstalled.breaks],
-        }
+        removed = [plain_fields(entry, "name version label") for entry in self.uninstalled.removed]
+        return plain_report(
+            self,
+            "dry_run seconds",
+            removed=removed,
+            broken_requirements=self.uninstalled.breaks,
+        )
 
 
 def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
@@ -62,16 +72,6 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     :param context: the environment variables and the reporter.
     :raises WheelfitError: a package is not installed, or must not be removed.
     """
-    from wheelfit.installation.plan import plan_uninstall
-    from wheelfit.installation.uninstall import uninstall as remove
-    from wheelfit.operations.pip_rules import check_changes, read_rules
-    from wheelfit.operations.self_change import (
-        affects_wheelfit,
-        check_own_requirements,
-        preload_modules,
-    )
-    from wheelfit.operations.step_durations import StepDurations
-
     environment = open_environment_of(request, context.environ)
     check_changes(
         read_rules(context.environ, environment.interpreter.prefix, "uninstall"), environment
@@ -81,7 +81,7 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     else:
         recover_first(environment, context.reporter)
     note_default_environment(request, environment, context)
-    names = [_name(text) for text in request.names]
+    names = list(map(_parse_name, request.names))
     plan, _ = plan_uninstall(names, environment.installed())
     check_own_requirements(plan, environment)
     if not request.dry_run and affects_wheelfit(environment, (), plan.remove):
@@ -101,11 +101,7 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     return UninstallReport(uninstalled, request.dry_run, durations.to_json())
 
 
-def _name(text: str) -> NormalizedName:
-    from packaging.utils import InvalidName, canonicalize_name
-
-    from wheelfit.errors import InvalidRequirement
-
+def _parse_name(text: str) -> NormalizedName:
     try:
         return canonicalize_name(text, validate=True)
     except InvalidName:

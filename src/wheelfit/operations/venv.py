@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.plain_data import plain_report
+from wheelfit.installation.environment import open_environment
+from wheelfit.installation.virtual_environments import (
+    create_virtual_environment,
+    empty_folder,
+    ignore_in_git,
+)
+from wheelfit.operations.plain_data import PlainReport
 from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
@@ -23,7 +29,7 @@ class VenvRequest(ValidatedRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class VenvReport:
+class VenvReport(PlainReport):
     """The virtual environment that was created."""
 
     path: str
@@ -33,10 +39,6 @@ class VenvReport:
     python_version: str
     """Its version, as ``3.12.4``."""
 
-    def to_json(self) -> dict[str, object]:
-        """Return the object of ``--json`` (docs/reference/json.md)."""
-        return plain_report(self, "path python python_version")
-
 
 def create_venv(request: VenvRequest, context: Context) -> VenvReport:
     """Create an empty virtual environment; on failure nothing is changed.
@@ -45,13 +47,6 @@ def create_venv(request: VenvRequest, context: Context) -> VenvReport:
     :raises UnusableInterpreter: the Python does not exist, or is too old.
     :raises EnvironmentUnavailable: the Python cannot create one.
     """
-    from wheelfit.installation.environment import open_environment
-    from wheelfit.installation.virtual_environments import (
-        create_virtual_environment,
-        empty_folder,
-        ignore_in_git,
-    )
-
     folder = Path(os.path.abspath(Path(request.path).expanduser()))  # noqa: PTH100 # links stay
     source = open_environment(
         request.python,

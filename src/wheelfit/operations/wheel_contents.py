@@ -13,6 +13,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.strict_json import load
 from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.plain_data import PlainReport
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.sources.page import File
@@ -113,14 +114,10 @@ class ShownWheel:
 
 
 @dataclass(frozen=True, slots=True)
-class WheelContentsReport:
+class WheelContentsReport(PlainReport):
     """The contents of wheels."""
 
     wheels: tuple[ShownWheel, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "wheels": [wheel.to_json() for wheel in self.wheels]}
 
 
 def read_contents(request: WheelContentsRequest, context: Context) -> WheelContentsReport:

@@ -20,6 +20,7 @@ from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ _MAX_NOTES = 10
 """Notes of one wheel that are shown without ``--verbose``."""
 
 
-def variants_of_binaries(
+def _variants_of_binaries(
     wheels: Sequence[Path], request: VariantRequestOptions, reporter: Reporter, *, ptx: bool
 ) -> Iterator[tuple[Path, tuple[Label, bytes]]]:
     """Yield each wheel with its label and document, by the properties of its binaries.
@@ -64,7 +65,7 @@ def variants_of_binaries(
         for note in notes:
             reporter.say(f"{wheel.name}: {note}")
         if hidden := len(in_binaries.notes) - len(notes):
-            reporter.say(f"{wheel.name}: {hidden} more notes (--verbose)")
+            reporter.say(f"{wheel.name}: {count_of(hidden, 'more note')} (--verbose)")
         added = [
             prop
             for prop in in_binaries.properties
@@ -156,7 +157,7 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
     wheels = find_wheels(request.wheels)
     if request.from_binary:
         ptx = not request.no_ptx
-        variants = list(variants_of_binaries(wheels, request, context.reporter, ptx=ptx))
+        variants = list(_variants_of_binaries(wheels, request, context.reporter, ptx=ptx))
     else:
         variant = requested_variant(request, open_table(request), context.reporter)
         if variant is None:

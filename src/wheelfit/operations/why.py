@@ -13,7 +13,7 @@ from wheelfit.installation.dependencies import InstalledNeeds
 from wheelfit.locking.tree import tree_of_lock
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import load_lock
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import PlainFields, plain_report
 from wheelfit.operations.requests import EnvironmentOptions
 from wheelfit.operations.show import not_installed
 from wheelfit.sources.urls import redact
@@ -47,7 +47,7 @@ class WhyRequest(EnvironmentOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class RequirementLink:
+class RequirementLink(PlainFields):
     """A package in a chain, and the requirement that links it to its predecessor."""
 
     name: NormalizedName
@@ -61,10 +61,6 @@ class RequirementLink:
     all of them have it."""
     marker: str | None = None
     """The marker under which a lock has the package; None: always, or it is installed."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the object of one link in ``--json``."""
-        return plain_fields(self, "name version requirement extra labels marker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +81,13 @@ class WhyReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "name": self.name,
-            "environment": None if self.is_lock else self.where,
-            "lock": self.where if self.is_lock else None,
-            "versions": list(self.versions),
-            "chains": [[link.to_json() for link in chain] for chain in self.chains],
-            "truncated": self.has_more,
-        }
+        return plain_report(
+            self,
+            "name versions chains",
+            environment=None if self.is_lock else self.where,
+            lock=self.where if self.is_lock else None,
+            truncated=self.has_more,
+        )
 
 
 def why(request: WhyRequest, context: Context) -> WhyReport:
@@ -188,7 +182,7 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
             f"{name[:80]} is not in the lock",
             code="not-installed",
             where=where,
-            hint="`wheelfit tree` shows what is in it",
+            hint="`wheelfit tree` shows its packages",
         )
     root_requirements = {
         number: _requirement(root.requirement)

@@ -437,7 +437,7 @@ tech.kind = ["z"]
         plugin.wheel(yard.index)
         yard.project(self.table_with(plugin))
         result = yard.build("--variant", "bad")
-        assert "what the wheels say of tech is not validated" in result.err
+        assert "the properties of tech are not validated" in result.err
         assert "tech_provider" not in yard.read("bad", "variant.json").replace(
             "tech_provider.p", ""
         )
@@ -623,7 +623,7 @@ config-settings = { a = [1], variant-name = "x" }
     def test_of_no_variant(self, yard: Yard) -> None:
         """A recipe of a label that there is not is told; it may be a slip."""
         yard.project(TABLE + "[tool.wheelfit.build.variants.v33]\nflags = true\n")
-        assert "tool.wheelfit.build.variants.v33 is of no variant" in yard.build().err
+        assert "tool.wheelfit.build.variants.v33 names no variant" in yard.build().err
 
     def test_other_machines(self, yard: Yard) -> None:
         """Flags for a machine that this is not are refused before the backend runs."""

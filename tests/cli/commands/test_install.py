@@ -116,7 +116,7 @@ def test_nothing_to_do(shop: Shop) -> None:
     """What is there and will do is kept, which ``--verbose`` shows."""
     shop.install("needs")
     assert shop.install("needs").out == (
-        "nothing to do: what is installed meets every requirement\n"
+        "nothing to do: the installed packages meet every requirement\n"
     )
     result = shop.install("needs", "-v")
     assert "kept fast 1.0 (open)\n" in result.out

@@ -149,7 +149,10 @@ class TestTrust:
         assert "1.2-py3" in trust.read_text()
         assert "1.3-py3" in trust.read_text()
         result = run("providers", "trust", PLUGIN.name, *wheels, "--yes")
-        assert "no longer trusted then: acme_provider-1.2-py3-none-any.whl" in result.err
+        assert (
+            "these files will not be trusted any more: acme_provider-1.2-py3-none-any.whl"
+            in result.err
+        )
         assert "1.2-py3" not in trust.read_text()
 
     def test_two_namespaces(self, run: Runner, wheels: list[str], trust: Path) -> None:

@@ -459,7 +459,7 @@ class TestSizes:
         """No table of nothing."""
         shop("install", "tool")
         result = shop("install", "--dry-run", "tool")
-        assert result.out == "nothing to do: what is installed meets every requirement\n"
+        assert result.out == "nothing to do: the installed packages meet every requirement\n"
 
 
 class TestSync:

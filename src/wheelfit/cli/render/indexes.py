@@ -244,7 +244,7 @@ def show_tokens(report: TokensReport, output: Output) -> None:
 def show_revoked_token(report: RevokedToken, output: Output) -> None:
     """Print the revoked token."""
     output.result_json(report.to_json())
-    output.report(f"{report.token} is revoked")
+    output.report(f"{report.revoked} is revoked")
 
 
 def show_served_proxy(report: ServedProxy, output: Output) -> None:

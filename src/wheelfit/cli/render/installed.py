@@ -126,7 +126,7 @@ def _need(need: InstalledNeed) -> str:
 def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:
     yield "Variant", variant.label
     yield "Variant-properties", ", ".join(variant.properties)
-    yield "Variant-condition", variant.words
+    yield "Variant-condition", variant.condition
     choice = variant.choice
     if choice is not None:
         yield "Variant-wheel", choice.filename

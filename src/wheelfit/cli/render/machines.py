@@ -181,7 +181,7 @@ def _show_record(record: ProbeRecord, output: Output) -> None:
             f"recorded this machine in {record.folder}; review the files before you send them, "
             f"and the result: `wheelfit probe --replay {record.folder}`"
         )
-    for namespace in record.differs:
+    for namespace in record.differing:
         when = "when replayed" if record.is_new else "than when it was recorded"
         output.warn(f"{namespace}: detection has another result {when}")
 

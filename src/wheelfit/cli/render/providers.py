@@ -252,17 +252,17 @@ def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
 def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
     """Print the families with faults, and the number of correct ones."""
     output.result_json(report.to_json())
-    faulty = [check for check in report.checks if check.faults]
+    faulty = [check for check in report.families if check.faults]
     for check in faulty:
         output.result(check.family.name, "bad")
         for fault in check.faults:
             output.paragraph(f"  {fault}", hang=4)
     if output.verbosity > 0:
-        for check in report.checks:
+        for check in report.families:
             newest = ", ".join(f"{name} {version}" for name, version in check.newest.items())
             output.paragraph(f"{check.family.name}: {newest}", hang=4)
-    sound_count = len(report.checks) - len(faulty)
-    output.result(f"{sound_count} of {len(report.checks)} families agree with their indexes")
+    sound_count = len(report.families) - len(faulty)
+    output.result(f"{sound_count} of {len(report.families)} families agree with their indexes")
 
 
 def show_bridge_members(report: BridgesReport, output: Output) -> None:
