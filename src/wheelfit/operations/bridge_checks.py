@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _Wheels: TypeAlias = "list[tuple[WheelFilename, File]]"
 _MOST = 8
-"""Families, or places of one, that are read at the same time."""
+"""Families, or projects of a family, that are read at the same time."""
 _SHARED = frozenset({"nvidia/__init__.py"})
 """Files that distributions of one vendor share, and none of them owns."""
 _MAJOR = pattern(

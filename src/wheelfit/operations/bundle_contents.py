@@ -175,7 +175,7 @@ class HostChoice:
         return replace(complete, environment=environment)
 
     def _provider_detections(self) -> dict[str, Detection]:
-        """Return what providers detected for the selected releases, by namespace."""
+        """Return the detections of providers for the selected releases, by namespace."""
         return {
             namespace: detection
             for selected in self.selection.chosen

@@ -262,7 +262,7 @@ _REQUESTED = "requested"
 
 @dataclass(slots=True)
 class _Removal:
-    """A removal of entries that counts what it removes, or in a dry run would remove."""
+    """A removal of entries, or in a dry run only their count."""
 
     inventory: Inventory
     dry_run: bool

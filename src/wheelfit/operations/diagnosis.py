@@ -10,7 +10,7 @@ from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.settings import variables_in
 from wheelfit.operations.environment_findings import faults_among, finding_json, summary_json
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import detection_json, plain_fields
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
@@ -181,28 +181,9 @@ def _interpreter(target: Target, scrub: Callable[[str], str]) -> dict[str, objec
 
 
 def _detection(detection: Detection, scrub: Callable[[str], str]) -> dict[str, object]:
-    return {
-        "status": str(detection.status),
-        "source": scrub(detection.source),
-        "provider_version": detection.version,
-        "seconds": round(detection.seconds, 6),
-        "features": [
-            {"name": feature.name, "values": list(feature.values)} for feature in detection.features
-        ],
-        "evidence": [
-            {"source": scrub(entry.source), "value": scrub(entry.value)}
-            for entry in detection.evidence
-        ],
-        "warnings": [scrub(text) for text in detection.warnings],
-        "devices": [
-            {
-                "device": scrub(device.device),
-                "feature": device.feature,
-                "values": sorted(device.values),
-            }
-            for device in detection.devices
-        ],
-    }
+    facts = detection_json(detection, scrub)
+    del facts["plugin"]
+    return {**facts, "seconds": round(detection.seconds, 6)}
 
 
 def _environment(diagnosis: Diagnosis) -> dict[str, object] | None:

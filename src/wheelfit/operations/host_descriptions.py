@@ -372,7 +372,7 @@ def _extended_host_file(
 
 
 def _preset_parts(request: NewHostRequest) -> Iterator[str]:
-    """Yield the parts of presets that options stand for."""
+    """Yield the parts of presets that the options of a request describe."""
     if request.cuda:
         device = re.sub(r"^sm_?|\.", "", request.sm or "")
         yield f"cuda-{request.cuda}" + (f"-sm{device}" if device else "")

@@ -1,4 +1,4 @@
-"""The sources a command looks in: pip's configuration, requirements files, then options."""
+"""The package sources of a command: pip's configuration, requirements files, then options."""
 
 from __future__ import annotations
 

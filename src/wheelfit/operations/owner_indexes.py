@@ -147,7 +147,7 @@ class OwnerIndexes:
         """Return the reason why the first index of a family does not answer; empty if it does."""
         from wheelfit.operations.indexes import open_indexes, settings_for_source
 
-        member = next(each for each in family.members if not each.is_of_registry)
+        member = next(member for member in family.members if not member.is_of_registry)
         project = (member.projects or family.projects)[0].replace("*", "")
         only = () if family.name in self._catalogue.bases else family.only_hosts
         source_settings = settings_for_source(

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from dataclasses import Field
     from typing import ClassVar
+
+    from wheelfit_runtime.platforms.features import Detection
 
 
 class PlainFields:
@@ -58,3 +61,30 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return str(value)
+
+
+def detection_json(detection: Detection, scrub: Callable[[str], str] = str) -> dict[str, Any]:
+    """Return the detection of a namespace as plain data.
+
+    :param scrub: removes data that identifies the machine; default: texts are kept.
+    """
+    return plain_fields(
+        detection,
+        "status plugin",
+        source=scrub(detection.source),
+        provider_version=detection.version,
+        warnings=list(map(scrub, detection.warnings)),
+        features=[plain_fields(feature, "name values") for feature in detection.features],
+        evidence=[
+            {"source": scrub(observation.source), "value": scrub(observation.value)}
+            for observation in detection.evidence
+        ],
+        devices=[
+            {
+                "device": scrub(device.device),
+                "feature": device.feature,
+                "values": sorted(device.values),
+            }
+            for device in detection.devices
+        ],
+    )

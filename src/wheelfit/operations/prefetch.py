@@ -226,7 +226,7 @@ def _read_selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Se
             requirements=request.requirements, requirement=request.requirement
         )
         requirement_set = read_requirements(options, environ)
-        requirements = [each.requirement for each in requirement_set.requirements]
+        requirements = [item.requirement for item in requirement_set.requirements]
         has_urls = any(requirement.url for requirement in requirements)
         if requirement_set.wheels or requirement_set.sources or has_urls:
             raise UsageError(
@@ -398,7 +398,7 @@ def _family_pages(
 
 
 def _with_size(mirror: MirroredIndex, file: File) -> _MirrorFile:
-    """Return a file with its size, which its server is asked for if the page has none."""
+    """Return a file with its size, requested from its server if the page has none."""
     mirror_file = _MirrorFile(mirror, file, mirror.is_stored(file))
     if file.size is not None or mirror_file.is_kept or mirror_file.is_document:
         return mirror_file

@@ -14,7 +14,7 @@ from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import choose_machine
-from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.plain_data import detection_json, plain_fields, plain_report
 from wheelfit.operations.plugins import open_plugins
 from wheelfit.operations.requests import MachineOptions
 from wheelfit_runtime.errors import FileProblem, os_reason
@@ -28,23 +28,6 @@ if TYPE_CHECKING:
     from wheelfit.core.provider_lookup import Plugins
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
-
-
-def detection_json(detection: Detection) -> dict[str, object]:
-    """Return the detection of a namespace as plain data."""
-    return plain_fields(
-        detection,
-        "status source warnings plugin",
-        features=[
-            {"name": feature.name, "values": list(feature.values)} for feature in detection.features
-        ],
-        provider_version=detection.version,
-        evidence=[{"source": each.source, "value": each.value} for each in detection.evidence],
-        devices=[
-            {"device": each.device, "feature": each.feature, "values": sorted(each.values)}
-            for each in detection.devices
-        ],
-    )
 
 
 def namespaces_json(detections: Iterable[Detection]) -> dict[str, object]:

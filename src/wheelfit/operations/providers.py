@@ -94,11 +94,7 @@ class ProvidersReport:
             "namespace": namespace,
             "data_version": family.provider.data_version,
             "emulates": [
-                {
-                    "package": row.package,
-                    "versions": list(row.versions),
-                    "plugin_api": list(row.endpoints),
-                }
+                plain_fields(row, "package versions", plugin_api=row.endpoints)
                 for row in rows
                 if row.namespace == namespace
             ],
@@ -123,29 +119,28 @@ class ProvidersReport:
             refusal = f'plugins are forbidden by {forbidden_by} (plugins = "never")'
         digests = {file.sha256 for file in entry.files}
         environments = environments_holding(self.folder, digests)
-        return {
-            "package": entry.package,
-            "versions": str(entry.versions),
-            "namespace": entry.namespace,
-            "plugin_api": entry.plugin_api,
-            "files": [{"filename": each.filename, "sha256": each.sha256} for each in entry.files],
-            "source": entry.source or None,
-            "added": entry.added or None,
-            "by": origin,
-            "refusal": refusal,
-            "environments": [str(place) for place in environments],
-        }
+        return plain_fields(
+            entry,
+            "package versions namespace plugin_api",
+            files=[plain_fields(file, "filename sha256") for file in entry.files],
+            source=entry.source or None,
+            added=entry.added or None,
+            by=origin,
+            refusal=refusal,
+            environments=list(environments),
+        )
 
     def policies(self) -> list[dict[str, Any]]:
         """Return the policies in force."""
         return [
-            {
-                "file": policy.where,
-                "plugins": policy.plugins,
-                "disabled": sorted(policy.disabled),
-                "listed": sorted({entry.package for entry in policy.entries}),
-                "grants": policy.grants_trust,
-            }
+            plain_fields(
+                policy,
+                "plugins",
+                file=policy.where,
+                disabled=sorted(policy.disabled),
+                listed=sorted({entry.package for entry in policy.entries}),
+                grants=policy.grants_trust,
+            )
             for policy in self.rules.policy.files
         ]
 
@@ -158,8 +153,8 @@ class ProvidersReport:
             "policies": self.policies(),
             "built_in": [self.built_in(family) for family in providers.families()],
             "static_families": [
-                plain_fields(each, "namespace purpose", data_version=FAMILIES_VERSION)
-                for each in STATIC_FAMILIES.values()
+                plain_fields(family, "namespace purpose", data_version=FAMILIES_VERSION)
+                for family in STATIC_FAMILIES.values()
             ],
             "trusted": self.trusted(),
             "enabled": self.enabled(),
@@ -167,14 +162,14 @@ class ProvidersReport:
                 {"namespace": name, "by": origin} for name, origin in self.disabled().items()
             ],
             "installed": [
-                {
-                    "package": each.entry.name,
-                    "version": str(each.entry.version),
-                    "name": each.name,
-                    "plugin_api": each.plugin_api,
-                    "location": str(each.entry.location),
-                }
-                for each in self.installed
+                plain_fields(
+                    plugin,
+                    "name plugin_api",
+                    package=plugin.entry.name,
+                    version=plugin.entry.version,
+                    location=plugin.entry.location,
+                )
+                for plugin in self.installed
             ],
         }
 
@@ -187,11 +182,13 @@ class ProvidersReport:
             "vocabulary": [],
             "static_family": None,
             "trusted": [
-                each
-                for each in everything["trusted"]
-                if name == each["namespace"] or package == each["package"]
+                plugin
+                for plugin in everything["trusted"]
+                if name == plugin["namespace"] or package == plugin["package"]
             ],
-            "installed": [each for each in everything["installed"] if package == each["package"]],
+            "installed": [
+                plugin for plugin in everything["installed"] if package == plugin["package"]
+            ],
             "emulated_by": sorted(
                 {row.namespace for row in EMULATED_PLUGINS if row.package == package}
             ),

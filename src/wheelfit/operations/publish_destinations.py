@@ -1,4 +1,4 @@
-"""The destination of a release, and the login there."""
+"""The destination of a release, and its login."""
 
 from __future__ import annotations
 

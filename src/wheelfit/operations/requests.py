@@ -137,7 +137,7 @@ class SourceOptions(CacheOptions):
 
     @property
     def bridges_off_by(self) -> Literal["", "option", "setting"]:
-        """What turned off the default families: an option or a setting; empty: they are on."""
+        """The kind of switch that turns off the default families; empty: they are on."""
         if self.no_bridges:
             return "option"
         from wheelfit.sources.bridges.catalogue import has_defaults

@@ -188,7 +188,7 @@ def _overrides(
     overrides = [_parse_line(line) for line in lines]
     overridden = {override.requirement.name for override in overrides}
     settings = map(_parse_line, request.override_lines)
-    remaining = (each for each in settings if each.requirement.name not in overridden)
+    remaining = (override for override in settings if override.requirement.name not in overridden)
     return (*overrides, *remaining), files
 
 

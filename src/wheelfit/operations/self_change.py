@@ -86,7 +86,7 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
 def affects_wheelfit(
     environment: Environment, added: Iterable[UnpackedWheel], removed: Iterable[Installed]
 ) -> bool:
-    """Return whether a change affects the modules of this process, or what they may import."""
+    """Return whether a change affects modules that this process has imported or may import."""
     if not _is_own_environment(environment):
         return False
     return any(entry.name in _NAMES for entry in removed) or any(

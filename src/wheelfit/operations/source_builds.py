@@ -210,7 +210,7 @@ def source_policy(
 def _only_binary(
     request: ResolutionBuildOptions, requirement_set: RequestedRequirements, rules: InstallRules
 ) -> list[str]:
-    """Return the projects wanted as wheels only, with ``:all:`` and ``:none:`` as in pip."""
+    """Return the projects restricted to wheels, with ``:all:`` and ``:none:`` as in pip."""
     names: list[str] = []
     for text in (*rules.only_binary, *requirement_set.only_binary, *request.only_binary):
         for name in map(str.strip, text.split(",")):

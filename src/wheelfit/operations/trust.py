@@ -26,9 +26,8 @@ from wheelfit.installation.plugins.environments import environments_holding
 from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.plain_data import detection_json, plain_fields, plain_report
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
-from wheelfit.operations.probe import detection_json
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
 from wheelfit.operations.requests import MachineOptions, SourceOptions
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
@@ -182,7 +181,7 @@ class SwitchReport:
 def trust(
     request: TrustRequest, context: Context, consent: Callable[[TrustPlan], None]
 ) -> TrustReport:
-    """Look up a plugin, and trust exactly the files it consists of, with consent (P-18).
+    """Find a plugin, and trust exactly its files, with consent (P-18).
 
     :param consent: called with the plan before anything is written; raises an error to refuse it.
     :raises PolicyRefusal: a policy forbids it.
@@ -448,21 +447,26 @@ def _similar(name: str) -> str:
 
 def _losses(old: Trust, entry: TrustEntry, *, keep: bool) -> list[str]:
     """Return a warning of files that would not be trusted any more."""
-    earlier = [each for each in old.of(entry.package) if each.namespace == entry.namespace]
-    if keep or not earlier:
+    if keep:
         return []
-    removed = {file for each in earlier for file in each.files} - set(entry.files)
+    replaced_files = {file for former in _former_entries(old, entry) for file in former.files}
+    removed = replaced_files - set(entry.files)
     names = ", ".join(sorted(file.filename for file in removed))
     return (
         [f"these files will not be trusted any more: {names} (--keep keeps them)"] if names else []
     )
 
 
+def _former_entries(old: Trust, entry: TrustEntry) -> list[TrustEntry]:
+    """Return the entries that a new one replaces."""
+    return [former for former in old.of(entry.package) if former.namespace == entry.namespace]
+
+
 def _with_entry(old: Trust, entry: TrustEntry, *, keep: bool) -> Trust:
-    same = [each for each in old.of(entry.package) if each.namespace == entry.namespace]
-    others = tuple(each for each in old.entries if each not in same)
+    former_entries = _former_entries(old, entry)
+    others = tuple(other for other in old.entries if other not in former_entries)
     if keep:
-        files = {file.filename: file for each in same for file in each.files}
+        files = {file.filename: file for former in former_entries for file in former.files}
         files |= {file.filename: file for file in entry.files}
         entry = replace(entry, files=tuple(files.values()))
     return replace(old, entries=(*others, entry))

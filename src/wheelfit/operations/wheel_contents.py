@@ -13,7 +13,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.strict_json import load
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.plain_data import PlainReport
+from wheelfit.operations.plain_data import PlainReport, plain_fields
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.sources.page import File
@@ -64,7 +64,9 @@ class ShownWheel:
     def variant_markers(self) -> list[str]:
         """The dependencies whose markers use variants."""
         return [
-            str(each) for each in self.core.requires if each.marker and each.marker.uses_variants
+            str(requirement)
+            for requirement in self.core.requires
+            if requirement.marker and requirement.marker.uses_variants
         ]
 
     @property
@@ -81,18 +83,11 @@ class ShownWheel:
     def to_json(self) -> dict[str, object]:
         """Return the object of one wheel in ``--json``."""
         return {
+            **plain_fields(self.core, "name version requires_python"),
+            **plain_fields(self, "size unpacked_size files variant_markers"),
             "wheel": self.where,
-            "name": self.core.name,
-            "version": str(self.core.version),
             "tags": sorted(map(str, self.filename.tags)),
-            "size": self.size,
-            "unpacked_size": self.unpacked_size,
-            "files": self.files,
-            "requires_python": None
-            if self.core.requires_python is None
-            else str(self.core.requires_python),
             "requires": list(self.core.requires_texts),
-            "variant_markers": self.variant_markers,
             "label": self.filename.label,
             **self._variant(),
         }
