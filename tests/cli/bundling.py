@@ -146,8 +146,8 @@ def write_a_lock(
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
-    """Hold an index that is served, its lock, and the host files."""
+class BundleSetup:
+    """A served index, its lock, and the host files of four machines."""
 
     index: RecordingIndex
     folder: Path

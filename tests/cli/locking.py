@@ -1,4 +1,4 @@
-"""Lock releases of an index for the tests of commands that work from a lock."""
+"""Locks of an index for the tests of commands that work from a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the real command line in this process, and look at what it says."""
+"""The real command line, run in this process."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ class CommandResult:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The one JSON object on standard output."""
+        """The JSON object on standard output."""
         value = json.loads(self.out)
         assert isinstance(value, dict)
         return value
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error inside that object."""
+        """The error in that object."""
         return cast("dict[str, Any]", self.object["error"])
 
 
 class Runner:
-    """Run `wheelfit` and hold every command to the promises that all of them make.
+    """A runner of `wheelfit` that checks the rules of every command.
 
     :param capsys: catches what is printed.
     """
@@ -66,7 +66,7 @@ class Runner:
         self._capsys = capsys
 
     def __call__(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Run a command line that shall end with ``code``."""
+        """Run a command line that must exit with ``code``."""
         self._capsys.readouterr()
         status = main([str(word) for word in words])
         captured = self._capsys.readouterr()
@@ -94,13 +94,13 @@ class Runner:
 
 
 def arguments(command: str, *words: str | Path) -> argparse.Namespace:
-    """Parse the words of a command as the program does."""
+    """Parse the arguments of a command."""
     parser = make_parser(command, working_commands()[command])
     return parser.parse_args([str(word) for word in words])
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Return everything below a folder: files by the hash of their content, links by target."""
+    """Return the content of a folder: hashes of files and targets of links, by path."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

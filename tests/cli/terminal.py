@@ -1,4 +1,4 @@
-"""A terminal, as far as progress bars need one."""
+"""A pseudo-terminal for progress bars."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fcntl import ioctl
 
-__all__ = ["Session", "in_terminal", "screen"]
+__all__ = ["TerminalSession", "in_terminal", "screen"]
 
 _PIECES = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """Hold what a program did."""
+class TerminalSession:
+    """The exit code and the output of a program."""
 
     code: int
     out: str
@@ -28,7 +28,9 @@ class Session:
     """Everything it sent to the terminal, which was its standard error."""
 
 
-def in_terminal(words: Sequence[str], environ: Mapping[str, str], *, width: int = 100) -> Session:
+def in_terminal(
+    words: Sequence[str], environ: Mapping[str, str], *, width: int = 100
+) -> TerminalSession:
     """Run a Python program whose standard error is a terminal."""
     controller, terminal = os.openpty()
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, width, 0, 0))
@@ -54,14 +56,11 @@ def in_terminal(words: Sequence[str], environ: Mapping[str, str], *, width: int 
         assert process.stdout is not None
         out = process.stdout.read()
         code = process.wait(60)
-    return Session(code, out.decode(), shown.decode())
+    return TerminalSession(code, out.decode(), shown.decode())
 
 
 def screen(shown: str) -> list[str]:
-    """Return the lines that stay on a terminal after all that was sent to it.
-
-    Knows what progress bars use: going up, going to the start, and clearing lines.
-    """
+    """Return the lines that remain on a terminal."""
     lines, row, column = [""], 0, 0
     for arguments, command, control, text in _PIECES.findall(shown):
         if text:

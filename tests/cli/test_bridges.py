@@ -1,4 +1,4 @@
-"""Families of distributions as variants, by the real command line, with real wheels."""
+"""Families of distributions as variants, with the real command line and wheels."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import pytest
 from cli.running import Runner, tree
 from jsonschema import validate
 from sampled_cases import sampled
+from wheelfit.sources.setup.catalogue import SHIPPED
 
-from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.testing.wheels import build_wheel
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
@@ -35,7 +35,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with small wheels of some families, and of what needs them."""
+    """Return a folder with small wheels of some families, and of their dependents."""
     folder = tmp_path_factory.mktemp("wheels")
 
     def add(name: str, version: str, module: str, *requires: str, extras: str = "") -> None:
@@ -68,13 +68,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Bridges:
-    """Install from the wheels into a folder.
-
-    :param run: runs the command line.
-    :param wheels: the folder with the wheels.
-    :param folder: where to install.
-    """
+class BridgeSetup:
+    """Installations from the wheels into a folder."""
 
     def __init__(self, run: Runner, wheels: Path, folder: Path) -> None:
         self.run = run
@@ -86,7 +81,7 @@ class Bridges:
         return ["--no-index", "--find-links", str(self.wheels)]
 
     def install(self, machine: str, *words: str, code: int = 0) -> dict[str, str]:
-        """Return what a machine would get: names with versions, and labels behind a colon."""
+        """Return the packages that a machine would get: version and label by name."""
         command = ["install", *words, "--for", machine, "--target", str(self.folder)]
         result = self.run(*command, *self.sources(), "--dry-run", "--json", code=code)
         if code:
@@ -98,9 +93,9 @@ class Bridges:
 
 
 @pytest.fixture
-def bridges(run: Runner, wheels: Path, tmp_path: Path) -> Bridges:
-    """Return what installs from the wheels."""
-    return Bridges(run, wheels, tmp_path / "target")
+def setup(run: Runner, wheels: Path, tmp_path: Path) -> BridgeSetup:
+    """Return a setup with the wheels."""
+    return BridgeSetup(run, wheels, tmp_path / "target")
 
 
 @pytest.mark.parametrize(
@@ -112,23 +107,23 @@ def bridges(run: Runner, wheels: Path, tmp_path: Path) -> Bridges:
         (CUDA_11, "cupy-cuda11x", "13.6.0"),
     ],
 )
-def test_each_machine_gets_its_member(
-    bridges: Bridges, machine: str, member: str, version: str
+def test_member_for_each_machine(
+    setup: BridgeSetup, machine: str, member: str, version: str
 ) -> None:
-    """The member for the driver is installed, in the newest release, with what it needs."""
+    """The member for the driver is installed in its latest release, with dependencies."""
     label = member.removeprefix("cupy-").removesuffix("x")
     needs = {} if label == "cuda11" else {"toolkit": "1"}
     expected = {member: version, "cupy": f"{version}:{label}", **needs}
-    assert bridges.install(machine, "cupy") == expected
+    assert setup.install(machine, "cupy") == expected
 
 
-def test_no_member_fits(bridges: Bridges) -> None:
-    """Where no member fits, the error says in the words of the family what is needed."""
-    result = bridges.install(CPU, "cupy", code=3)
+def test_no_fitting_member(setup: BridgeSetup) -> None:
+    """Without a fitting member the error has the requirement of the family."""
+    result = setup.install(CPU, "cupy", code=3)
     assert result["error"] == "no-compatible-wheel"
     assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in result["text"]
     assert "none was found on preset cpu-x86_64-v3" in result["text"]
-    result = bridges.install(CPU, "studio", code=3)
+    result = setup.install(CPU, "studio", code=3)
     assert result["error"] == "no-solution"
     assert "CuPy needs an NVIDIA GPU with a driver for CUDA 11.2 or newer" in result["text"]
 
@@ -144,24 +139,26 @@ def test_no_member_fits(bridges: Bridges) -> None:
         (CPU, {"onnxruntime": "1.32.0", "magika": "1"}),
     ],
 )
-def test_dependents_follow(bridges: Bridges, machine: str, expected: dict[str, str]) -> None:
-    """What needs the name gets the member of the machine; a GPU outweighs a newer release."""
-    assert bridges.install(machine, "magika") == expected
+def test_dependents_get_the_member(
+    setup: BridgeSetup, machine: str, expected: dict[str, str]
+) -> None:
+    """Dependents get the member of the machine; a GPU build is preferred to a newer release."""
+    assert setup.install(machine, "magika") == expected
 
 
-def test_specifiers_count_for_the_member(bridges: Bridges) -> None:
-    """A release is preferred that has the GPU, and a requirement outweighs that."""
-    assert bridges.install(CUDA_12, "onnxruntime>=1.30") == {"onnxruntime": "1.32.0"}
-    assert bridges.install(CUDA_12, "cupy<14") == {
+def test_specifiers_apply_to_the_member(setup: BridgeSetup) -> None:
+    """Version specifiers of the family apply to its members."""
+    assert setup.install(CUDA_12, "onnxruntime>=1.30") == {"onnxruntime": "1.32.0"}
+    assert setup.install(CUDA_12, "cupy<14") == {
         "cupy-cuda12x": "13.6.0",
         "cupy": "13.6.0:cuda12",
     }
 
 
-def test_rules_of_releases(bridges: Bridges) -> None:
-    """A member counts for those releases only that its rule names."""
-    assert bridges.install(CUDA_12, "onnxruntime<1.21", code=3)["error"] == "no-solution"
-    found = bridges.install(CUDA_12, "xgboost==3.3.0", "--bridge", "xgboost")
+def test_rules_for_releases(setup: BridgeSetup) -> None:
+    """A rule of a member applies only to the releases it names."""
+    assert setup.install(CUDA_12, "onnxruntime<1.21", code=3)["error"] == "no-solution"
+    found = setup.install(CUDA_12, "xgboost==3.3.0", "--bridge", "xgboost")
     assert found == {"nccl": "2", "xgboost": "3.3.0:cuda12"}
 
 
@@ -173,72 +170,72 @@ def test_rules_of_releases(bridges: Bridges) -> None:
         (CPU, {"xgboost": "3.4.1:null", "xgboost-cpu": "3.4.1"}),
     ],
 )
-def test_the_project_is_a_member_itself(
-    bridges: Bridges, machine: str, expected: dict[str, str]
+def test_project_that_is_a_member(
+    setup: BridgeSetup, machine: str, expected: dict[str, str]
 ) -> None:
-    """A member that has the family's name is presented by its very wheels."""
-    assert bridges.install(machine, "xgboost", "--bridge", "xgboost") == expected
+    """A member with the family's name is represented by its wheels."""
+    assert setup.install(machine, "xgboost", "--bridge", "xgboost") == expected
 
 
-def test_a_family_counts_when_somebody_says_so(bridges: Bridges) -> None:
-    """Nothing is shadowed that nobody agreed to, and nothing at all with --no-bridges."""
-    assert bridges.install(CPU, "faiss", code=3)["error"] == "project-not-found"
-    assert bridges.install(CPU, "xgboost", "--no-bridges") == {"nccl": "2", "xgboost": "3.4.1"}
-    assert bridges.install(CUDA_13, "onnxruntime", "--no-bridges") == {"onnxruntime": "1.32.0"}
-    assert bridges.install(CUDA_13, "cupy", "--no-bridges", code=3)["error"] == "project-not-found"
+def test_families_are_opt_in(setup: BridgeSetup) -> None:
+    """Families that shadow a project need consent; --no-bridges disables all."""
+    assert setup.install(CPU, "faiss", code=3)["error"] == "project-not-found"
+    assert setup.install(CPU, "xgboost", "--no-bridges") == {"nccl": "2", "xgboost": "3.4.1"}
+    assert setup.install(CUDA_13, "onnxruntime", "--no-bridges") == {"onnxruntime": "1.32.0"}
+    assert setup.install(CUDA_13, "cupy", "--no-bridges", code=3)["error"] == "project-not-found"
 
 
-def test_by_configuration(
-    bridges: Bridges, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_bridges_setting(
+    setup: BridgeSetup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user's file can agree to families, for good."""
+    """The user's settings can enable families."""
     settings = tmp_path / "wheelfit.toml"
     settings.write_text('bridges = ["faiss"]\n', encoding="utf-8")
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
-    assert bridges.install(CPU, "faiss") == {"faiss-cpu": "1.15.1", "faiss": "1.15.1:null"}
-    assert bridges.install(CUDA_12, "faiss") == {
+    assert setup.install(CPU, "faiss") == {"faiss-cpu": "1.15.1", "faiss": "1.15.1:null"}
+    assert setup.install(CUDA_12, "faiss") == {
         "faiss-gpu-cu12": "1.14.1",
         "faiss": "1.14.1:cuda12",
     }
 
 
-def test_extras_are_passed_on(bridges: Bridges) -> None:
+def test_extras_are_passed_on(setup: BridgeSetup) -> None:
     """An extra of the family is the extra of the member."""
-    assert bridges.install(CUDA_13, "cupy[ctk]") == {
+    assert setup.install(CUDA_13, "cupy[ctk]") == {
         "toolkit": "1",
         "cupy-cuda13x": "14.2.0",
         "cupy": "14.2.0:cuda13",
     }
 
 
-class TestOwnTheSameFiles:
-    """Two distributions that own the same files are never both installed."""
+class TestConflictingMembers:
+    """Members with the same files, which are never installed together."""
 
-    def test_what_is_needed_by_name_wins(self, bridges: Bridges) -> None:
-        """Where something needs a member by its name, everybody gets that member."""
-        found = bridges.install(CUDA_13, "greedy", "magika")
+    def test_member_required_by_name(self, setup: BridgeSetup) -> None:
+        """A member that is required by name is used for the family too."""
+        found = setup.install(CUDA_13, "greedy", "magika")
         assert found["onnxruntime"] == "1.31.1:cuda13"
-        found = bridges.install(CUDA_13, "modest", "xgboost", "--bridge", "xgboost")
+        found = setup.install(CUDA_13, "modest", "xgboost", "--bridge", "xgboost")
         assert found == {"modest": "1", "xgboost-cpu": "3.4.1", "xgboost": "3.4.1:null"}
 
-    def test_that_does_not_fit(self, bridges: Bridges) -> None:
-        """A member that is needed by name and does not fit is an error that names both."""
-        result = bridges.install(CPU, "greedy", "magika", code=3)
+    def test_unfit_member_required_by_name(self, setup: BridgeSetup) -> None:
+        """A member that is required by name and does not fit is an error that names both."""
+        result = setup.install(CPU, "greedy", "magika", code=3)
         assert result["error"] == "no-solution"
         assert "onnxruntime-gpu and onnxruntime own the same files" in result["text"]
 
-    def test_two_by_name(self, bridges: Bridges) -> None:
-        """Two members asked for by name are an error."""
-        result = bridges.install(
+    def test_two_members_by_name(self, setup: BridgeSetup) -> None:
+        """Two members on the command line are an error."""
+        result = setup.install(
             CUDA_12, "xgboost-cpu", "xgboost-cu12", "xgboost", "--bridge", "xgboost", code=3
         )
         assert "own the same files" in result["text"]
 
-    def test_what_is_installed_counts(self, bridges: Bridges) -> None:
-        """A member that is there already is the one that the name gets."""
-        target = ["--target", str(bridges.folder), *bridges.sources()]
-        bridges.run("install", "onnxruntime-gpu==1.26.0", "--no-bridges", "--for", CUDA_12, *target)
-        assert bridges.install(CUDA_12, "magika") == {
+    def test_installed_member(self, setup: BridgeSetup) -> None:
+        """An installed member is kept for the family."""
+        target = ["--target", str(setup.folder), *setup.sources()]
+        setup.run("install", "onnxruntime-gpu==1.26.0", "--no-bridges", "--for", CUDA_12, *target)
+        assert setup.install(CUDA_12, "magika") == {
             "magika": "1",
             **BOUNDED,
         }
@@ -257,53 +254,50 @@ class TestOwnTheSameFiles:
             (CUDA_13, [], ["greedy", "magika", "--no-bridges"], 4),
         ],
     )
-    def test_whatever_is_there_and_however_it_is_named(
-        self, bridges: Bridges, machine: str, there: list[str], wanted: list[str], code: int
+    def test_installing_another_member(
+        self, setup: BridgeSetup, machine: str, there: list[str], expected: list[str], code: int
     ) -> None:
-        """One after the other, by dependents, by other names, without bridges: never two of them.
-
-        What is refused changes nothing.
-        """
-        target = ["--for", machine, "--target", str(bridges.folder), *bridges.sources()]
+        """No sequence of installations leaves two members, and a refused one changes nothing."""
+        target = ["--for", machine, "--target", str(setup.folder), *setup.sources()]
         if there:
-            bridges.run("install", *there, *target)
-        before = tree(bridges.folder)
-        bridges.run("install", *wanted, *target, code=code)
-        assert code == 0 or tree(bridges.folder) == before
-        records = [path.read_text() for path in bridges.folder.glob("*.dist-info/RECORD")]
+            setup.run("install", *there, *target)
+        before = tree(setup.folder)
+        setup.run("install", *expected, *target, code=code)
+        assert code == 0 or tree(setup.folder) == before
+        records = [path.read_text() for path in setup.folder.glob("*.dist-info/RECORD")]
         for module in ("onnxruntime", "cupy"):
             assert sum(f"{module}/__init__.py," in record for record in records) <= 1
 
 
-def test_really_installed_and_exchanged(bridges: Bridges) -> None:
-    """The member is what is imported; with another driver it gives way in one transaction."""
-    target = ["--target", str(bridges.folder), *bridges.sources()]
-    bridges.run("install", "cupy", "--for", CUDA_12, *target)
-    names = {path.name for path in bridges.folder.iterdir()}
+def test_install_and_replace(setup: BridgeSetup) -> None:
+    """The member is importable, and replaced in one transaction for another driver."""
+    target = ["--target", str(setup.folder), *setup.sources()]
+    setup.run("install", "cupy", "--for", CUDA_12, *target)
+    names = {path.name for path in setup.folder.iterdir()}
     assert names >= {"cupy", "cupy-14.2.0.dist-info", "cupy_cuda12x-14.2.0.dist-info"}
-    assert "cupy-cuda12x" in (bridges.folder / "cupy/__init__.py").read_text("utf-8")
-    bridges.run("install", "cupy", "--for", CUDA_13, "--allow-variant-change", "-U", *target)
-    names = {path.name for path in bridges.folder.iterdir()}
+    assert "cupy-cuda12x" in (setup.folder / "cupy/__init__.py").read_text("utf-8")
+    setup.run("install", "cupy", "--for", CUDA_13, "--allow-variant-change", "-U", *target)
+    names = {path.name for path in setup.folder.iterdir()}
     assert "cupy_cuda12x-14.2.0.dist-info" not in names
     assert "cupy_cuda13x-14.2.0.dist-info" in names
-    assert "cupy-cuda13x" in (bridges.folder / "cupy/__init__.py").read_text("utf-8")
+    assert "cupy-cuda13x" in (setup.folder / "cupy/__init__.py").read_text("utf-8")
 
 
-def test_a_declared_wheel_says_what_it_is(bridges: Bridges) -> None:
-    """A wheel under a label has a variant.json when installed, and keeps its own RECORD rows."""
-    target = ["--target", str(bridges.folder), *bridges.sources()]
-    bridges.run("install", "xgboost", "--bridge", "xgboost", "--for", CUDA_13, *target)
-    info = bridges.folder / "xgboost-3.4.1.dist-info"
+def test_installed_document(setup: BridgeSetup) -> None:
+    """An installed member has a variant.json and its own RECORD rows."""
+    target = ["--target", str(setup.folder), *setup.sources()]
+    setup.run("install", "xgboost", "--bridge", "xgboost", "--for", CUDA_13, *target)
+    info = setup.folder / "xgboost-3.4.1.dist-info"
     document = json.loads((info / "variant.json").read_text("utf-8"))
     assert list(document["variants"]) == ["cuda13"]
     assert "variant.json" in (info / "RECORD").read_text("utf-8")
-    listed = bridges.run("list", "--json", "--target", bridges.folder).object["packages"]
+    listed = setup.run("list", "--json", "--target", setup.folder).object["packages"]
     assert {one["name"]: one["label"] for one in listed} == {"nccl": None, "xgboost": "cuda13"}
 
 
-def test_explained(bridges: Bridges) -> None:
-    """``explain`` shows each member with the reason why it is taken or not."""
-    result = bridges.run("explain", "cupy", "--for", CUDA_12, *bridges.sources())
+def test_explain(setup: BridgeSetup) -> None:
+    """``explain`` shows each member with the reason."""
+    result = setup.run("explain", "cupy", "--for", CUDA_12, *setup.sources())
     assert "cupy 14.2.0 is bridged: cuda13 is cupy-cuda13x, cuda12 is cupy-cuda12x" in result.err
     assert "needs CUDA driver >= 13.0, preset cuda-12.8 has 12.8" in result.out
 
@@ -315,34 +309,34 @@ def test_explained(bridges: Bridges) -> None:
         (CUDA_12, {"cupy_cuda12x", "xgboost", "xgboost_cu12", "nccl"}),
     ],
 )
-def test_locked_for_every_machine(
-    bridges: Bridges, tmp_path: Path, machine: str, wanted: set[str]
+def test_lock_and_sync(
+    setup: BridgeSetup, tmp_path: Path, machine: str, expected: set[str]
 ) -> None:
-    """F-120: one lock, made without looking at a machine, gives each its own member."""
+    """F-120: one lock gives each machine its member, without detection."""
     lock = tmp_path / "pylock.toml"
-    options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *bridges.sources()]
-    bridges.run("lock", "xgboost", "cupy<14", "--bridge", "xgboost", "-o", lock, *options)
-    target = ["--target", str(bridges.folder), "--for", machine]
-    bridges.run("sync", lock, *target)
-    there = {path.name.partition("-")[0] for path in bridges.folder.glob("*.dist-info")}
-    assert there == {"cupy", *wanted}
+    options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *setup.sources()]
+    setup.run("lock", "xgboost", "cupy<14", "--bridge", "xgboost", "-o", lock, *options)
+    target = ["--target", str(setup.folder), "--for", machine]
+    setup.run("sync", lock, *target)
+    there = {path.name.partition("-")[0] for path in setup.folder.glob("*.dist-info")}
+    assert there == {"cupy", *expected}
 
 
-def test_a_lock_serves_every_machine(bridges: Bridges, tmp_path: Path) -> None:
-    """F-120: a lock has a release that is there for machines without GPU too."""
+def test_lock_has_a_release_for_every_machine(setup: BridgeSetup, tmp_path: Path) -> None:
+    """F-120: A lock has a release that exists for machines without a GPU too."""
     lock = tmp_path / "pylock.toml"
-    options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *bridges.sources()]
-    bridges.run("lock", "magika", "-o", lock, *options)
-    for machine, wanted in ((CPU, "onnxruntime"), (CUDA_12, "onnxruntime_gpu")):
+    options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *setup.sources()]
+    setup.run("lock", "magika", "-o", lock, *options)
+    for machine, expected in ((CPU, "onnxruntime"), (CUDA_12, "onnxruntime_gpu")):
         folder = tmp_path / machine
-        bridges.run("sync", lock, "--target", folder, "--for", machine)
+        setup.run("sync", lock, "--target", folder, "--for", machine)
         text = (folder / "onnxruntime/__init__.py").read_text("utf-8")
-        assert repr(wanted.replace("_", "-")) in text
+        assert repr(expected.replace("_", "-")) in text
         assert "1.26.0" in text
 
 
 class TestCommand:
-    """``wheelfit bridges`` lists and shows families."""
+    """``wheelfit bridges``."""
 
     def test_list(self, run: Runner) -> None:
         """Every shipped family is listed."""
@@ -352,7 +346,7 @@ class TestCommand:
         assert "always" in run("bridges", "list").out
 
     def test_show(self, run: Runner) -> None:
-        """A family is shown with rules and source."""
+        """A family is shown with its rules and source."""
         out = run("bridges", "show", "cupy", "onnxruntime").out
         assert "cupy-cuda12x, releases <14: nvidia :: cuda_version_lower_bound :: 12.0" in out
         assert "onnxruntime-gpu, releases >=1.27: nvidia" in out
@@ -367,16 +361,16 @@ class TestCommand:
             (["show", "nowhere/x.toml"], 1, "file-problem", "cannot be read"),
         ],
     )
-    def test_mistakes(
+    def test_usage_errors(
         self, run: Runner, words: list[str], code: int, error: str, text: str
     ) -> None:
-        """What is not there is said clearly."""
+        """Unknown families and files are errors."""
         result = run("bridges", *words, "--json", code=code)
         assert result.error["code"] == error
         assert text in result.out
 
-    def test_a_family_of_ones_own(self, bridges: Bridges, tmp_path: Path) -> None:
-        """A file of one's own is checked, shown and used."""
+    def test_own_family_file(self, setup: BridgeSetup, tmp_path: Path) -> None:
+        """A user's family file is checked, shown and used."""
         file = tmp_path / "fastlib.toml"
         file.write_text(
             'name = "fastlib"\nsource = "https://fast.example/"\nchecked = 2026-11-22\n'
@@ -385,12 +379,12 @@ class TestCommand:
             '[[member]]\ndistribution = "xgboost-cpu"\nlabel = "null"\n',
             encoding="utf-8",
         )
-        assert "xgboost-cu12" in bridges.run("bridges", "show", file).out
-        found = bridges.install(CPU, "fastlib", "--bridge", str(file))
+        assert "xgboost-cu12" in setup.run("bridges", "show", file).out
+        found = setup.install(CPU, "fastlib", "--bridge", str(file))
         assert found == {"xgboost-cpu": "3.4.1", "fastlib": "3.4.1:null"}
 
-    def test_a_hostile_file(self, run: Runner, tmp_path: Path) -> None:
-        """A file with errors is refused before anything is asked, and each is named."""
+    def test_invalid_family_file(self, run: Runner, tmp_path: Path) -> None:
+        """All errors of a family file are reported before any request."""
         file = tmp_path / "bad.toml"
         file.write_text(
             'name = "Bad Name"\nsource = "ftp://x/"\nwhere = 1\n'
@@ -408,7 +402,7 @@ class TestCommand:
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve an index for each build of two projects, as their vendors lay them out."""
+    """Serve an index for each build of two projects, laid out as by their vendors."""
     root = tmp_path_factory.mktemp("whl")
     for build in ("cu118", "cu126", "cu128", "cu130", "cpu"):
         for name, version, needs in (
@@ -426,7 +420,7 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             for file in page.glob("*.whl")
         )
         (page / "index.html").write_text(f"<!DOCTYPE html><html><body>{''.join(links)}")
-    handler = partial(_Quiet, directory=str(root))
+    handler = partial(_QuietHandler, directory=str(root))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
@@ -435,15 +429,15 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         thread.join()
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    """List folders as a static index does, and print nothing."""
+class _QuietHandler(SimpleHTTPRequestHandler):
+    """A server of folder listings that prints nothing."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as inherited
         del format, args
 
 
 class TestIndexes:
-    """Builds that differ in their index are variants as well."""
+    """Families whose builds differ in their index."""
 
     @pytest.mark.parametrize(
         ("machine", "build"),
@@ -460,32 +454,32 @@ class TestIndexes:
             ],
         ),
     )
-    def test_each_machine_gets_its_index(
-        self, bridges: Bridges, mirror: str, machine: str, build: str
+    def test_index_for_each_machine(
+        self, setup: BridgeSetup, mirror: str, machine: str, build: str
     ) -> None:
-        """The wheel comes from the index that the driver goes with, and what needs it follows."""
-        found = bridges.install(machine, "torchvision", "--bridge", f"pytorch@{mirror}")
+        """The wheel comes from the index for the driver, and dependents follow."""
+        found = setup.install(machine, "torchvision", "--bridge", f"pytorch@{mirror}")
         local = build.partition("+")[2]
         assert found == {"torch": build, "torchvision": f"0.24.0+{local}"}
 
-    def test_really_installed(self, bridges: Bridges, mirror: str) -> None:
-        """The very wheel of the index is installed, and says what it is."""
-        target = ["--target", str(bridges.folder), *bridges.sources()]
+    def test_install_from_the_index(self, setup: BridgeSetup, mirror: str) -> None:
+        """The wheel of the index is installed with a variant.json."""
+        target = ["--target", str(setup.folder), *setup.sources()]
         words = ["install", "torch==2.9.0", "--bridge", f"pytorch@{mirror}", "--for", SM_90]
-        bridges.run(*words, *target)
-        assert "cu128" in (bridges.folder / "torch/__init__.py").read_text("utf-8")
-        assert (bridges.folder / "torch-2.9.0+cu128.dist-info/variant.json").is_file()
+        setup.run(*words, *target)
+        assert "cu128" in (setup.folder / "torch/__init__.py").read_text("utf-8")
+        assert (setup.folder / "torch-2.9.0+cu128.dist-info/variant.json").is_file()
 
-    def test_locked(self, bridges: Bridges, mirror: str, tmp_path: Path) -> None:
-        """A lock for all has every build, of which each machine gets its own; or one for each."""
-        words = ["lock", "torch", "--bridge", f"pytorch@{mirror}", *bridges.sources()]
+    def test_lock_of_indexes(self, setup: BridgeSetup, mirror: str, tmp_path: Path) -> None:
+        """A lock has every build, or there is one lock for each machine."""
+        words = ["lock", "torch", "--bridge", f"pytorch@{mirror}", *setup.sources()]
         words += ["-o", str(tmp_path / "pylock.toml")]
-        bridges.run(*words, "--platform", "linux-x86_64", "--python-version", PYTHON)
+        setup.run(*words, "--platform", "linux-x86_64", "--python-version", PYTHON)
         for machine, build in ((SM_90, "cu128"), ("cuda-11.8-sm70", "cu118"), (CPU, "cpu")):
             folder = tmp_path / machine
-            bridges.run("sync", tmp_path / "pylock.toml", "--target", folder, "--for", machine)
+            setup.run("sync", tmp_path / "pylock.toml", "--target", folder, "--for", machine)
             assert f"build = {build!r}" in (folder / "torch/__init__.py").read_text("utf-8")
-        result = bridges.run(*words, "--upgrade", "--for", SM_90, "--for", CPU)
+        result = setup.run(*words, "--upgrade", "--for", SM_90, "--for", CPU)
         assert "is locked;" not in result.err
         builds = {
             tomllib.loads(path.read_text())["packages"][0]["version"]
@@ -493,61 +487,61 @@ class TestIndexes:
         }
         assert builds == {"2.9.0+cu128", "2.9.0+cpu"}
 
-    def test_only_indexes_are_elsewhere(self, bridges: Bridges, mirror: str) -> None:
-        """A family of names has no indexes that could be elsewhere."""
-        result = bridges.install(CPU, "cupy", "--bridge", f"cupy@{mirror}", code=1)
+    def test_family_without_indexes(self, setup: BridgeSetup, mirror: str) -> None:
+        """A family of names accepts no index URL."""
+        result = setup.install(CPU, "cupy", "--bridge", f"cupy@{mirror}", code=1)
         assert "has no indexes" in result["text"]
 
-    def test_all_known_names_no_index(self, bridges: Bridges) -> None:
-        """``all-known`` changes nothing about where projects come from."""
+    def test_all_known_and_indexes(self, setup: BridgeSetup) -> None:
+        """``all-known`` enables no index."""
         words = ["torch", "--bridge", "all-known"]
-        assert bridges.install(CPU, *words, code=3)["error"] == "project-not-found"
+        assert setup.install(CPU, *words, code=3)["error"] == "project-not-found"
 
 
-class TestOfALock:
-    """What else is made of a lock with selectors."""
+class TestUsesOfALock:
+    """Exports and bundles of a lock with selectors."""
 
     @pytest.fixture
-    def lock(self, bridges: Bridges, tmp_path: Path) -> Path:
+    def lock(self, setup: BridgeSetup, tmp_path: Path) -> Path:
         """Return a lock of a family."""
         lock = tmp_path / "pylock.toml"
-        options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *bridges.sources()]
-        bridges.run("lock", "xgboost", "--bridge", "xgboost", "-o", lock, *options)
+        options = ["--platform", "linux-x86_64", "--python-version", PYTHON, *setup.sources()]
+        setup.run("lock", "xgboost", "--bridge", "xgboost", "-o", lock, *options)
         return lock
 
-    def test_exported(self, bridges: Bridges, lock: Path) -> None:
-        """Requirements name the members; a selector exists nowhere."""
-        out = bridges.run("export", lock, "--for", CUDA_12, "--format", "requirements").out
+    def test_export(self, setup: BridgeSetup, lock: Path) -> None:
+        """Requirements name the members, not the selector."""
+        out = setup.run("export", lock, "--for", CUDA_12, "--format", "requirements").out
         lines = [line for line in out.splitlines() if not line.startswith("#")]
         assert [line.partition(" ")[0].partition("==")[0] for line in lines] == [
             "nccl",
             "xgboost-cu12",
         ]
 
-    def test_bundled(self, bridges: Bridges, lock: Path, tmp_path: Path) -> None:
-        """A bundle has selectors as files, and installs with no bridge."""
+    def test_bundle(self, setup: BridgeSetup, lock: Path, tmp_path: Path) -> None:
+        """A bundle has selectors as files, and installs without bridges."""
         bundle = tmp_path / "bundle"
-        bridges.run("bundle", lock, "--for", CUDA_12, "--for", CPU, "-o", bundle)
-        bridges.run("sync", bundle / "pylock.toml", "--target", bridges.folder, "--for", CPU)
-        there = {path.name.partition("-")[0] for path in bridges.folder.glob("*.dist-info")}
+        setup.run("bundle", lock, "--for", CUDA_12, "--for", CPU, "-o", bundle)
+        setup.run("sync", bundle / "pylock.toml", "--target", setup.folder, "--for", CPU)
+        there = {path.name.partition("-")[0] for path in setup.folder.glob("*.dist-info")}
         assert there == {"xgboost", "xgboost_cpu"}
 
-    def test_a_selector_that_is_another_one(self, bridges: Bridges, lock: Path) -> None:
-        """A selector that is not what the lock promises is refused."""
+    def test_selector_with_another_hash(self, setup: BridgeSetup, lock: Path) -> None:
+        """A selector with another hash than the lock's is refused."""
         text = lock.read_text("utf-8")
         start = text.index("bridge:xgboost")
         digest = text.index("sha256", start)
         place = text.index('"', digest) + 1
         lock.write_text(text[:place] + "0" * 64 + text[place + 64 :], "utf-8")
         # The lock has it in the order of labels; that for CUDA 12 comes first.
-        bridges.run("sync", lock, "--target", bridges.folder, "--for", CUDA_12, code=4)
+        setup.run("sync", lock, "--target", setup.folder, "--for", CUDA_12, code=4)
 
 
 @pytest.mark.network
-def test_pip_is_at_peace(
+def test_pip_accepts_the_environment(
     run: Runner, wheels: Path, tmp_path: Path, pip: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For pip nothing is missing, and what needs the name has it already."""
+    """`pip check` finds nothing missing, and dependents need no download."""
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
@@ -566,45 +560,43 @@ def test_pip_is_at_peace(
     assert "onnxruntime==1.32.0" not in frozen
 
 
-def test_locked_for_machines(bridges: Bridges, tmp_path: Path) -> None:
-    """A lock for machines has the release that all of them have."""
+def test_lock_for_named_machines(setup: BridgeSetup, tmp_path: Path) -> None:
+    """A lock for machines has the release that exists for all of them."""
     lock = tmp_path / "pylock.toml"
     machines = (CUDA_11, CUDA_12)
     hosts = [word for machine in machines for word in ("--for", machine)]
-    bridges.run("lock", "cupy", "-o", lock, *hosts, *bridges.sources())
+    setup.run("lock", "cupy", "-o", lock, *hosts, *setup.sources())
     for machine in machines:
         folder = tmp_path / machine
-        bridges.run("sync", lock, "--target", folder, "--for", machine)
+        setup.run("sync", lock, "--target", folder, "--for", machine)
         major = machine.removeprefix("cuda-")[:2]
         assert f"cupy-cuda{major}x" in (folder / "cupy/__init__.py").read_text("utf-8")
 
 
-def test_explained_as_installed(bridges: Bridges) -> None:
-    """``explain`` begins with the release that installing begins with."""
-    words = ["--bridge", "faiss", "--for", CUDA_12, *bridges.sources()]
-    assert "faiss 1.14.1 for cuda-12.8" in bridges.run("explain", "faiss", *words).out
-    words = ["--bridge", "faiss", "--for", CPU, *bridges.sources()]
-    assert "faiss 1.15.1 for cpu-x86_64-v3" in bridges.run("explain", "faiss", *words).out
+def test_explain_starts_as_install(setup: BridgeSetup) -> None:
+    """``explain`` starts with the same release as install."""
+    words = ["--bridge", "faiss", "--for", CUDA_12, *setup.sources()]
+    assert "faiss 1.14.1 for cuda-12.8" in setup.run("explain", "faiss", *words).out
+    words = ["--bridge", "faiss", "--for", CPU, *setup.sources()]
+    assert "faiss 1.15.1 for cpu-x86_64-v3" in setup.run("explain", "faiss", *words).out
 
 
-def test_one_line_says_so(bridges: Bridges) -> None:
-    """What a bridge had a part in says so where it is reported."""
-    words = ["install", "magika", "--for", CUDA_12, "--target", str(bridges.folder), "--dry-run"]
-    result = bridges.run(*words, *bridges.sources())
+def test_bridge_in_the_output(setup: BridgeSetup) -> None:
+    """The output names the bridge."""
+    words = ["install", "magika", "--for", CUDA_12, "--target", str(setup.folder), "--dry-run"]
+    result = setup.run(*words, *setup.sources())
     assert re.search(r"^onnxruntime +1\.26\.0 +cuda12_cudnn9\.10 ", result.out, re.MULTILINE)
     assert "by a bridge it is onnxruntime-gpu" in result.out
     assert "bridge" not in result.err
 
 
-def test_what_a_wheel_says_of_itself_counts(bridges: Bridges, tmp_path: Path) -> None:
-    """F-93: nothing is declared of a wheel in place of what it says."""
+def test_document_of_the_wheel_takes_precedence(setup: BridgeSetup, tmp_path: Path) -> None:
+    """F-93: A wheel's own document overrides the declared variant."""
     folder = tmp_path / "odd"
     document = b'{"variants": {"cuda13": {}}, "default-priorities": {"namespace": []}}'
     build_wheel(folder, "xgboost", "3.4.1", document=document)
     words = ["install", "xgboost", "--bridge", "xgboost", "--for", CUDA_13, "--no-index"]
-    target = ["--target", str(bridges.folder), "--find-links", str(folder)]
-    bridges.run(*words, *target)
-    there = json.loads(
-        (bridges.folder / "xgboost-3.4.1.dist-info/wheelfit.json").read_text("utf-8")
-    )
+    target = ["--target", str(setup.folder), "--find-links", str(folder)]
+    setup.run(*words, *target)
+    there = json.loads((setup.folder / "xgboost-3.4.1.dist-info/wheelfit.json").read_text("utf-8"))
     assert there["label"] is None

@@ -1,4 +1,4 @@
-"""Claims about deciding on a change while others change the same environment."""
+"""Decisions about changes while other processes change the same environment."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
 
 
-class TestInPeace:
-    """A decision that others cross."""
+class TestRetry:
+    """Decisions that are repeated after a concurrent change."""
 
-    def test_again(self) -> None:
-        """What was crossed is decided anew."""
+    def test_repeated_decision(self) -> None:
+        """A decision is repeated after a concurrent change."""
         wanted = cast("ChangeDecision", object())
         crossed = iter([True, True, False])
 
@@ -42,8 +42,8 @@ class TestInPeace:
 
         assert retry_on_concurrent_change(decide)() is wanted
 
-    def test_no_end(self) -> None:
-        """Others who never stop are an error in the end, of which nothing is the user's fault."""
+    def test_endless_changes(self) -> None:
+        """Endless concurrent changes are an error."""
         asked = []
 
         def decide() -> ChangeDecision:
@@ -56,51 +56,51 @@ class TestInPeace:
 
 
 class TestRefusals:
-    """A refusal for what is installed."""
+    """Refusals because of an installed package."""
 
     @pytest.fixture
     def target(self, run: Runner, tmp_path: Path) -> Path:
-        """Return a folder with a package whose RECORD is gone."""
+        """Return a folder with a package without RECORD."""
         wheel = build_wheel(tmp_path, "demo", "1")
         target = tmp_path / "target"
         run("install", "--no-index", "--target", target, wheel)
         (target / "demo-1.dist-info" / "RECORD").unlink()
         return target
 
-    def decide(self, opened: SelectionSession, present: InstalledState) -> None:
-        """Decide that the package goes."""
+    def decide(self, session: SelectionSession, present: InstalledState) -> None:
+        """Decide to remove the package."""
         plan = Plan(remove=present.installed)
-        make_decision(plan, Resolution(()), present, opened, lambda _: False)
+        make_decision(plan, Resolution(()), present, session, lambda _: False)
 
     @pytest.fixture
-    def opened(self, target: Path) -> SelectionSession:
-        """Return everything that a command opens."""
+    def session(self, target: Path) -> SelectionSession:
+        """Return an open selection session."""
         request = InstallRequest(no_index=True, target=str(target), requirements=("demo",))
         return open_session(request, Context(), changes=True)
 
-    def test_so_it_is(self, opened: SelectionSession) -> None:
-        """What is still so when nobody is at work is refused."""
-        present = InstalledState(opened.environment.installed(), ())
-        with opened, pytest.raises(NotRemovable):
-            self.decide(opened, present)
+    def test_unchanged_environment(self, session: SelectionSession) -> None:
+        """A reason that still holds refuses the change."""
+        present = InstalledState(session.environment.installed(), ())
+        with session, pytest.raises(NotRemovable):
+            self.decide(session, present)
 
-    def test_so_it_was(self, opened: SelectionSession, target: Path) -> None:
-        """What was so in the middle of another's work is looked at again."""
-        present = InstalledState(opened.environment.installed(), ())
+    def test_changed_environment(self, session: SelectionSession, target: Path) -> None:
+        """A reason that no longer holds repeats the decision."""
+        present = InstalledState(session.environment.installed(), ())
         (target / "demo-1.dist-info").rename(target / "demo-2.dist-info")
-        with opened, pytest.raises(ConcurrentChange):
-            self.decide(opened, present)
+        with session, pytest.raises(ConcurrentChange):
+            self.decide(session, present)
 
-    def test_back_again(self, opened: SelectionSession, target: Path) -> None:
-        """What was away for a moment only, and is back as it was, is looked at again."""
+    def test_temporary_change(self, session: SelectionSession, target: Path) -> None:
+        """A temporary change repeats the decision."""
 
         class Returning(Environment):
             def installed(self) -> tuple[Installed, ...]:
                 (target / "demo-1.dist-info" / "RECORD").touch()
                 return super().installed()
 
-        present = InstalledState(opened.environment.installed(), ())
-        returning = Returning(*opened.environment)
-        ground = SimpleNamespace(environment=returning, candidates=opened.candidates)
-        with opened, pytest.raises(ConcurrentChange):
+        present = InstalledState(session.environment.installed(), ())
+        returning = Returning(*session.environment)
+        ground = SimpleNamespace(environment=returning, candidates=session.candidates)
+        with session, pytest.raises(ConcurrentChange):
             self.decide(cast("SelectionSession", ground), present)

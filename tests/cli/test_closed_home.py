@@ -1,4 +1,4 @@
-"""A home folder that this user may not search, as in a container that changed the user."""
+"""A home folder that the user may not search, as in a container with another user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """Make a home folder that may not be searched."""
+    """Create a home folder that may not be searched."""
     folder = tmp_path / "closed"
     folder.mkdir(mode=0)
     yield folder
@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(home: Path, *words: str | Path, code: int, **environ: str) -> str:
-    """Run wheelfit without the right of root to search every folder; return what it says."""
+    """Run wheelfit without root's permission to search folders; return its output."""
     start: list[str] = []
     if os.geteuid() == 0:
         setpriv = shutil.which("setpriv")
@@ -74,17 +74,17 @@ def run(home: Path, *words: str | Path, code: int, **environ: str) -> str:
     ),
     ids=["configuration", "pip", "trusted plugins", "cache"],
 )
-def test_what_cannot_be_read(
+def test_unreadable_file(
     home: Path, words: list[str], environ: dict[str, str], place: str, hint: str
 ) -> None:
-    """The error names the file and what to set; what might forbid something is never skipped."""
+    """The error names the file and a variable, and no setting is skipped."""
     result = run(home, *words, code=1, **environ)
     assert "cannot be read: Permission denied" in result
     assert f"where: {home / place}" in result
     assert hint in result.partition("hint: ")[2]
 
 
-def test_without_a_cache(home: Path) -> None:
-    """What needs only the cache goes on without it."""
+def test_unreadable_cache(home: Path) -> None:
+    """An unreadable cache is not used."""
     nothing = {"WHEELFIT_CONFIG_FILE": os.devnull, "PIP_CONFIG_FILE": os.devnull}
     assert "No packages" in run(home, "list", "--target", ".", code=0, **nothing)

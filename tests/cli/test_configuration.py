@@ -1,4 +1,4 @@
-"""Settings in layers: where the files lie, what may stand in them, and what counts."""
+"""Layers of settings: files, allowed keys and precedence."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ plugin-api = ["acme : Plugin"]
         ({"WHEELFIT_CONFIG_FILE": ""}, "linux", "/home/me/.config/wheelfit/wheelfit.toml"),
     ],
 )
-def test_where(environ: dict[str, str], platform: str, path: str) -> None:
-    """Each system's folder for settings, unless a variable names the file."""
+def test_configuration_file(environ: dict[str, str], platform: str, path: str) -> None:
+    """Each system has a settings folder, unless a variable names the file."""
     assert configuration_file(environ, platform, Path("/home/me")) == PurePath(path)
 
 
@@ -76,15 +76,15 @@ def test_where(environ: dict[str, str], platform: str, path: str) -> None:
         ("win32", "C:\\ProgramData/wheelfit"),
     ],
 )
-def test_where_the_site_has_its_files(platform: str, path: str) -> None:
-    """The site's file lies beside its policy, where no variable leads elsewhere."""
+def test_site_folder(platform: str, path: str) -> None:
+    """The site's settings are beside its policy."""
     if platform == "win32" and sys.platform == "win32":
         assert site_folder(platform).name == "wheelfit"
     else:
         assert site_folder(platform) == PurePath(path)
 
 
-class Place:
+class SettingsFiles:
     """Write the layers of a test, and parse words of a command that starts from them.
 
     :param folder: where to write.
@@ -98,15 +98,15 @@ class Place:
         self.project.mkdir()
         self.user.touch()
 
-    def write(self, *, site: str = "", user: str = "", project: str = "") -> Place:
-        """Write what each file says; the project's under ``[tool.wheelfit]``."""
+    def write(self, *, site: str = "", user: str = "", project: str = "") -> SettingsFiles:
+        """Write the files; the project's text is under ``[tool.wheelfit]``."""
         (self.site / "wheelfit.toml").write_text(site)
         self.user.write_text(user)
         (self.project / "pyproject.toml").write_text(f"[tool.wheelfit]\n{project}")
         return self
 
     def layers(self, **variables: str) -> Configuration:
-        """Read all of them, as a command does that works on the project."""
+        """Read all layers, as a command with a project does."""
         arguments = Namespace(project=str(self.project))
         return read_layers(
             arguments, {"WHEELFIT_CONFIG_FILE": str(self.user), **variables}, self.site
@@ -122,19 +122,16 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    """Return files that say nothing yet."""
-    return Place(tmp_path)
+def settings_files(tmp_path: Path) -> SettingsFiles:
+    """Return empty settings files."""
+    return SettingsFiles(tmp_path)
 
 
-def test_options_add_to_it(place: Place) -> None:
-    """F-30, P-20, P-64, P-88, P-123, P-153: a command starts from the file.
-
-    Lists grow; of limits and choices the command line counts.
-    """
-    place.write(user=TEXT)
+def test_options_and_settings(settings_files: SettingsFiles) -> None:
+    """F-30, P-20, P-64, P-88, P-123, P-153: options extend lists of settings and replace values."""
+    settings_files.write(user=TEXT)
     words = ["demo", "--ignore-static", ":all:", "--limit", "labels=30", "--limit", "size=99"]
-    found = place.parsed("install", *words)
+    found = settings_files.parsed("install", *words)
     assert found["strict"] is True
     assert found["compare_sources"] is True
     assert found["tpu_generation"] is True
@@ -142,112 +139,123 @@ def test_options_add_to_it(place: Place) -> None:
     assert found["enable_provider"] == ["amd"]
     assert found["rocm_compat"] == "same-major"
     assert found["devices"] == "highest"
-    assert place.parsed("install", "demo", "--rocm-compat", "exact")["rocm_compat"] == "exact"
+    assert (
+        settings_files.parsed("install", "demo", "--rocm-compat", "exact")["rocm_compat"] == "exact"
+    )
     assert dict(found["limit"]) == {"labels": 30, "lookups": 0, "size": 99}
     row = EmulatedPlugin("nvidia", "acme-nvidia", ("1.0",), ("acme:Plugin",))
     assert found["provider_table"] == (row,)
 
 
-def test_nothing_said(place: Place) -> None:
-    """Without settings every argument is what the parser says by itself."""
+def test_no_settings(settings_files: SettingsFiles) -> None:
+    """Without settings every argument has the parser's default."""
     plain = vars(make_parser("install", find_command("install")).parse_args(["demo"]))
-    assert place.parsed("install", "demo") == plain
+    assert settings_files.parsed("install", "demo") == plain
 
 
-def test_the_order_of_the_layers(place: Place) -> None:
-    """Command line, variable, project, user, site: the first that speaks is heard."""
-    place.write(site='devices = "any"', user='devices = "lowest"', project='devices = "highest"')
+def test_precedence_of_layers(settings_files: SettingsFiles) -> None:
+    """The precedence is command line, variable, project, user, site."""
+    settings_files.write(
+        site='devices = "any"', user='devices = "lowest"', project='devices = "highest"'
+    )
     variable = {"WHEELFIT_DEVICES": "all"}
-    assert place.parsed("install", "a", "--devices", "min", **variable)["devices"] == "lowest"
-    assert place.parsed("install", "a", **variable)["devices"] == "all"
-    assert place.parsed("install", "a")["devices"] == "highest"
-    place.write(site='devices = "any"', user='devices = "lowest"')
-    assert place.parsed("install", "a")["devices"] == "lowest"
-    place.write(site='devices = "any"')
-    assert place.parsed("install", "a")["devices"] == "any"
+    assert (
+        settings_files.parsed("install", "a", "--devices", "min", **variable)["devices"] == "lowest"
+    )
+    assert settings_files.parsed("install", "a", **variable)["devices"] == "all"
+    assert settings_files.parsed("install", "a")["devices"] == "highest"
+    settings_files.write(site='devices = "any"', user='devices = "lowest"')
+    assert settings_files.parsed("install", "a")["devices"] == "lowest"
+    settings_files.write(site='devices = "any"')
+    assert settings_files.parsed("install", "a")["devices"] == "any"
 
 
-def test_lists_of_all_layers_count(place: Place) -> None:
-    """Lists add up, the strongest first; of a name only the strongest is heard."""
-    place.write(
+def test_lists_of_all_layers(settings_files: SettingsFiles) -> None:
+    """Lists are joined by precedence; each name occurs once."""
+    settings_files.write(
         site='prefer = ["s"]\nlabel = ["a=site", "c=site"]',
         user='prefer = ["u", "v"]\nlabel = ["A=user"]',
         project='prefer = ["p", "u"]\nlabel = ["b=project"]',
     )
-    found = place.parsed("install", "x", "--prefer", "c", "--label", "B_=command")
+    found = settings_files.parsed("install", "x", "--prefer", "c", "--label", "B_=command")
     assert found["prefer"] == ["c", "p", "u", "v", "s"]
     assert found["label"] == ["B_=command", "b=project", "A=user", "c=site"]
-    assert place.parsed("install", "x", "--label", "b=own")["label"][:2] == ["b=own", "A=user"]
+    assert settings_files.parsed("install", "x", "--label", "b=own")["label"][:2] == [
+        "b=own",
+        "A=user",
+    ]
 
 
-def test_a_project_can_only_tighten(place: Place) -> None:
-    """F-30: what a project says of bounds counts where it is stricter."""
-    place.write(
+def test_project_can_only_tighten(settings_files: SettingsFiles) -> None:
+    """F-30: limits of a project apply only if they are stricter."""
+    settings_files.write(
         site="[limit]\ndepth = 5", user="strict = true\n[limit]\nlabels = 20",
         project="strict = false\nlimit = {labels = 30, values = 7, size = 1073741824}",
     )  # fmt: skip
-    found = place.parsed("install", "x")
+    found = settings_files.parsed("install", "x")
     assert found["strict"] is True
     assert dict(found["limit"]) == {"labels": 20, "values": 7, "size": 4194304, "depth": 5}
     for user, project, most in [("1GB", "2GB", 10**9), ("1GB", "5MB", 5 * 10**6)]:
-        place.write(user=f'max-download = "{user}"', project=f'max-download = "{project}"')
-        assert place.parsed("install", "x")["max_download"] == most
-    place.write(project="strict = true\nlimit.labels = 3")
-    assert place.parsed("install", "x")["strict"] is True
-    assert place.parsed("install", "x", WHEELFIT_STRICT="no")["strict"] is False
-    assert place.parsed("install", "x", "--limit", "labels=9")["limit"] == [("labels", 9)]
+        settings_files.write(user=f'max-download = "{user}"', project=f'max-download = "{project}"')
+        assert settings_files.parsed("install", "x")["max_download"] == most
+    settings_files.write(project="strict = true\nlimit.labels = 3")
+    assert settings_files.parsed("install", "x")["strict"] is True
+    assert settings_files.parsed("install", "x", WHEELFIT_STRICT="no")["strict"] is False
+    assert settings_files.parsed("install", "x", "--limit", "labels=9")["limit"] == [("labels", 9)]
 
 
 @pytest.mark.parametrize(
     "key", [key for key in SETTINGS if SETTINGS[key].project is ProjectAccess.NONE]
 )
-def test_what_a_project_cannot_set(place: Place, key: str) -> None:
-    """What weakens trust or bounds is an error that says where it belongs."""
-    place.write(project=f"\n{key} = true")
+def test_settings_forbidden_in_projects(settings_files: SettingsFiles, key: str) -> None:
+    """Settings that weaken trust or limits are errors in a project."""
+    settings_files.write(project=f"\n{key} = true")
     with pytest.raises(InvalidConfiguration, match=f"a project cannot set {key}") as excinfo:
-        place.layers()
-    assert excinfo.value.where == f"{place.project / 'pyproject.toml'}:3"
+        settings_files.layers()
+    assert excinfo.value.where == f"{settings_files.project / 'pyproject.toml'}:3"
     hint = str(excinfo.value.hint)
     assert "your own wheelfit.toml" in hint
     assert ("WHEELFIT_" in hint) == (key != "provider")  # which no variable can say
 
 
-def test_a_site_file_that_anybody_can_write(place: Place) -> None:
-    """What no administrator need have written decides no more than a project."""
-    place.write(site="no-plugins = true")
-    assert place.parsed("install", "x")["no_plugins"] is True
-    place.write(site="limit = {labels = 1000000}")
-    (place.site / "wheelfit.toml").chmod(0o666)
-    assert place.parsed("install", "x")["limit"] == [("labels", 10000)]
-    place.write(site="compare-sources = true")
-    (place.site / "wheelfit.toml").chmod(0o666)
+def test_site_file_writable_by_others(settings_files: SettingsFiles) -> None:
+    """A site file that others can write has no more rights than a project."""
+    settings_files.write(site="no-plugins = true")
+    assert settings_files.parsed("install", "x")["no_plugins"] is True
+    settings_files.write(site="limit = {labels = 1000000}")
+    (settings_files.site / "wheelfit.toml").chmod(0o666)
+    assert settings_files.parsed("install", "x")["limit"] == [("labels", 10000)]
+    settings_files.write(site="compare-sources = true")
+    (settings_files.site / "wheelfit.toml").chmod(0o666)
     with pytest.raises(InvalidConfiguration, match="others than the administrator"):
-        place.layers()
-    (place.site / "wheelfit.toml").chmod(0o644)
-    place.site.chmod(0o777)  # who can write there can put another file in its place
+        settings_files.layers()
+    (settings_files.site / "wheelfit.toml").chmod(0o644)
+    settings_files.site.chmod(0o777)  # who can write there can put another file in its place
     with pytest.raises(InvalidConfiguration, match="others than the administrator"):
-        place.layers()
+        settings_files.layers()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root's files")
-def test_a_site_file_of_the_administrator(place: Place) -> None:
-    """P-20: what root alone can write may set everything."""
-    place.write(site='ignore-static = ["nvidia"]')
-    assert place.parsed("install", "x")["ignore_static"] == ["nvidia"]
+def test_site_file_of_root(settings_files: SettingsFiles) -> None:
+    """P-20: A site file that only root can write may have any setting."""
+    settings_files.write(site='ignore-static = ["nvidia"]')
+    assert settings_files.parsed("install", "x")["ignore_static"] == ["nvidia"]
 
 
-def test_the_project_alone(place: Place) -> None:
-    """Which groups are installed by default is said by a project and by nobody else."""
-    place.write(project='default-groups = ["dev"]')
-    assert place.layers().effective("default-groups").value == ["dev"]
-    assert place.layers(WHEELFIT_DEFAULT_GROUPS="a").effective("default-groups").value == ["dev"]
-    place.write(user='default-groups = ["dev"]')
+def test_project_only_setting(settings_files: SettingsFiles) -> None:
+    """Default groups are set by a project only."""
+    settings_files.write(project='default-groups = ["dev"]')
+    assert settings_files.layers().effective("default-groups").value == ["dev"]
+    assert settings_files.layers(WHEELFIT_DEFAULT_GROUPS="a").effective("default-groups").value == [
+        "dev"
+    ]
+    settings_files.write(user='default-groups = ["dev"]')
     with pytest.raises(InvalidConfiguration, match="belongs to a project"):
-        place.layers()
+        settings_files.layers()
 
 
-def test_which_project(tmp_path: Path) -> None:
-    """The project named, or the one beside the lock; no command that works on none."""
+def test_project_file(tmp_path: Path) -> None:
+    """The project is the named one, or the one beside the lock."""
     assert project_file(Namespace(requirements=["demo"])) is None
     assert project_file(Namespace(lock=None)) is None
     named = {"requirements": ["demo"], "requirement": []}
@@ -265,8 +273,8 @@ def test_which_project(tmp_path: Path) -> None:
     assert project_file(Namespace(project="x" * 300)) == Path("x" * 300)  # none can be there
 
 
-def test_a_project_without_settings(tmp_path: Path) -> None:
-    """A file that does not mention wheelfit is not even parsed; one that is not there is none."""
+def test_project_without_settings(tmp_path: Path) -> None:
+    """A file that does not mention wheelfit is not parsed."""
     path = tmp_path / "pyproject.toml"
     assert (read_project(path).exists, read_project(path).values) == (False, {})
     path.write_text("this is not TOML")
@@ -279,19 +287,19 @@ def test_a_project_without_settings(tmp_path: Path) -> None:
         read_project(path)
 
 
-def test_a_project_that_is_no_file(tmp_path: Path) -> None:
-    """Nobody waits for a pipe that somebody put there, and a folder is none either."""
+def test_project_that_is_not_a_file(tmp_path: Path) -> None:
+    """A pipe or a folder in place of the file is an error."""
     os.mkfifo(tmp_path / "pyproject.toml")
     for path, why in ((tmp_path / "pyproject.toml", "it is a pipe"), (tmp_path, "directory")):
         with pytest.raises(InvalidConfiguration, match=f"cannot be read: .*{why}"):
             read_project(path)
 
 
-def test_the_settings_of_the_current_folder_are_not_read(
-    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+def test_current_folder_is_not_read(
+    tmp_path: Path, settings_files: SettingsFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command that works on no project reads none: an archive decides nothing by lying there."""
-    monkeypatch.chdir(place.write(project='prefer = ["p"]').project)
+    """Commands without a project ignore the current folder's settings."""
+    monkeypatch.chdir(settings_files.write(project='prefer = ["p"]').project)
     parser = make_parser("install", find_command("install"))
     own = clear_defaults(parser)
     arguments = parser.parse_args(["demo"])
@@ -312,9 +320,11 @@ def test_the_settings_of_the_current_folder_are_not_read(
         ("WHEELFIT_WHATEVER", "1", "strict", False),
     ],
 )
-def test_variables(place: Place, variable: str, text: str, name: str, value: object) -> None:
-    """P-88: a variable says what the option says; of lists one element a line."""
-    assert place.parsed("install", "x", **{variable: text})[name] == value
+def test_variables(
+    settings_files: SettingsFiles, variable: str, text: str, name: str, value: object
+) -> None:
+    """P-88: A variable has the option's syntax, with one list element a line."""
+    assert settings_files.parsed("install", "x", **{variable: text})[name] == value
 
 
 @pytest.mark.parametrize(
@@ -333,16 +343,16 @@ def test_variables(place: Place, variable: str, text: str, name: str, value: obj
         ("WHEELFIT_FORBID", "A!", "namespace"),
     ],
 )
-def test_variables_that_are_wrong(variable: str, text: str, message: str) -> None:
-    """A value of the wrong kind is an error that names the variable."""
+def test_invalid_variables(variable: str, text: str, message: str) -> None:
+    """A wrong value is an error that names the variable."""
     with pytest.raises(UserError) as excinfo:
         read_variables({variable: text})
     assert message in str(excinfo.value.message) + str(excinfo.value)
     assert excinfo.value.where == variable
 
 
-def test_variables_that_are_none() -> None:
-    """What begins like a setting and is none is likely misspelt."""
+def test_unknown_variables() -> None:
+    """Variables that resemble settings are reported."""
     environ = {
         "WHEELFIT_STRIKT": "1", "WHEELFIT_STRICT": "1", "WHEELFIT_OVERRIDE_X_Y": "1",
         "WHEELFIT_CACHE_DIR": "/c", "WHEELFIT_POLICY_FILE": "/p", "OTHER": "1",
@@ -372,10 +382,10 @@ def test_variables_that_are_none() -> None:
         ('[[provider]]\nnamespace = "a"', "provider[0].package is missing", 1, None),
     ],
 )
-def test_what_is_no_setting(
+def test_invalid_settings(
     tmp_path: Path, text: str, message: str, line: int, hint: str | None
 ) -> None:
-    """P-64: what cannot be set is an error with the line, and with what may have been meant."""
+    """P-64: an invalid setting is an error with the line and a suggestion."""
     path = tmp_path / "wheelfit.toml"
     path.write_text(text)
     with pytest.raises(UserError) as excinfo:
@@ -386,26 +396,26 @@ def test_what_is_no_setting(
         assert hint in str(excinfo.value.hint)
 
 
-def test_a_command_without_such_an_option(place: Place) -> None:
-    """What a command has no option for does not concern it."""
-    place.write(user=TEXT)
-    assert "strict" not in place.parsed("uninstall", "demo")
-    assert place.parsed("check")["strict"] is False  # another option of the same name
-    assert place.parsed("check", "--strict")["strict"] is True
-    assert place.parsed("probe")["ignore_static"] == ["nvidia"]
+def test_settings_of_other_commands(settings_files: SettingsFiles) -> None:
+    """Settings without an option in the command have no effect."""
+    settings_files.write(user=TEXT)
+    assert "strict" not in settings_files.parsed("uninstall", "demo")
+    assert settings_files.parsed("check")["strict"] is False  # another option of the same name
+    assert settings_files.parsed("check", "--strict")["strict"] is True
+    assert settings_files.parsed("probe")["ignore_static"] == ["nvidia"]
 
 
 @pytest.mark.parametrize(
     "limit", ["size", "size=", "size=x", "size=1", "depth=0", "depth=201", "what=1", "labels=-1"]
 )
-def test_a_limit_that_is_none(place: Place, limit: str) -> None:
-    """F-30: a limit is one of the known names with a number in its range."""
+def test_invalid_limit(settings_files: SettingsFiles, limit: str) -> None:
+    """F-30: A limit has a known name and a number in its range."""
     with pytest.raises(UsageError, match=r"is none of size|must be a number from"):
-        place.parsed("install", "demo", "--limit", limit)
+        settings_files.parsed("install", "demo", "--limit", limit)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """Nobody needs a file; one that was named must be there."""
+def test_missing_file(tmp_path: Path) -> None:
+    """A missing file is ignored, unless it was named."""
     assert read_file(tmp_path / "none", "user").values == {}
     assert read_file(tmp_path / "none" / "such", "user").values == {}
     with pytest.raises(InvalidConfiguration, match="does not exist"):
@@ -414,8 +424,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_file(tmp_path, "user")
 
 
-def test_the_example_of_the_reference(tmp_path: Path) -> None:
-    """The example of the reference can be written into a file as it is."""
+def test_example_of_the_reference(tmp_path: Path) -> None:
+    """The example of the reference page is a valid settings file."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
     (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     path = tmp_path / "wheelfit.toml"

@@ -1,4 +1,4 @@
-"""How many connections to one server may carry wheels."""
+"""The number of connections to one server."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
 
-class Crowd:
-    """Answer for a wheel only when as many others are asked for as can be."""
+class ConcurrentIndex:
+    """An index that answers for a wheel when the expected number of requests is waiting."""
 
     def __init__(self, folder: Path, expected: int) -> None:
         self._index = FolderIndex(folder)
@@ -28,7 +28,7 @@ class Crowd:
         self.most = 0
 
     def __call__(self, request: Request) -> Response:
-        """Answer as an index does."""
+        """Answer a request."""
         if not request.path.endswith(".whl"):
             return self._index(request)
         with self._lock:
@@ -44,10 +44,10 @@ class Crowd:
 
 @pytest.mark.parametrize("by", ["option", "variable", "file"])
 @pytest.mark.parametrize("number", sampled([1, 2], fast={1}))
-def test_bounded(
+def test_limit(
     by: str, number: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The option, the variable and the user's file bound how many there are."""
+    """Option, variable and settings limit the number of connections."""
     wheels = tmp_path / "wheels"
     names = [f"pack{each}" for each in range(5)]
     for name in names:
@@ -61,16 +61,16 @@ def test_bounded(
         case "file":
             (tmp_path / "user.toml").write_text(f"connections = {number}\n")
             monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "user.toml"))
-    crowd = Crowd(wheels, number)
-    with RecordingIndex(crowd) as index:
+    concurrent_index = ConcurrentIndex(wheels, number)
+    with RecordingIndex(concurrent_index) as index:
         place = ["--target", str(tmp_path / "target"), "--no-cache-dir"]
         done = run("install", "-i", index.url, *place, *more, *names)
     assert done.code == 0
-    assert crowd.most == number
+    assert concurrent_index.most == number
 
 
 @pytest.mark.parametrize("text", ["0", "65", "many"])
-def test_refused(text: str, run: Runner) -> None:
-    """Other numbers are refused before anything happens."""
+def test_invalid_number(text: str, run: Runner) -> None:
+    """Other numbers are refused."""
     done = run("install", "--connections", text, "demo", code=2)
     assert "is not a number from 1 to 64" in done.err

@@ -1,4 +1,4 @@
-"""The tables of the reference pages."""
+"""The generated tables of the reference pages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SETTINGS = {
 
 
 def filled(page: str) -> list[str]:
-    """Return the lines of a page that are made."""
+    """Return the generated lines of a page."""
     lines = fill_page(f"above\n{page}\nold\n<!-- end -->\nbelow", COMMANDS, SETTINGS).splitlines()
     assert (lines[0], lines[1], lines[-2:]) == ("above", page, ["<!-- end -->", "below"])
     return [line for line in lines[2:-2] if line and line != "|---|---|"]
 
 
-def test_a_command_with_groups_of_its_own() -> None:
-    """Groups without a section of their own have a table each, under their titles."""
+def test_command_with_groups() -> None:
+    """Groups without a section have a table each, under their titles."""
     lines = filled("<!-- options of wheelfit paint -->")
     assert lines[: lines.index("Output:")] == [
         "| option | meaning |",
@@ -49,7 +49,7 @@ def test_a_command_with_groups_of_its_own() -> None:
 
 
 def test_list_of_commands() -> None:
-    """Each command is listed with the beginning of its description, and leads to its section."""
+    """Each command is listed with its description and a link."""
     assert filled("<!-- commands -->")[1:] == [
         "| [`paint`](#wheelfit-paint) | paint a wall |",
         "| [`wood oil`](#wheelfit-wood-oil) | oil it |",
@@ -58,7 +58,7 @@ def test_list_of_commands() -> None:
 
 
 def test_groups_with_a_section() -> None:
-    """Commands link to the section; a row that is not there stands with the command."""
+    """Commands link to the section of a group; other rows are listed with the command."""
     page = "\n".join(
         f"<!-- {what} -->\n<!-- end -->"
         for what in ("group tools", "options of wheelfit wood oil", "options of wheelfit wood saw")
@@ -75,14 +75,14 @@ def test_groups_with_a_section() -> None:
 
 
 def test_settings() -> None:
-    """A key has its type, its variable and the right of a project."""
+    """A setting has its type, its variable and the rights of a project."""
     assert filled("<!-- settings -->")[2:] == [
         "| `wet` | true or false | `WHEELFIT_WET` | if it is stricter | with water |",
         "| `names` | a list of texts |  | only there | of walls |",
     ]
 
 
-def test_a_command_that_is_gone() -> None:
-    """A page that speaks of a command that does not exist cannot be written."""
+def test_unknown_command() -> None:
+    """A page with an unknown command is an error."""
     with pytest.raises(KeyError, match="glue"):
         filled("<!-- options of wheelfit glue -->")

@@ -1,4 +1,4 @@
-"""A dry run refuses what the real one would refuse, with the same code."""
+"""Dry runs, which fail with the same code as the real command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wheelfit.testing.wheels import build_wheel
 Words = tuple[str | Path, ...]
 
 
-class Place:
+class TargetFolder:
     """A folder of wheels, and one to install into."""
 
     def __init__(self, run: Runner, folder: Path) -> None:
@@ -34,157 +34,169 @@ class Place:
 
 
 @pytest.fixture
-def place(run: Runner, tmp_path: Path) -> Place:
-    """Offer one package."""
+def target_folder(run: Runner, tmp_path: Path) -> TargetFolder:
+    """Return folders with one package."""
     build_wheel(tmp_path / "wheels", "demo", "1.0", files={"demo.py": b"x = 1\n"})
-    return Place(run, tmp_path)
+    return TargetFolder(run, tmp_path)
 
 
-def refused(install: Callable[..., CommandResult], words: Words, place: Place, code: int) -> str:
-    """Return the reference code with which a dry run and a real one are refused."""
-    before = tree(place.target)
+def common_code(
+    install: Callable[..., CommandResult], words: Words, target_folder: TargetFolder, code: int
+) -> str:
+    """Return the code with which the dry run and the real one fail."""
+    before = tree(target_folder.target)
     dry = install(*words, "--dry-run", "--json", code=code).error
     real = install(*words, "--json", code=code).error
     assert dry == real
-    assert tree(place.target) == before
+    assert tree(target_folder.target) == before
     return str(real["code"])
 
 
-def test_a_file_of_another(place: Place) -> None:
-    """Files that another distribution owns are not overwritten."""
-    place.install("demo")
-    build_wheel(place.wheels, "other", "1.0", files={"demo.py": b"x = 2\n"})
-    assert refused(place.install, ("other",), place, 4) == "file-conflict"
+def test_file_of_another_package(target_folder: TargetFolder) -> None:
+    """A file of another distribution is not overwritten."""
+    target_folder.install("demo")
+    build_wheel(target_folder.wheels, "other", "1.0", files={"demo.py": b"x = 2\n"})
+    assert common_code(target_folder.install, ("other",), target_folder, 4) == "file-conflict"
 
 
-def test_a_file_of_nobody(place: Place) -> None:
-    """Nor those that nobody owns, unless it is allowed."""
-    place.target.mkdir()
-    (place.target / "demo.py").write_text("mine\n")
-    assert refused(place.install, ("demo",), place, 4) == "file-conflict"
-    assert "Would install" in place.install("demo", "--replace-files", "--dry-run").out
+def test_unowned_file(target_folder: TargetFolder) -> None:
+    """An unowned file is not overwritten without --replace-files."""
+    target_folder.target.mkdir()
+    (target_folder.target / "demo.py").write_text("mine\n")
+    assert common_code(target_folder.install, ("demo",), target_folder, 4) == "file-conflict"
+    assert "Would install" in target_folder.install("demo", "--replace-files", "--dry-run").out
 
 
-def test_a_startup_file(place: Place) -> None:
-    """A wheel at hand is looked at for files that run whenever Python starts."""
-    build_wheel(place.wheels, "early", "1.0", files={"early.pth": b"import early\n"})
+def test_startup_file(target_folder: TargetFolder) -> None:
+    """A local wheel with a startup file is refused."""
+    build_wheel(target_folder.wheels, "early", "1.0", files={"early.pth": b"import early\n"})
     words = ("early", "--startup-files", "deny")
-    assert refused(place.install, words, place, 7) == "startup-file"
+    assert common_code(target_folder.install, words, target_folder, 7) == "startup-file"
 
 
-def test_a_wheel_that_is_not_sound(place: Place) -> None:
-    """A wheel at hand is verified."""
-    wheel = build_wheel(place.wheels, "bad", "1.0", files={"bad.py": b"x = 1\n" * 99})
+def test_damaged_wheel(target_folder: TargetFolder) -> None:
+    """A damaged local wheel is refused."""
+    wheel = build_wheel(target_folder.wheels, "bad", "1.0", files={"bad.py": b"x = 1\n" * 99})
     data = wheel.read_bytes()
     middle = data.index(b"bad.py") + 9
     wheel.write_bytes(data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :])
-    refused(place.install, ("bad",), place, 4)
+    common_code(target_folder.install, ("bad",), target_folder, 4)
 
 
-def test_a_hash(place: Place) -> None:
-    """A wheel that was named must be what was promised."""
-    wheel = next(place.wheels.glob("demo-*.whl"))
+def test_wrong_hash_in_the_url(target_folder: TargetFolder) -> None:
+    """A local wheel with a wrong hash is refused."""
+    wheel = next(target_folder.wheels.glob("demo-*.whl"))
     url = f"{wheel.as_uri()}#sha256={'0' * 64}"
-    assert refused(place.install, (url,), place, 4) == "hash-mismatch"
+    assert common_code(target_folder.install, (url,), target_folder, 4) == "hash-mismatch"
 
 
-def test_a_hash_on_the_page(place: Place) -> None:
-    """What no allowed hash fits is known from pages alone."""
-    file = place.folder / "requirements.txt"
+def test_wrong_hash_in_the_requirements(target_folder: TargetFolder) -> None:
+    """A required hash that no file has is refused."""
+    file = target_folder.folder / "requirements.txt"
     file.write_text(f"demo==1.0 --hash=sha256:{'0' * 64}\n")
-    assert refused(place.install, ("-r", file), place, 4) == "hash-mismatch"
+    assert common_code(target_folder.install, ("-r", file), target_folder, 4) == "hash-mismatch"
 
 
-def test_hashes_are_missing(place: Place) -> None:
-    """So is that a hash is required."""
-    refused(place.install, ("demo", "--require-hashes"), place, 1)
+def test_missing_hashes(target_folder: TargetFolder) -> None:
+    """--require-hashes refuses a requirement without a hash."""
+    common_code(target_folder.install, ("demo", "--require-hashes"), target_folder, 1)
 
 
-def test_a_source(place: Place, run: Runner) -> None:
-    """Nothing is built without consent."""
-    write_sdist(place.wheels, write_project(place.folder / "source", "source"), "source")
-    with RecordingIndex(place.wheels) as index:
-        words = ("-i", index.url, "--target", place.target, "source", "--no-input")
+def test_source_distribution(target_folder: TargetFolder, run: Runner) -> None:
+    """A build without consent is refused."""
+    write_sdist(
+        target_folder.wheels, write_project(target_folder.folder / "source", "source"), "source"
+    )
+    with RecordingIndex(target_folder.wheels) as index:
+        words = ("-i", index.url, "--target", target_folder.target, "source", "--no-input")
 
         def install(*more: str | Path, code: int = 0) -> CommandResult:
             return run("install", *more, code=code)
 
-        refused(install, words, place, 3)
+        common_code(install, words, target_folder, 3)
 
 
 @pytest.mark.integration
-def test_a_package_manager(place: Place, run: Runner, managed: Path) -> None:
-    """PEP 668: not even a plan is made for what belongs to another package manager."""
-    words = ("--no-index", "-f", place.wheels, "--python", managed, "demo")
+def test_externally_managed(target_folder: TargetFolder, run: Runner, managed: Path) -> None:
+    """PEP 668: an externally managed environment is refused."""
+    words = ("--no-index", "-f", target_folder.wheels, "--python", managed, "demo")
 
     def install(*more: str | Path, code: int = 0) -> CommandResult:
         return run("install", *more, code=code)
 
-    assert refused(install, words, place, 7) == "externally-managed"
+    assert common_code(install, words, target_folder, 7) == "externally-managed"
     assert "Would install" in run("install", *words, "--break-system-packages", "--dry-run").out
     for more in ((), ("--dry-run",)):
         error = run("uninstall", "--python", managed, "here", *more, "--json", code=7).error
         assert error["code"] == "externally-managed"
 
 
-def test_a_folder_that_cannot_be_written(place: Place, read_only: Callable[[Path], None]) -> None:
-    """A read-only environment is found out before anything is asked."""
-    place.target.mkdir()
-    read_only(place.target)
-    assert refused(place.install, ("demo",), place, 6) == "environment-read-only"
-
-
-def test_a_file_in_the_place_of_a_folder(place: Place) -> None:
-    """So is one that is in the way."""
-    place.target.mkdir()
-    (place.target / "bin").write_text("mine\n")
-    build_wheel(
-        place.wheels, "tool", "1.0", entry_points={"console_scripts": {"tool": "tool:main"}}
+def test_read_only_folder(target_folder: TargetFolder, read_only: Callable[[Path], None]) -> None:
+    """A read-only environment is refused."""
+    target_folder.target.mkdir()
+    read_only(target_folder.target)
+    assert (
+        common_code(target_folder.install, ("demo",), target_folder, 6) == "environment-read-only"
     )
-    assert refused(place.install, ("tool",), place, 6) == "environment-read-only"
 
 
-def test_a_link_that_leads_out(place: Place) -> None:
-    """And a link that leads out of the environment."""
-    place.target.mkdir()
-    (place.target / "bin").symlink_to(place.folder)
-    assert refused(place.install, ("demo",), place, 1) == "link-in-the-way"
+def test_file_in_place_of_a_folder(target_folder: TargetFolder) -> None:
+    """A file in place of a scripts folder is refused."""
+    target_folder.target.mkdir()
+    (target_folder.target / "bin").write_text("mine\n")
+    build_wheel(
+        target_folder.wheels, "tool", "1.0", entry_points={"console_scripts": {"tool": "tool:main"}}
+    )
+    assert (
+        common_code(target_folder.install, ("tool",), target_folder, 6) == "environment-read-only"
+    )
+
+
+def test_link_out_of_the_environment(target_folder: TargetFolder) -> None:
+    """A link out of the environment is refused."""
+    target_folder.target.mkdir()
+    (target_folder.target / "bin").symlink_to(target_folder.folder)
+    assert common_code(target_folder.install, ("demo",), target_folder, 1) == "link-in-the-way"
 
 
 @pytest.mark.integration
-def test_an_environment_that_is_in_use(place: Place) -> None:
-    """Another process changes it, and does not finish in time."""
-    place.install("demo")
-    build_wheel(place.wheels, "other", "1.0")
-    with locked(place.target):
-        assert refused(place.install, ("other",), place, 6) == "environment-busy"
+def test_busy_environment(target_folder: TargetFolder) -> None:
+    """An environment that another process changes is refused."""
+    target_folder.install("demo")
+    build_wheel(target_folder.wheels, "other", "1.0")
+    with locked(target_folder.target):
+        assert (
+            common_code(target_folder.install, ("other",), target_folder, 6) == "environment-busy"
+        )
 
 
-def test_no_copy_offline(place: Place, run: Runner) -> None:
-    """A wheel that nobody has a copy of cannot be installed offline, whatever pages are kept."""
-    with RecordingIndex(place.wheels) as index:
-        where = ("-i", index.url, "--target", place.target)
+def test_offline_without_a_cached_wheel(target_folder: TargetFolder, run: Runner) -> None:
+    """Offline, a wheel that is not cached is refused."""
+    with RecordingIndex(target_folder.wheels) as index:
+        where = ("-i", index.url, "--target", target_folder.target)
 
         def install(*words: str | Path, code: int = 0) -> CommandResult:
             return run("install", *where, *words, code=code)
 
         install("demo", "--dry-run")
-        refused(install, ("demo", "--offline"), place, 5)
+        common_code(install, ("demo", "--offline"), target_folder, 5)
         install("demo")
     assert "nothing to do" in install("demo", "--offline", "--dry-run").out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files with holes")
-def test_no_space(place: Place) -> None:
-    """More than the disk has left is refused before anything is unpacked."""
-    wheel = build_wheel(place.wheels, "huge", "1.0", files={"huge.bin": b""})
+def test_no_space(target_folder: TargetFolder) -> None:
+    """An installation larger than the free disk space is refused."""
+    wheel = build_wheel(target_folder.wheels, "huge", "1.0", files={"huge.bin": b""})
     enlarge(wheel, "huge.bin")
-    error = place.install("huge", "--dry-run", "--link-mode", "copy", "--json", code=6).error
+    error = target_folder.install(
+        "huge", "--dry-run", "--link-mode", "copy", "--json", code=6
+    ).error
     assert error["message"].startswith("there is not enough space on the disk at ")
 
 
 def enlarge(wheel: Path, name: str) -> None:
-    """Say in the directory of an archive that a member has a petabyte."""
+    """Set the size of an archive member to a petabyte."""
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.getinfo(name).file_size = 1 << 50
         archive.writestr("more.txt", b"")  # so that the directory is written anew

@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write many wheels and a document of variants, and go where they are."""
+    """Write many wheels and a variants document into the current folder."""
     for number in range(COUNT):
         requires = [f"cu{number}", "torch"]
         build_wheel(tmp_path / "in", f"part-{number % 4}", f"1.{number}+cu12", requires=requires)
@@ -50,10 +50,10 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("workers", ["-j1", "-j2", "dask"])
-def test_the_same_bytes(
+def test_identical_results(
     wheels: Path, run: Runner, request: pytest.FixtureRequest, command: str, workers: str
 ) -> None:
-    """B-39: what several processes and a cluster write is what this one does, and so the report."""
+    """B-39: processes and a cluster write the same bytes and report as this process."""
     words = COMMANDS[command]
     options = [workers]
     if workers == "dask":
@@ -68,8 +68,8 @@ def test_the_same_bytes(
 
 
 @pytest.mark.parametrize("options", [[], ["-j", "2"]], ids=["here", "processes"])
-def test_all_or_nothing(wheels: Path, run: Runner, options: list[str]) -> None:
-    """The first wheel that is not sound is named, and nothing is written."""
+def test_one_broken_wheel(wheels: Path, run: Runner, options: list[str]) -> None:
+    """The first broken wheel is named, and nothing is written."""
     for number in (7, 30):
         (wheels / "in" / f"part_{number % 4}-1.{number}+cu12-py3-none-any.whl").write_bytes(b"x")
     result = run("wheel", *COMMANDS["repack"], "in", "-o", "out", "--json", *options, code=4)
@@ -79,7 +79,7 @@ def test_all_or_nothing(wheels: Path, run: Runner, options: list[str]) -> None:
 
 @pytest.mark.parametrize("options", [[], ["-j", "2"]], ids=["here", "processes"])
 def test_keep_going(wheels: Path, run: Runner, options: list[str]) -> None:
-    """With --keep-going the others are written, and those that are not sound are named."""
+    """With --keep-going the other wheels are written, and the broken ones are named."""
     names = [f"part_{number % 4}-1.{number}+cu12-py3-none-any.whl" for number in (30, 7)]
     for name in names:
         (wheels / "in" / name).write_bytes(b"x")
@@ -91,7 +91,7 @@ def test_keep_going(wheels: Path, run: Runner, options: list[str]) -> None:
 
 
 def test_check_on_a_cluster(wheels: Path, run: Runner, cluster: DaskCluster) -> None:
-    """The report of a cluster is that of this machine, for relative paths too."""
+    """The report of a cluster is the same."""
     (wheels / "in" / "part_1-1.5+cu12-py3-none-any.whl").write_bytes(b"x")
     alone = run("wheel", "check", "in", "--json", code=9)
     others = run("wheel", "check", "in", "--json", "--executor", cluster.url, code=9)

@@ -1,4 +1,4 @@
-"""The hints of errors, played: the error, what it advises, and that this helps."""
+"""Hints of errors: each error is provoked and its hint followed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ NOT_PLAYED: Mapping[str, str] = {
 def scene(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Scene:
-    """Give a scene in a folder of its own."""
+    """Return a scene in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     return Scene(run, tmp_path, request)
 
@@ -67,11 +67,11 @@ def scene(
     "code",
     [pytest.param(code, marks=pytest.mark.integration if code in SLOW else ()) for code in PLAYS],
 )
-def test_the_hint_helps(code: str, scene: Scene) -> None:
-    """The error comes, it advises something, and that helps."""
+def test_hint_helps(code: str, scene: Scene) -> None:
+    """The error occurs, has the hint, and following it helps."""
     PLAYS[code](scene)
 
 
-def test_every_code_is_played_or_has_a_reason() -> None:
-    """No code is forgotten, and none is both."""
+def test_every_code_is_listed() -> None:
+    """Every code has a scene or a reason not to."""
     assert sorted([*PLAYS, *NOT_PLAYED]) == sorted(CODES)

@@ -1,4 +1,4 @@
-"""The command line works through operations: it imports nothing below them when it runs."""
+"""Imports of the command line, which are limited to operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXCEPTIONS = {
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield the floors of wheelfit that a module imports when it runs."""
+    """Yield the packages of wheelfit that a module imports at run time."""
     tree = ast.parse(path.read_text())
     unseen = {
         id(inside)
@@ -44,7 +44,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_commands_and_renderers_import_operations_only() -> None:
-    """Every exception is needed, and there is no other."""
+    """The exceptions are exactly the listed ones."""
     found = {
         str(path.relative_to(FOLDER))
         for path in FOLDER.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Installing what another machine needs."""
+"""Installation for another machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ glibc = "2.39"
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Serve wheels for two Pythons on a free port; give the arguments that use it."""
+    """Write wheels for two Pythons, and return their folder."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     major, minor = sys.version_info[:2]
@@ -48,8 +48,8 @@ def run(index: str, *words: str | Path) -> int:
         return main(["install", "--no-cache-dir", "-i", server.url, *map(str, words)])
 
 
-def test_into_a_folder(index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With ``--target`` the other machine's wheel is unpacked into a folder."""
+def test_target_folder(index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With ``--target`` the other machine's wheel is installed into a folder."""
     host = tmp_path / "host.toml"
     host.write_text(HOST)
     assert run(index, "--for", host, "--target", tmp_path / "there", "some") == 0
@@ -58,10 +58,10 @@ def test_into_a_folder(index: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "cp313-cp313-manylinux_2_28_aarch64" in json.dumps(record)
 
 
-def test_not_into_an_environment(
+def test_environment_of_this_machine(
     index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An environment of this machine never gets wheels that it cannot run, nor is that promised."""
+    """An environment of this machine gets no wheels for another one."""
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     before = sorted(environment.rglob("*"))
@@ -100,16 +100,16 @@ WINDOWS = HOST.replace('machine = "aarch64"', 'tags = ["win_amd64"]').replace('g
 MACOS = HOST.replace("aarch64", "arm64").replace('glibc = "2.39"', 'macos = "14.0"')
 
 
-class TestNamesOfOtherSystems:
-    """B-34: names that only some systems refuse count where such a system is the target."""
+class TestForbiddenFileNames:
+    """B-34: file names that only some systems forbid, which depend on the target."""
 
     @pytest.mark.parametrize(
         "name", sampled(["license./MIT", "odd/aux.py", "odd/a:b.py", "odd/X.py"], fast={2})
     )
-    def test_on_this_system(
+    def test_names_on_linux(
         self, index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
     ) -> None:
-        """On Linux the newest release is installed, with all of its files, without a word."""
+        """On Linux a wheel with such names is installed completely, without a warning."""
         environment = tmp_path / "environment"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         build_wheel(Path(index), "odd", "1.0")
@@ -133,7 +133,7 @@ class TestNamesOfOtherSystems:
             (MACOS, "odd/X.py", "one file on systems that ignore case"),
         ],
     )
-    def test_where_the_target_refuses(
+    def test_forbidden_names_of_the_target(
         self,
         index: str,
         tmp_path: Path,
@@ -142,7 +142,7 @@ class TestNamesOfOtherSystems:
         name: str,
         reason: str,
     ) -> None:
-        """For such a machine nothing is installed, and the name is said."""
+        """For a target that forbids the name nothing is installed."""
         (tmp_path / "host.toml").write_text(host)
         build_wheel(Path(index), "odd", "1.0", files={name: "", "odd/x.py": ""})
         target = tmp_path / "there"
@@ -150,8 +150,8 @@ class TestNamesOfOtherSystems:
         assert reason in capsys.readouterr().err
         assert not target.exists()
 
-    def test_macos_has_the_names_of_devices(self, index: str, tmp_path: Path) -> None:
-        """Only Windows refuses them."""
+    def test_device_names_on_macos(self, index: str, tmp_path: Path) -> None:
+        """Only Windows forbids device names."""
         (tmp_path / "host.toml").write_text(MACOS)
         build_wheel(Path(index), "odd", "1.0", files={"odd/aux.py": ""})
         target = tmp_path / "there"

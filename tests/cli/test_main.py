@@ -1,4 +1,4 @@
-"""The frame of the command line: dispatch, errors, exit codes, start-up."""
+"""The entry point of the command line: dispatch, errors, exit codes, start-up."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from cli.running import Runner
 from sampled_cases import sampled
+from start_wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command, working_commands
+from start_wheelfit.cli.main import main
+from start_wheelfit.cli.options.first_options import FIRST_OPTIONS
 
-from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command, working_commands
-from wheelfit.cli.main import main
-from wheelfit.cli.options.first_options import FIRST_OPTIONS
 from wheelfit_runtime import __version__
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -37,7 +37,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """With ``all`` every command is listed; each has a row in the module of its area."""
+    """``--help all`` lists every command; each has a row in the module of its area."""
     assert main(["--help", "all"]) == 0
     shown = re.findall(r"^  ([\w-]+)  ", capsys.readouterr().out, re.MULTILINE)
     assert shown == list(COMMANDS)
@@ -50,7 +50,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_shows_ten_commands_first(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without arguments the ten commands that people use first are shown, in groups."""
+    """Without arguments the ten most used commands are shown, in groups."""
     assert main([]) == 0
     text = capsys.readouterr().out
     shown = re.findall(r"^  ([\w-]+)  ", text, re.MULTILINE)
@@ -60,7 +60,7 @@ def test_help_shows_ten_commands_first(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("words", [["help", "all"], ["help", "index", "all"], ["help", "index"]])
-def test_help_is_a_command_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """``wheelfit help NAME`` is ``wheelfit NAME --help``."""
     topic = [word for word in words[1:] if word != "all"]
     assert main([*topic, "--help", *words[1 + len(topic) :]]) == 0
@@ -80,10 +80,10 @@ def test_lists_of_commands_are_narrow(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-def test_a_command_with_subcommands_lists_them(
+def test_list_of_subcommands(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without another word each is named with a line; help of one is that of its own parser."""
+    """A command with subcommands lists them; each has its own help."""
     monkeypatch.setenv("COLUMNS", "120")
     heads = [pair for name in COMMANDS for pair in find_command(name).heads(name)]
     assert len(heads) > 5
@@ -97,17 +97,17 @@ def test_a_command_with_subcommands_lists_them(
 
 
 def help_of(words: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """Return what a command line with ``--help`` prints, which ends well."""
+    """Return the help of a command line."""
     with pytest.raises(SystemExit) as ended:
         main(words.split())
     assert ended.value.code == 0, words
     return capsys.readouterr().out
 
 
-def test_each_command_has_help(
+def test_help_of_each_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``--help`` of a command says what it does within 80 columns, and ends well."""
+    """The complete help of every command fits into 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
     for command in working_commands():
         text = help_of(f"{command} --help all", capsys)
@@ -116,10 +116,10 @@ def test_each_command_has_help(
         assert max(map(len, text.splitlines())) <= 80, command
 
 
-def test_the_help_of_a_command_is_short(
+def test_help_shows_ten_options_first(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command with many options shows ten of them at most, and says how to see all."""
+    """A command with many options shows ten of them, and how to see all."""
     monkeypatch.setenv("COLUMNS", "80")
     for command, row in working_commands().items():
         text = help_of(f"{command} --help", capsys)
@@ -135,8 +135,8 @@ def test_the_help_of_a_command_is_short(
         assert max(map(len, text.splitlines())) <= 80, command
 
 
-def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) -> None:
-    """The first line has the words of a command, and the options that it cannot do without."""
+def test_usage_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """The usage line has the required options and arguments."""
     for command in ("index convert", "uninstall", "lock"):
         with pytest.raises(SystemExit):
             main([*command.split(), "-h"])
@@ -175,10 +175,10 @@ def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) ->
         (["uninstall"], "the following arguments are required: NAME", "wheelfit uninstall --help"),
     ],
 )
-def test_wrong_usage(
+def test_usage_errors(
     words: list[str], message: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A wrong command line is an error of the family with exit code 2, on standard error."""
+    """A wrong command line is an error on standard error, with exit code 2."""
     assert main(words) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -187,8 +187,8 @@ def test_wrong_usage(
     assert "[usage]" in captured.err
 
 
-def test_errors_are_json_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    """Under ``--json`` an error is one object on standard output."""
+def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """With ``--json`` an error is an object on standard output."""
     assert main(["list", "--json", "--what"]) == 2
     captured = capsys.readouterr()
     assert json.loads(captured.out)["error"]["code"] == "usage"
@@ -196,7 +196,7 @@ def test_errors_are_json_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def run_python(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python program in a process of its own."""
+    """Run a Python program in a separate process."""
     return subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, check=False, timeout=60
     )
@@ -205,8 +205,8 @@ def run_python(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "words", [["--help"], ["--version"], ["install", "--help"], ["index", "generate", "--help"]]
 )
-def test_start_up_imports_little(words: list[str]) -> None:
-    """Help appears without importing what only the work itself needs."""
+def test_start_up_imports(words: list[str]) -> None:
+    """Help imports no module that only the work itself needs."""
     program = (
         "import sys\nfrom wheelfit.cli.main import main\n"
         f"try:\n    main({words!r})\nexcept SystemExit:\n    pass\n"
@@ -217,17 +217,14 @@ def test_start_up_imports_little(words: list[str]) -> None:
     assert not HEAVY & set(done.stderr.split())
 
 
-def test_running_as_a_module() -> None:
+def test_run_as_a_module() -> None:
     """``python -m wheelfit`` is the same program."""
     done = run_python("-m", "wheelfit", "--version")
     assert (done.returncode, done.stdout) == (0, f"wheelfit {__version__}\n")
 
 
-def wheelfit(*words: str, **options: Any) -> subprocess.Popen[bytes]:
-    """Start wheelfit in a process of its own, with pipes unless other streams are given.
-
-    What it prints is gathered before it is written, as it is for everybody.
-    """
+def start_wheelfit(*words: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start wheelfit in a separate process with buffered pipes, unless other streams are given."""
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environ, **options}
     return subprocess.Popen([sys.executable, "-m", "wheelfit", *words], **streams)
@@ -247,9 +244,9 @@ def wheelfit(*words: str, **options: Any) -> subprocess.Popen[bytes]:
         ],
     ),
 )
-def test_everything_arrives(words: list[str], code: int) -> None:
-    """The process ends at once, but not before what it printed has arrived in a pipe."""
-    with wheelfit(*words) as process:
+def test_output_is_complete(words: list[str], code: int) -> None:
+    """The complete output is in the pipe when the process ends."""
+    with start_wheelfit(*words) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (code, b"")
     if "--json" in words:
@@ -264,11 +261,11 @@ def test_everything_arrives(words: list[str], code: int) -> None:
         [LIST, [*LIST, "--json"], ["--help"], ["list", "--help"], ["index", "--help"]], fast={0, 3}
     ),
 )
-def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
-    """``wheelfit list | head -n 0`` ends quietly."""
+def test_closed_pipe(words: list[str]) -> None:
+    """``wheelfit list | head -n 0`` ends without an error."""
     reader, writer = os.pipe()
     os.close(reader)
-    with wheelfit(*words, stdout=writer) as process:
+    with start_wheelfit(*words, stdout=writer) as process:
         os.close(writer)
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
@@ -278,27 +275,27 @@ def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
 @pytest.mark.parametrize(
     "words", sampled([LIST, [*LIST, "--json"], ["list", "--help"], ["--help"]], fast={0, 2})
 )
-def test_a_full_disk_is_an_error(words: list[str]) -> None:
-    """``wheelfit list > file`` on a full disk says so instead of losing the result silently."""
-    with Path("/dev/full").open("wb") as full, wheelfit(*words, stdout=full) as process:
+def test_full_disk(words: list[str]) -> None:
+    """``wheelfit list > file`` on a full disk is an error."""
+    with Path("/dev/full").open("wb") as full, start_wheelfit(*words, stdout=full) as process:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert err.decode().startswith("error: the output cannot be written: No space left")
     assert err.count(b"\n") == 1
 
 
-def test_without_standard_streams() -> None:
-    """A process that was started with every stream closed does its work."""
+def test_closed_standard_streams() -> None:
+    """A process whose standard streams are closed works."""
     script = f"exec {sys.executable} -m wheelfit {' '.join(LIST)} <&- >&- 2>&-"
     assert subprocess.run(["sh", "-c", script], check=False, timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("encoding", sampled(["ascii", "latin-1", "utf-8"], fast={0}))
-def test_any_encoding(encoding: str) -> None:
-    """A terminal that knows few characters gets the others spelled out; JSON stays JSON."""
+def test_encodings_of_the_terminal(encoding: str) -> None:
+    """Characters that the encoding lacks are escaped; JSON remains valid."""
     environ = {**os.environ, "PYTHONIOENCODING": encoding}
     for words in (["probe", "nowhere…"], ["probe", "nowhere…", "--json"]):
-        with wheelfit(*words, env=environ) as process:
+        with start_wheelfit(*words, env=environ) as process:
             out, err = process.communicate(timeout=60)
         assert process.returncode == 1
         if "--json" in words:
@@ -314,16 +311,16 @@ _PLACES = (
 
 
 class TestErrors:
-    """One place turns what went wrong into words and a code."""
+    """Error messages and exit codes."""
 
-    def test_debug_shows_where_and_what(self, run: Runner) -> None:
-        """``--debug`` adds the traceback; the error and its code stay the same."""
+    def test_debug(self, run: Runner) -> None:
+        """``--debug`` adds the traceback to the same error and code."""
         result = run("list", "--python", "no-such-python", "--debug", code=1)
         assert "Traceback (most recent call last)" in result.err
         assert "error: Python interpreter" in result.err
 
     def test_debug_with_json(self, run: Runner) -> None:
-        """Standard output stays one object."""
+        """With ``--debug`` standard output is still a single object."""
         result = run("list", "--python", "no-such-python", "--debug", "--json", code=1)
         assert result.error["code"] == "unusable-interpreter"
         assert "Traceback" in result.err
@@ -338,8 +335,8 @@ class TestErrors:
             ["list", "--color", "sometimes", "--json"],
         ],
     )
-    def test_json_wherever_it_stands(self, words: list[str], run: Runner) -> None:
-        """The switch counts wherever it stands, also when the arguments are wrong."""
+    def test_position_of_json(self, words: list[str], run: Runner) -> None:
+        """``--json`` works in any position, also with wrong arguments."""
         result = run(*words, code=2 if "sometimes" in words or words[0] != "list" else 1)
         assert set(result.error) == {"code", "exit_code", "message", "where", "note", "hint"}
         assert result.err == ""
@@ -353,20 +350,20 @@ class TestErrors:
             ["uninstall", "some", "--target", ""],
         ],
     )
-    def test_a_variable_that_was_never_set(self, words: list[str], run: Runner) -> None:
-        """``--target "$FOLDER"`` without a folder must not mean the environment in use."""
+    def test_empty_values(self, words: list[str], run: Runner) -> None:
+        """An empty value, as of an unset shell variable, is an error."""
         assert "the value is empty" in run(*words, "--json", code=2).error["message"]
 
     def test_options_between_names(self, run: Runner, tmp_path: Path) -> None:
-        """Names and options may stand in any order, as with pip."""
+        """Names and options can be in any order, as in pip."""
         words = ["uninstall", "one", "--target", str(tmp_path), "two", "--json", "three"]
         message = run(*words, code=1).error["message"]
         assert all(name in message for name in ("one", "two", "three"))
         found = run("probe", "aarch64", "--json", "x86_64").object["namespaces"]
         assert list(found) == ["aarch64", "x86_64"]
 
-    def test_what_follows_two_hyphens_is_no_option(self, run: Runner) -> None:
-        """After ``--`` come names, whatever they look like."""
+    def test_two_hyphens(self, run: Runner) -> None:
+        """Words after ``--`` are names."""
         result = run("uninstall", "--target", ".", "--", "--json", code=1)
         assert result.out == ""
         assert "[invalid-requirement]" in result.err
@@ -376,20 +373,18 @@ class TestErrors:
         [(["--no-binary", ":all:"], "--allow-source NAME"), (["--user"], "wheelfit venv")],
     )
     def test_options_of_pip(self, words: list[str], instead: str, run: Runner) -> None:
-        """An option of pip that does not exist names what stands for it."""
+        """The error about an unsupported option of pip names a replacement."""
         assert instead in run("install", "x", *words, "--json", code=2).error["hint"]
 
     @pytest.mark.parametrize("words", [["-qv"], ["-q", "-v"], ["--quiet"], ["-vq"]])
-    def test_switches_may_stand_together(
-        self, words: list[str], run: Runner, tmp_path: Path
-    ) -> None:
-        """Short options may be joined, as in every program; quiet counts most."""
+    def test_joined_switches(self, words: list[str], run: Runner, tmp_path: Path) -> None:
+        """Short options can be joined; quiet takes precedence."""
         result = run("probe", "openmp", "-o", tmp_path / "host.toml", *words)
         assert result.err == ""
         assert result.out
 
-    def test_a_fault_of_ours(self) -> None:
-        """An error outside the family ends with 70, and says how to report it."""
+    def test_internal_error(self) -> None:
+        """An unexpected exception exits with 70 and a hint to report it."""
         program = (
             "import sys\nfrom wheelfit.cli.command import Command\n"
             "from wheelfit.cli.commands.packages import COMMANDS\n"
@@ -407,8 +402,8 @@ class TestErrors:
 
 
 @pytest.mark.parametrize("command", ["wheel make --null", "wheel show", "build", "init", "matrix"])
-def test_a_path_that_cannot_be(command: str, run: Runner, tmp_path: Path) -> None:
-    """A path that is longer than the system allows is a fault of the path, not of ours."""
+def test_path_that_is_too_long(command: str, run: Runner, tmp_path: Path) -> None:
+    """A path longer than the system allows is a file problem."""
     path = tmp_path / f"{'x' * 300}.whl"
     result = run(*command.split(), path, code=1)
     is_absent = sys.version_info >= (3, 14) and "does not exist" in result.err
@@ -422,8 +417,8 @@ def test_a_path_that_cannot_be(command: str, run: Runner, tmp_path: Path) -> Non
     ["check-env", "check --environment", "doctor", "list", "recover", "uninstall some"],
 )
 @pytest.mark.parametrize("option", ["--target", "--prefix", "--root"])
-def test_a_folder_that_is_not_there(command: str, option: str, run: Runner, tmp_path: Path) -> None:
-    """Of an environment that is not there nothing is said, as if it were sound."""
+def test_missing_folder(command: str, option: str, run: Runner, tmp_path: Path) -> None:
+    """A missing environment is an error."""
     result = run(*command.split(), option, tmp_path / "none", code=1)
     assert f"the folder does not exist [file-problem]\n  where: {tmp_path / 'none'}" in result.err
     assert not (tmp_path / "none").exists()

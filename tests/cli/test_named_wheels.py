@@ -1,4 +1,4 @@
-"""A wheel that is named by its URL is fetched once, and with a hash never again."""
+"""Downloads of wheels that are named by URL."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wheelfit.testing.wheels import build_wheel, release_document
 DOCUMENT = release_document({"a": {"n": {"f": ["a"]}}}, static={"n": {"f": ["a"]}})
 
 
-class Server:
-    """A server with one wheel, whose requests are counted."""
+class CountingServer:
+    """A server with one wheel, which counts requests."""
 
     def __init__(self, run: Runner, folder: Path, index: RecordingIndex, wheel: Path) -> None:
         self._run = run
@@ -27,7 +27,7 @@ class Server:
         self.url = urljoin(index.url, f"../files/{wheel.name}")
 
     def run(self, *words: str | Path) -> tuple[int, int]:
-        """Run a command, and return how often the whole wheel and parts of it were asked for."""
+        """Run a command, and return the number of complete and partial requests for the wheel."""
         self._index.forget()
         self._run(*words)
         asked = self._index.requests
@@ -36,7 +36,7 @@ class Server:
         return len(asked) - parts, parts
 
     def install(self, *words: str | Path) -> tuple[int, int]:
-        """Install into a folder that is new."""
+        """Install into a new folder."""
         place = self._folder / f"place-{len(list(self._folder.iterdir()))}"
         place.mkdir()
         return self.run("install", "--target", place, *words)
@@ -49,25 +49,25 @@ class Server:
 
 
 @pytest.fixture(params=[True, False], ids=["ranges", "no ranges"])
-def server(run: Runner, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+def server(run: Runner, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CountingServer]:
     """Serve a wheel, with and without ranges."""
     wheel = build_wheel(tmp_path / "wheels", "demo", "1.0", files={"demo.py": b"x = 1\n"})
     with RecordingIndex(tmp_path / "wheels") as index:
         index.faults.ranges = request.param
-        yield Server(run, tmp_path, index, wheel)
+        yield CountingServer(run, tmp_path, index, wheel)
 
 
 @pytest.mark.parametrize("cache", [(), ("--no-cache-dir",)])
-def test_without_a_hash(server: Server, cache: tuple[str, ...]) -> None:
-    """By the command line and by a requirements file alike."""
+def test_no_hash(server: CountingServer, cache: tuple[str, ...]) -> None:
+    """Without a hash the wheel is downloaded once."""
     assert server.install(server.url, *cache) == (1, 0)
     assert server.install(f"demo @ {server.url}", *cache) == (1, 0)
     assert server.install("-r", server.file(f"demo @ {server.url}"), *cache) == (1, 0)
 
 
 @pytest.mark.parametrize("cache", [(), ("--no-cache-dir",)])
-def test_with_a_hash(server: Server, cache: tuple[str, ...]) -> None:
-    """It is fetched once; whoever has a cache needs no server after that."""
+def test_hash(server: CountingServer, cache: tuple[str, ...]) -> None:
+    """With a hash the wheel is downloaded once, and then taken from the cache."""
     url = f"{server.url}#sha256={server.digest}"
     assert server.install(url, *cache) == (1, 0)
     if cache:
@@ -79,8 +79,8 @@ def test_with_a_hash(server: Server, cache: tuple[str, ...]) -> None:
     assert server.run("explain", url, "--offline") == (0, 0)
 
 
-def test_looking_only(server: Server, tmp_path: Path) -> None:
-    """Who installs nothing reads parts where that is possible, and the whole once where not."""
+def test_read_only_commands(server: CountingServer, tmp_path: Path) -> None:
+    """Commands that install nothing read parts of the wheel, or all of it once."""
     looking: list[tuple[str | Path, ...]] = [
         ("explain", server.url),
         ("install", "--dry-run", "--target", tmp_path / "dry", server.url),
@@ -94,24 +94,24 @@ def test_looking_only(server: Server, tmp_path: Path) -> None:
     assert server.run(*lock, f"demo @ {url}")[0] <= 1
 
 
-def test_a_variant(run: Runner, tmp_path: Path) -> None:
-    """Its metadata and its document come with the wheel."""
+def test_variant(run: Runner, tmp_path: Path) -> None:
+    """Metadata and document are read from the downloaded wheel."""
     wheel = build_wheel(tmp_path / "wheels", "demo", "1.0", label="a", document=DOCUMENT)
     with RecordingIndex(tmp_path / "wheels") as index:
-        server = Server(run, tmp_path, index, wheel)
+        server = CountingServer(run, tmp_path, index, wheel)
         assert server.install(server.url) == (1, 0)
 
 
-def test_another_hash(server: Server, run: Runner, tmp_path: Path) -> None:
-    """What is not what was promised is refused as such, and nothing of it is kept."""
+def test_wrong_hash(server: CountingServer, run: Runner, tmp_path: Path) -> None:
+    """A wheel with another hash is refused."""
     url = f"{server.url}#sha256={'0' * 64}"
     error = run("install", "--target", tmp_path / "place", url, "--json", code=4).error
     assert error["code"] == "hash-mismatch"
     assert not (tmp_path / "place").exists()
 
 
-def test_a_bound(server: Server, run: Runner, tmp_path: Path) -> None:
-    """``--max-download`` counts before anything is fetched that its server describes."""
+def test_max_download(server: CountingServer, run: Runner, tmp_path: Path) -> None:
+    """``--max-download`` applies before the download."""
     place = ("--target", tmp_path / "place", "--max-download", "1B")
     error = run("install", *place, server.url, "--json", code=7).error
     assert error["code"] == "too-large"

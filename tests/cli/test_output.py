@@ -1,4 +1,4 @@
-"""How commands speak: results here, remarks there, one object for machines."""
+"""Output of commands: results, messages and JSON objects."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wheelfit.errors import InvalidRequirement, NoSolution
 from wheelfit_runtime.errors import Fault, InvalidDocument, UserError, WheelfitError
 
 
-class Terminal(io.StringIO):
-    """Be a terminal."""
+class _Terminal(io.StringIO):
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
-        """Say so."""
+        """Return True."""
         return True
 
 
@@ -38,8 +38,8 @@ class Terminal(io.StringIO):
     ],
 )
 def test_colour_on_a_terminal(colour: str, environ: Mapping[str, str], colours: bool) -> None:  # noqa: FBT001
-    """The option counts more than NO_COLOR, that more than FORCE_COLOR, that more than TERM."""
-    with redirect_stdout(Terminal()), redirect_stderr(Terminal()):
+    """The precedence is option, NO_COLOR, FORCE_COLOR, TERM."""
+    with redirect_stdout(_Terminal()), redirect_stderr(_Terminal()):
         output = Output.of(colour=colour, environ=environ)
     assert (output.colour, output.error_colour) == (colours, colours)
 
@@ -54,15 +54,15 @@ def test_colour_on_a_terminal(colour: str, environ: Mapping[str, str], colours: 
     ],
 )
 def test_colour_in_a_pipe(colour: str, environ: Mapping[str, str], colours: bool) -> None:  # noqa: FBT001
-    """Without a terminal there is colour only when somebody insists."""
+    """In a pipe there is colour only on request."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         output = Output.of(colour=colour, environ=environ)
     assert (output.colour, output.error_colour) == (colours, colours)
 
 
-def test_each_stream_decides_for_itself() -> None:
-    """Results in a pipe have no colour while remarks on the terminal do."""
-    with redirect_stdout(io.StringIO()), redirect_stderr(Terminal()):
+def test_colour_of_each_stream() -> None:
+    """Standard output and standard error have colour independently."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(_Terminal()):
         output = Output.of(environ={})
     assert (output.colour, output.error_colour) == (False, True)
 
@@ -79,13 +79,13 @@ def test_each_stream_decides_for_itself() -> None:
         ({}, {"TERM": "dumb"}, False),
     ],
 )
-def test_bars_are_for_terminals(
+def test_progress_bars(
     changes: dict[str, bool],
     environ: Mapping[str, str],
     animated: bool,  # noqa: FBT001
 ) -> None:
-    """Bars move on a terminal only, and not in CI, not when quiet, not when unwanted."""
-    with redirect_stderr(Terminal()):
+    """Bars are shown in terminals only, and not in CI, when quiet, or when disabled."""
+    with redirect_stderr(_Terminal()):
         assert Output.of(environ=environ, **changes).animate is animated  # type: ignore[arg-type]
     with redirect_stderr(io.StringIO()):
         assert not Output.of(environ=environ, **changes).animate  # type: ignore[arg-type]
@@ -99,10 +99,8 @@ def test_bars_are_for_terminals(
         (1, ["hello", "by the way", "warning: careful"]),
     ],
 )
-def test_how_much_is_said(
-    verbosity: int, remarks: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Warnings and remarks are said unless quiet, details when verbose; results always."""
+def test_verbosity(verbosity: int, remarks: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Warnings are printed unless quiet, details when verbose, results always."""
     output = Output(verbosity=verbosity)
     output.say("hello")
     output.detail("by the way")
@@ -113,8 +111,8 @@ def test_how_much_is_said(
     assert captured.out == "the result\n"
 
 
-def test_json_is_all_there_is_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    """Under ``--json`` lines for people disappear from the result; remarks stay where they are."""
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """With ``--json`` standard output has only the object; messages are unaffected."""
     output = Output(json=True)
     output.result("for people")
     output.say("a remark")
@@ -125,14 +123,14 @@ def test_json_is_all_there_is_on_standard_output(capsys: pytest.CaptureFixture[s
     assert captured.err == "a remark\n"
 
 
-def test_without_json_no_object(capsys: pytest.CaptureFixture[str]) -> None:
-    """People get lines only."""
+def test_no_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without ``--json`` no object is printed."""
     Output().result_json({"a": 1})
     assert capsys.readouterr().out == ""
 
 
 def test_styles() -> None:
-    """A style wraps the text in codes and resets; empty text gets none."""
+    """A styled text ends with a reset; an empty text has no codes."""
     output = Output(colour=True, error_colour=True)
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
@@ -144,8 +142,8 @@ def test_styles() -> None:
     assert err.getvalue() == "\x1b[33mwarning: careful\x1b[0m\n"
 
 
-def test_an_error_has_its_parts_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """Reference in the first line; further lines of a part stay under its own margin."""
+def test_layout_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """The code is in the first line; the lines of each part are indented below it."""
     Output(verbosity=-1).error(
         NoSolution("no way", where="somewhere", note="because\n  of this\nand that", hint="stop")
     )
@@ -159,8 +157,8 @@ def test_an_error_has_its_parts_below_each_other(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_an_error_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
-    """All parts, faults included, in one object on standard output, and nothing beside it."""
+def test_error_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """All parts of an error, faults included, are in one object on standard output."""
     error = InvalidDocument([Fault("variants.a", "is empty", "F-23"), Fault("", "no more")])
     Output(json=True).error(error)
     captured = capsys.readouterr()
@@ -180,12 +178,12 @@ def test_an_error_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
         UserError("m", note="https://me:p@s3cret@index.example"),
     ],
 )
-def test_credentials_are_never_shown(
+def test_credentials_are_removed(
     error: WheelfitError,
     as_json: bool,  # noqa: FBT001
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whatever somebody has typed where, credentials of URLs do not come back in an error."""
+    """Credentials in URLs are removed from errors."""
     Output(json=as_json).error(error)
     Output(json=as_json).traceback(error)
     captured = capsys.readouterr()
@@ -193,8 +191,8 @@ def test_credentials_are_never_shown(
     assert "****" in captured.out + captured.err
 
 
-def test_the_caret_moves_with_what_it_points_at(capsys: pytest.CaptureFixture[str]) -> None:
-    """A text that becomes shorter without credentials keeps its caret in place."""
+def test_caret_after_removed_credentials(capsys: pytest.CaptureFixture[str]) -> None:
+    """The caret moves with the text when credentials are removed."""
     source = "some @ https://me:s3cret@host.example/some.whl ; bogus > 1"
     Output().error(InvalidRequirement("no", source=source, position=source.index("bogus")))
     _, note, caret = capsys.readouterr().err.splitlines()
@@ -202,15 +200,15 @@ def test_the_caret_moves_with_what_it_points_at(capsys: pytest.CaptureFixture[st
     assert caret.index("^") == note.index("bogus")
 
 
-def test_the_caret_stays(run: Runner) -> None:
-    """A requirement that cannot be read is shown with a caret right below the fault."""
+def test_caret(run: Runner) -> None:
+    """The caret is below the fault of a requirement."""
     result = run("install", "some ==", code=1)
     _, note, caret, *_ = result.err.splitlines()
     assert note[: caret.index("^")].endswith("some ")
 
 
-def test_nobody_else_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Control characters in words of an index are shown, not obeyed; line breaks stay."""
+def test_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters are escaped; line breaks are kept."""
     output = Output(colour=True, error_colour=True)
     output.result("yanked: \x1b[2J\x07\x9b2J\r gone\n\tnext", "dim")
     output.warn("\x1b]0;title\x07")
@@ -220,59 +218,59 @@ def test_nobody_else_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
     assert captured.err == "\x1b[33mwarning: \\x1b]0;title\\x07\x1b[0m\n"
 
 
-def narrow(encoding: str) -> io.TextIOWrapper:
-    """Return a stream of an encoding that keeps the bytes."""
+def encoded_stream(encoding: str) -> io.TextIOWrapper:
+    """Return a stream with an encoding that keeps the bytes."""
     return io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
 
 
 def written(stream: io.TextIOWrapper) -> str:
-    """Return what was written to it."""
+    """Return the text written to a stream."""
     buffer = stream.buffer
     assert isinstance(buffer, io.BytesIO)
     return buffer.getvalue().decode(stream.encoding)
 
 
-def test_a_narrow_encoding() -> None:
-    """Where a character does not exist it is spelled out; JSON stays JSON."""
-    with redirect_stdout(narrow("ascii")) as lines:
+def test_missing_characters() -> None:
+    """Characters that the encoding lacks are escaped; JSON remains valid."""
+    with redirect_stdout(encoded_stream("ascii")) as lines:
         Output().result("tōrch …")
     assert written(lines) == "t\\u014drch \\u2026\n"
-    with redirect_stdout(narrow("ascii")) as objects:
+    with redirect_stdout(encoded_stream("ascii")) as objects:
         Output(json=True).result_json({"text": "tōrch …"})
     assert json.loads(written(objects)) == {"text": "tōrch …"}
 
 
-def test_a_file_name_that_is_no_text() -> None:
-    """A name with bytes that are no UTF-8 can be printed, also as JSON."""
-    with redirect_stdout(narrow("utf-8")) as lines:
+def test_file_name_that_is_not_utf8() -> None:
+    """A file name that is not UTF-8 can be printed, also as JSON."""
+    with redirect_stdout(encoded_stream("utf-8")) as lines:
         Output().result("\udcff.whl")
     assert written(lines) == "\\udcff.whl\n"
-    with redirect_stdout(narrow("utf-8")) as objects:
+    with redirect_stdout(encoded_stream("utf-8")) as objects:
         Output(json=True).result_json({"name": "\udcff.whl"})
     assert json.loads(written(objects)) == {"name": "\udcff.whl"}
-    lenient = narrow("utf-8")
+    lenient = encoded_stream("utf-8")
     lenient.reconfigure(errors="surrogateescape")  # as standard output is in the locale C.UTF-8
     with redirect_stdout(lenient):
         Output(json=True).result_json({"name": "\udcff.whl"})
     assert json.loads(written(lenient)) == {"name": "\udcff.whl"}
 
 
-class Gone(io.StringIO):
-    """Be a pipe that nobody reads any more."""
+class _ClosedPipe(io.StringIO):
+    """A pipe without a reader."""
 
     def write(self, text: str) -> int:
         """Fail."""
         raise BrokenPipeError(text)
 
 
-def test_nobody_listens_to_remarks() -> None:
-    """A reader of standard error that goes away does not stop the work."""
-    with redirect_stderr(Gone()):
+def test_closed_standard_error() -> None:
+    """A closed standard error does not stop the work."""
+    with redirect_stderr(_ClosedPipe()):
         Output().warn("careful")
 
 
-def test_no_streams_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was started without standard streams works silently."""
+def test_no_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without standard streams works silently."""
     monkeypatch.setattr("sys.stdout", None)
     monkeypatch.setattr("sys.stderr", None)
     output = Output.of(environ={})

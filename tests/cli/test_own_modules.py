@@ -1,4 +1,4 @@
-"""The guard against modules of an environment that wheelfit itself runs from and changes."""
+"""Protection of wheelfit from modules of the environment that it runs in and changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a folder that modules are imported from; what comes from it is forgotten."""
+    """Yield a folder on the import path; modules from it are unloaded afterwards."""
     folder = tmp_path / "library"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
@@ -34,19 +34,19 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def environment(library: Path) -> Environment:
-    """Return it as an environment."""
+    """Return the folder as an environment."""
     return open_environment(None, environ=os.environ, target=library)
 
 
 def add(library: Path, name: str) -> None:
-    """Let a package be installed."""
+    """Add an installed package."""
     info = library / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
 
 
-def test_nothing_of_it_is_imported(library: Path, environment: Environment) -> None:
-    """Modules and packages that a wheel has just brought are refused; all others are found."""
+def test_new_modules_are_not_imported(library: Path, environment: Environment) -> None:
+    """Modules and packages of a newly installed wheel are refused; all others are found."""
     (library / "brought.py").write_text("raise SystemExit('it ran')\n")
     (library / "whole").mkdir()
     (library / "whole/__init__.py").write_text("raise SystemExit('it ran')\n")
@@ -66,7 +66,7 @@ def test_nothing_of_it_is_imported(library: Path, environment: Environment) -> N
         importlib.import_module("brought")
 
 
-def test_a_namespace(library: Path, environment: Environment) -> None:
+def test_namespace_package(library: Path, environment: Environment) -> None:
     """A folder without ``__init__.py`` is refused too."""
     (library / "whole").mkdir()
     (library / "whole/part.py").write_text("")
@@ -78,8 +78,8 @@ def test_a_namespace(library: Path, environment: Environment) -> None:
         unsettle()
 
 
-def test_what_may_be_needed_is_there(library: Path) -> None:
-    """What is imported late in an installation has been imported beforehand."""
+def test_preloaded_modules(library: Path) -> None:
+    """Modules that an installation imports late are preloaded."""
     program = f"""
 import os, sys
 from pathlib import Path
@@ -104,8 +104,8 @@ print(*sys.modules)
         for dependency in tomllib.loads(PROJECT.read_text())["project"]["dependencies"]
     ],
 )
-def test_every_dependency_counts(name: str, library: Path, environment: Environment) -> None:
-    """Whatever wheelfit depends on cannot be exchanged unnoticed."""
+def test_dependencies_of_wheelfit(name: str, library: Path, environment: Environment) -> None:
+    """A change to any dependency of wheelfit is noticed."""
     assert not affects_wheelfit(environment, (), environment.installed())
     add(library, "odd")
     assert not affects_wheelfit(environment, (), environment.installed())
@@ -113,8 +113,8 @@ def test_every_dependency_counts(name: str, library: Path, environment: Environm
     assert affects_wheelfit(environment, (), environment.installed())
 
 
-def test_another_environment(tmp_path: Path) -> None:
-    """Where nothing is imported from, anything can be exchanged."""
+def test_environment_off_the_import_path(tmp_path: Path) -> None:
+    """An environment off the import path does not affect wheelfit."""
     (tmp_path / "elsewhere").mkdir()
     add(tmp_path / "elsewhere", "packaging")
     elsewhere = open_environment(None, environ=os.environ, target=tmp_path / "elsewhere")

@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, plain lines elsewhere."""
+"""Progress bars in terminals, and lines elsewhere."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ BAR = "━"
 
 
 class TestPlainLines:
-    """Where nothing can be drawn."""
+    """Progress without a terminal."""
 
-    def test_one_line_for_each_transfer(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Only what ended well is reported, with what really arrived last."""
+    def test_line_for_each_transfer(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Successful transfers are reported, with the size that was received."""
         with Bars(Output()) as bars:
             one, two = bars.transfer("one.whl"), bars.transfer("2 wheels", "unpacked")
             one.start(100)
@@ -47,8 +47,8 @@ class TestPlainLines:
         assert captured.err == "  downloaded one.whl (100 B)\n  unpacked 2 wheels (2.0 kB)\n"
         assert captured.out == ""
 
-    def test_one_line_for_each_wheel(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """It comes when the wheel is there, unpacked; what was there before is not fetched."""
+    def test_line_for_each_wheel(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A wheel is reported when it is unpacked; cached wheels are not."""
         with Bars(Output()) as bars:
             wheels = bars.wheels([100, None, 7])
             one, two, three = (wheels.wheel(f"{name} 1.0", None) for name in ("one", "two", "old"))
@@ -74,10 +74,8 @@ class TestPlainLines:
         ]
         assert all(re.fullmatch(r"[\d.]+ m?s", line.rpartition(" in ")[2]) for line in lines)
 
-    def test_one_line_for_a_wheel_of_which_the_rest_was_here(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """What was fetched stands beside the size of the whole, unless all had to be after all."""
+    def test_line_for_a_delta_download(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A delta download is reported with the downloaded and the total size."""
         with Bars(Output()) as bars:
             wheels = bars.wheels([5_000_000, 5_000_000])
             one, two = wheels.wheel("one 1.0", None), wheels.wheel("two 1.0", None)
@@ -98,8 +96,8 @@ class TestPlainLines:
             "Downloaded 2 wheels (5.0 MB)",
         ]
 
-    def test_nothing_when_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Quiet means quiet."""
+    def test_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Quiet output has no progress."""
         with Bars(Output(verbosity=-1)) as bars:
             transfer = bars.transfer("one.whl")
             transfer.start(1)
@@ -107,15 +105,15 @@ class TestPlainLines:
             transfer.done()
         assert capsys.readouterr().err == ""
 
-    def test_nothing_arrived(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """What came from the cache was not downloaded."""
+    def test_cached_wheel(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """A cached wheel is not reported as downloaded."""
         with Bars(Output()) as bars:
             bars.transfer("one.whl").done()
         assert capsys.readouterr().err == ""
 
 
-def test_a_transfer_nobody_wants_ends() -> None:
-    """After one has failed the others stop at their next bytes."""
+def test_cancelled_transfer() -> None:
+    """A cancelled transfer stops at its next bytes."""
     with Bars(Output()) as bars:
         transfer = bars.transfer("one.whl")
         transfer.start(10)
@@ -131,7 +129,7 @@ SLOW = 40_000
 
 @pytest.fixture
 def slow_index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve a wheel of about 40 kB that takes a while."""
+    """Serve a slow wheel of about 40 kB."""
     content = os.urandom(SLOW)
     build_wheel(tmp_path / "index", "slow", "1.0", files={"slow/data.bin": content})
     build_wheel(tmp_path / "index", "broken", "1.0")
@@ -140,7 +138,7 @@ def slow_index(tmp_path: Path) -> Iterator[RecordingIndex]:
         yield index
 
 
-def words(index: RecordingIndex, target: Path, *more: str) -> list[str]:
+def install_command(index: RecordingIndex, target: Path, *more: str) -> list[str]:
     """Return the command that installs from the slow index."""
     command = [
         "-m",
@@ -156,11 +154,11 @@ def words(index: RecordingIndex, target: Path, *more: str) -> list[str]:
 
 
 class TestBars:
-    """On a terminal."""
+    """Progress in a terminal."""
 
-    def test_a_bar_appears_and_vanishes(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
-        """While a wheel comes there is a bar with its name; in the end a line for each step."""
-        done = in_terminal(words(slow_index, tmp_path / "target", "slow"), {})
+    def test_bar_of_a_wheel(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """A download has a bar with its name; at the end each step has a line."""
+        done = in_terminal(install_command(slow_index, tmp_path / "target", "slow"), {})
         assert done.code == 0
         assert done.out == "installed slow 1.0\n"
         assert BAR in done.shown
@@ -171,8 +169,8 @@ class TestBars:
         assert summaries == ["Resolved 1 package", "Downloaded 1 wheel", "Installed 1 package"]
 
     @pytest.mark.integration
-    def test_one_bar_for_all(self, tmp_path: Path) -> None:
-        """Many wheels have one bar together; those that take a while have their own as well."""
+    def test_bar_of_several_wheels(self, tmp_path: Path) -> None:
+        """Several wheels share a bar; slow ones have a separate one."""
         names = [f"quick{number}" for number in range(12)]
         for name in names:
             build_wheel(tmp_path / "index", name, "1.0")
@@ -180,7 +178,7 @@ class TestBars:
         build_wheel(tmp_path / "index", "slow", "1.0", files=files)
         with RecordingIndex(tmp_path / "index") as index:
             index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.03
-            done = in_terminal(words(index, tmp_path / "target", "slow", *names), {})
+            done = in_terminal(install_command(index, tmp_path / "target", "slow", *names), {})
         assert done.code == 0
         assert "12 of 13 wheels" in done.shown
         assert "slow 1.0 " in done.shown
@@ -191,11 +189,9 @@ class TestBars:
         assert not any(BAR in line for line in screen(done.shown))
 
     @pytest.mark.integration
-    def test_remarks_stand_above_and_results_elsewhere(
-        self, slow_index: RecordingIndex, tmp_path: Path
-    ) -> None:
-        """A warning among the bars stays readable; under ``--json`` the object stays whole."""
-        command = words(slow_index, tmp_path / "target", "slow", "--json", "--proxy", "")
+    def test_warnings_and_json_with_bars(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """A warning remains readable among bars; with ``--json`` the object is complete."""
+        command = install_command(slow_index, tmp_path / "target", "slow", "--json", "--proxy", "")
         done = in_terminal(command, {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v3"})
         assert done.code == 0
         assert done.out.startswith("{\n")
@@ -206,10 +202,10 @@ class TestBars:
         assert json.loads(done.out)["seconds"].keys() == {"resolve", "download", "install"}
 
     @pytest.mark.integration
-    def test_a_failure_leaves_no_bar(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
-        """After an error the terminal shows the error, and no bar."""
+    def test_bars_after_an_error(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """After an error there is no bar."""
         slow_index.faults.wrong_hash.add("slow-1.0-py3-none-any.whl")
-        done = in_terminal(words(slow_index, tmp_path / "target", "slow"), {})
+        done = in_terminal(install_command(slow_index, tmp_path / "target", "slow"), {})
         assert done.code == 4
         lines = screen(done.shown)
         assert lines[0].startswith("Resolved 1 package in ")
@@ -219,26 +215,28 @@ class TestBars:
 
     @pytest.mark.integration
     @pytest.mark.parametrize(("more", "environ"), [(["--no-progress"], {}), ([], {"CI": "1"})])
-    def test_no_bar_when_unwanted(
+    def test_disabled_bars(
         self, more: list[str], environ: dict[str, str], slow_index: RecordingIndex, tmp_path: Path
     ) -> None:
-        """An option and CI get no bars; ``test_output.py`` has whatever else decides."""
-        done = in_terminal(words(slow_index, tmp_path / "target", "slow", *more), environ)
+        """An option and CI disable the bars."""
+        done = in_terminal(install_command(slow_index, tmp_path / "target", "slow", *more), environ)
         assert done.code == 0
         assert BAR not in done.shown
         assert "\x1b[2K" not in done.shown
 
 
-class TestEndingEarly:
-    """Nobody waits for what is not wanted any more."""
+class TestEarlyEnd:
+    """Failures and interruptions, after which nothing is awaited."""
 
     @pytest.mark.integration
-    def test_one_failure_ends_the_others(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
-        """A wrong hash is reported at once, not after every other download has come."""
+    def test_failure_cancels_other_downloads(
+        self, slow_index: RecordingIndex, tmp_path: Path
+    ) -> None:
+        """A wrong hash is reported at once, before the other downloads end."""
         slow_index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.5  # 20 s
         slow_index.faults.wrong_hash.add("broken-1.0-py3-none-any.whl")
         completed = subprocess.run(
-            [sys.executable, *words(slow_index, tmp_path / "target", "slow", "broken")],
+            [sys.executable, *install_command(slow_index, tmp_path / "target", "slow", "broken")],
             capture_output=True,
             text=True,
             check=False,
@@ -250,8 +248,8 @@ class TestEndingEarly:
         assert not (tmp_path / "target").exists()
 
     @pytest.mark.parametrize("more", sampled([[], ["--json"]], fast={0}))
-    def test_interrupted(self, more: list[str], slow_index: RecordingIndex, tmp_path: Path) -> None:
-        """Control-C ends with 130, soon, with one word; nothing is installed or left behind."""
+    def test_interrupt(self, more: list[str], slow_index: RecordingIndex, tmp_path: Path) -> None:
+        """Ctrl-C exits with 130 soon; nothing is installed or left behind."""
         name = "slow-1.0-py3-none-any.whl"
         slow_index.faults.trickle[name] = 0.5  # 20 s
 
@@ -259,12 +257,14 @@ class TestEndingEarly:
             while not slow_index.bytes_sent(name):
                 time.sleep(0.01)
 
-        interrupt([*words(slow_index, tmp_path / "target", "slow"), *more], begun, tmp_path)
+        interrupt(
+            [*install_command(slow_index, tmp_path / "target", "slow"), *more], begun, tmp_path
+        )
         assert slow_index.bytes_sent(name) < SLOW
 
     @pytest.mark.integration
-    def test_interrupted_while_nobody_answers(self, tmp_path: Path) -> None:
-        """The same while a server takes its time, whatever other threads are doing."""
+    def test_interrupt_during_a_connection(self, tmp_path: Path) -> None:
+        """Ctrl-C works while a server does not answer."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             url = f"http://127.0.0.1:{server.getsockname()[1]}/"
             command = ["-m", "wheelfit", "install", "-i", url, "--no-cache-dir", "one", "two"]
@@ -277,13 +277,10 @@ class TestEndingEarly:
     @pytest.mark.integration
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     @pytest.mark.parametrize("size", [SLOW, 20 << 20])
-    def test_interrupted_while_a_server_is_silent(
+    def test_interrupt_of_a_stalled_download(
         self, size: int, number: signal.Signals, tmp_path: Path
     ) -> None:
-        """The same in the midst of a wheel, of which nothing comes any more.
-
-        Nothing is left in the cache but what is whole.
-        """
+        """Signals work during a stalled download. The cache has only complete files afterwards."""
         name = "slow-1.0-py3-none-any.whl"
         build_wheel(tmp_path / "index", "slow", "1.0", files={"slow/data.bin": os.urandom(size)})
         with RecordingIndex(tmp_path / "index") as index:
@@ -293,7 +290,7 @@ class TestEndingEarly:
                 while not index.bytes_sent(name):
                     time.sleep(0.01)
 
-            command = [*words(index, tmp_path / "target", "slow")[:5], "--target"]
+            command = [*install_command(index, tmp_path / "target", "slow")[:5], "--target"]
             command += [str(tmp_path / "target"), "--cache-dir", str(tmp_path / "cache"), "slow"]
             interrupt(command, begun, tmp_path, number)
         assert not [name for name in tree(tmp_path / "cache") if name.endswith(".part")]
@@ -312,7 +309,7 @@ def interrupt(
     folder: Path,
     number: signal.Signals = signal.SIGINT,
 ) -> None:
-    """Press Control-C, or send another signal, once ``wait`` is over, and look at how it ends."""
+    """Send a signal once ``wait`` returns, and check the end of the process."""
     scratch = folder / "scratch"
     scratch.mkdir()
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Projects as input: what ``lock``, ``install`` and ``explain`` take from a ``pyproject.toml``."""
+"""Projects as input: pyproject.toml in ``lock``, ``install`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ dev = [{include-group = "test"}, "speed<2"]
 """
 
 
-class Desk:
+class ProjectFolder:
     """Work in the folder of a project, with one index.
 
     :param run: runs commands.
@@ -45,7 +45,7 @@ class Desk:
         self._index = index
 
     def write(self, settings: str = "", project: str = PROJECT) -> Path:
-        """Write the project's file, with settings of ours."""
+        """Write the project's pyproject.toml with settings of wheelfit."""
         path = self.folder / "pyproject.toml"
         path.write_text(f"{project}\n[tool.wheelfit]\n{settings}")
         return path
@@ -61,7 +61,7 @@ class Desk:
         )
 
     def locked(self, *words: str | Path) -> Lock:
-        """Lock, and return what was written."""
+        """Lock, and return the lock."""
         self.lock(*words)
         return read_lock((self.folder / "pylock.toml").read_bytes(), where="pylock.toml")
 
@@ -70,7 +70,7 @@ class Desk:
         return {package.name: str(package.version) for package in self.locked(*words).packages}
 
     def installs(self, *words: str | Path) -> list[str]:
-        """Return what ``install`` would install, sorted."""
+        """Return the packages that ``install`` would install, sorted."""
         result = self.run(
             "install", "--dry-run", "--target", self.folder / "target", "--json", *words
         )
@@ -78,8 +78,10 @@ class Desk:
 
 
 @pytest.fixture
-def desk(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Serve an app that needs an old library, and stand in a project that needs the app."""
+def project_folder(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ProjectFolder]:
+    """Yield a project that requires an app with an old library."""
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -89,17 +91,17 @@ def desk(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
             build_wheel(tmp_path / "index", "lib", version)
             build_wheel(tmp_path / "index", "speed", version)
         build_wheel(tmp_path / "index", "tool", "1")
-        desk = Desk(run, folder, index)
-        desk.write()
-        yield desk
+        project_folder = ProjectFolder(run, folder, index)
+        project_folder.write()
+        yield project_folder
 
 
 class TestLocking:
-    """``wheelfit lock`` without requirements locks the project of the current folder."""
+    """``wheelfit lock`` of the project in the current folder."""
 
-    def test_everything(self, desk: Desk) -> None:
-        """Extras and groups are in the lock, each with its condition; the project is not."""
-        lock = desk.locked()
+    def test_extras_and_groups_are_locked(self, project_folder: ProjectFolder) -> None:
+        """Extras and groups are locked with their conditions; the project itself is not."""
+        lock = project_folder.locked()
         markers = {
             (package.name, str(package.version)): str(package.marker) if package.marker else None
             for package in lock.packages
@@ -116,30 +118,30 @@ class TestLocking:
         assert "3.12.4" in (lock.requires_python or ())
         assert "3.13.0" not in (lock.requires_python or ())
 
-    def test_a_python_that_the_project_is_not_for(self, desk: Desk) -> None:
-        """A lock for a Python that the project excludes would be for nobody."""
-        result = desk.run("lock", "--python-version", "3.9", code=2)
+    def test_python_excluded_by_the_project(self, project_folder: ProjectFolder) -> None:
+        """A Python that the project excludes is an error."""
+        result = project_folder.run("lock", "--python-version", "3.9", code=2)
         assert "the project is for Python >=3.11, not for 3.9" in result.err
 
-    def test_default_groups(self, desk: Desk) -> None:
-        """The project says which groups are installed where none is named."""
-        desk.write('default-groups = ["Test"]')
-        assert list(desk.locked().default_groups) == ["test"]
-        assert list(desk.locked("--no-group", "test").default_groups) == []
+    def test_default_groups(self, project_folder: ProjectFolder) -> None:
+        """Default groups of the project are recorded in the lock."""
+        project_folder.write('default-groups = ["Test"]')
+        assert list(project_folder.locked().default_groups) == ["test"]
+        assert list(project_folder.locked("--no-group", "test").default_groups) == []
 
-    def test_a_default_group_that_is_none(self, desk: Desk) -> None:
-        """A default group must be a group of the project."""
-        desk.write('default-groups = ["tset"]')
-        assert "the default dependency group tset does not exist" in desk.lock(code=1).err
+    def test_unknown_default_group(self, project_folder: ProjectFolder) -> None:
+        """A default group must exist."""
+        project_folder.write('default-groups = ["tset"]')
+        assert "the default dependency group tset does not exist" in project_folder.lock(code=1).err
 
-    def test_some_extras_and_groups(self, desk: Desk) -> None:
-        """Options name the extras and groups that are locked, or leave some out."""
+    def test_extra_and_group_options(self, project_folder: ProjectFolder) -> None:
+        """Options select the extras and groups to lock, or exclude some."""
         plain = {"app": "1", "lib": "1", "tool": "1"}
         fast = {**plain, "speed": "2"}
-        assert desk.versions("--no-extra", ":all:", "--no-group", ":all:") == plain
-        assert desk.versions("--extra", "extra", "--no-group", ":all:", "-U") == fast
-        assert desk.versions("--no-extra", ":all:", "--group", "test", "-U") == plain
-        lock = desk.locked("--no-extra", "ALL", "--no-group", "dev")
+        assert project_folder.versions("--no-extra", ":all:", "--no-group", ":all:") == plain
+        assert project_folder.versions("--extra", "extra", "--no-group", ":all:", "-U") == fast
+        assert project_folder.versions("--no-extra", ":all:", "--group", "test", "-U") == plain
+        lock = project_folder.locked("--no-extra", "ALL", "--no-group", "dev")
         assert (set(lock.extras), set(lock.dependency_groups)) == (
             {"extra"},
             {"test"},
@@ -154,15 +156,17 @@ class TestLocking:
             (["--no-group", "zzz"], "there are: test, dev"),
         ],
     )
-    def test_extras_and_groups_that_are_none(self, desk: Desk, words: list[str], hint: str) -> None:
-        """What the project does not have is an error that says what it has."""
-        assert hint in desk.lock(*words, code=2).err
-
-    def test_another_project(
-        self, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_unknown_extras_and_groups(
+        self, project_folder: ProjectFolder, words: list[str], hint: str
     ) -> None:
-        """``--project`` names the folder or the file; requirements come on top of it."""
-        desk.write('excludes = ["tool"]')
+        """The error about an unknown extra or group suggests one."""
+        assert hint in project_folder.lock(*words, code=2).err
+
+    def test_project_option(
+        self, project_folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """``--project`` names the folder or the file; requirements are added to it."""
+        project_folder.write('excludes = ["tool"]')
         monkeypatch.chdir(tmp_path)
         only: list[str | Path] = [
             "--no-extra",
@@ -170,63 +174,73 @@ class TestLocking:
             "--no-group",
             ":all:",
             "-o",
-            desk.folder / "pylock.toml",
+            project_folder.folder / "pylock.toml",
         ]
-        assert desk.versions("--project", desk.folder, *only) == {"app": "1", "lib": "1"}
-        assert desk.versions("--project", desk.folder / "pyproject.toml", *only, "speed") == {
+        assert project_folder.versions("--project", project_folder.folder, *only) == {
+            "app": "1",
+            "lib": "1",
+        }
+        path = project_folder.folder / "pyproject.toml"
+        assert project_folder.versions("--project", path, *only, "speed") == {
             "app": "1", "lib": "1", "speed": "2",
         }  # fmt: skip
 
-    def test_requirements_instead_of_the_project(self, desk: Desk) -> None:
-        """Who names requirements does not work on the project, and its settings do not count."""
-        desk.write('overrides = ["lib==2"]')
-        assert desk.versions("lib<2") == {"lib": "1"}
+    def test_requirements_without_the_project(self, project_folder: ProjectFolder) -> None:
+        """With requirements the project and its settings are ignored."""
+        project_folder.write('overrides = ["lib==2"]')
+        assert project_folder.versions("lib<2") == {"lib": "1"}
 
-    def test_no_project(self, desk: Desk) -> None:
-        """Without a project and without requirements there is nothing to lock."""
-        (desk.folder / "pyproject.toml").unlink()
-        result = desk.lock(code=1)
+    def test_no_project(self, project_folder: ProjectFolder) -> None:
+        """Without a project and requirements there is an error."""
+        (project_folder.folder / "pyproject.toml").unlink()
+        result = project_folder.lock(code=1)
         assert "the project's file cannot be read" in result.err
         assert "--project" in result.err
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes that have names")
-    def test_a_pipe(self, desk: Desk) -> None:
-        """Nobody waits for a pipe that an archive brought along."""
-        (desk.folder / "pyproject.toml").unlink()
-        os.mkfifo(desk.folder / "pyproject.toml")
-        assert "it is a pipe" in desk.lock(code=1).err
-        assert "it is a pipe" in desk.run("install", "-r", "pyproject.toml", code=1).err
+    def test_pipe(self, project_folder: ProjectFolder) -> None:
+        """A pipe in place of the file is an error."""
+        (project_folder.folder / "pyproject.toml").unlink()
+        os.mkfifo(project_folder.folder / "pyproject.toml")
+        assert "it is a pipe" in project_folder.lock(code=1).err
+        assert "it is a pipe" in project_folder.run("install", "-r", "pyproject.toml", code=1).err
 
-    def test_a_broken_project(self, desk: Desk) -> None:
-        """Everything that is wrong is told at once, with lines."""
-        desk.write(project='[project]\nname = "demo"\ndynamic = ["dependencies"]\n')
-        result = desk.lock(code=1)
+    def test_invalid_project(self, project_folder: ProjectFolder) -> None:
+        """All errors of the project are reported at once, with lines."""
+        project_folder.write(project='[project]\nname = "demo"\ndynamic = ["dependencies"]\n')
+        result = project_folder.lock(code=1)
         assert "project.dynamic[0]: line 3: dependencies are dynamic" in result.err
         assert "[invalid-project]" in result.err
 
-    def test_constraints_overrides_and_exclusions(self, desk: Desk) -> None:
-        """What the project says of versions counts, whoever needs them."""
-        assert desk.versions()["lib"] == "1"
-        desk.write('overrides = ["lib"]\nexcludes = ["tool"]\nconstraints = ["speed<2"]')
-        assert desk.versions("-U", "--no-group", "dev") == {"app": "1", "lib": "2", "speed": "1"}
+    def test_constraints_overrides_and_exclusions(self, project_folder: ProjectFolder) -> None:
+        """The project's constraints, overrides and exclusions apply to all packages."""
+        assert project_folder.versions()["lib"] == "1"
+        project_folder.write('overrides = ["lib"]\nexcludes = ["tool"]\nconstraints = ["speed<2"]')
+        assert project_folder.versions("-U", "--no-group", "dev") == {
+            "app": "1",
+            "lib": "2",
+            "speed": "1",
+        }
 
-    def test_what_a_lock_leaves_unmet_is_told(self, desk: Desk) -> None:
-        """Needs that are not met because of an override are told, each once."""
-        desk.write('overrides = ["lib==2"]\nexcludes = ["tool"]')
-        result = desk.lock("--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:")
+    def test_notes_about_unmet_requirements(self, project_folder: ProjectFolder) -> None:
+        """Requirements that are unmet because of an override cause one note each."""
+        project_folder.write('overrides = ["lib==2"]\nexcludes = ["tool"]')
+        result = project_folder.lock(
+            "--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:"
+        )
         assert result.err.count("note: app 1 needs lib<2, and gets 2 by an override\n") == 1
         assert result.err.count("note: app 1 needs tool, which is excluded\n") == 1
         assert "warning" not in result.err
 
-    def test_the_command_line_counts_more(self, desk: Desk) -> None:
-        """Of a project that the command line overrides the file is not heard."""
-        desk.write('overrides = ["lib==7", "tool"]')
-        assert desk.versions("--override", "lib==2")["lib"] == "2"
+    def test_precedence_of_the_command_line(self, project_folder: ProjectFolder) -> None:
+        """Overrides of the command line replace those of the file."""
+        project_folder.write('overrides = ["lib==7", "tool"]')
+        assert project_folder.versions("--override", "lib==2")["lib"] == "2"
 
-    def test_an_override_that_leaves_nothing(self, desk: Desk) -> None:
-        """The proof names the line of the override."""
-        desk.write('overrides = [\n  "lib==7",\n]')
-        result = desk.lock(code=3)
+    def test_unsatisfiable_override(self, project_folder: ProjectFolder) -> None:
+        """The explanation names the line of the override."""
+        project_folder.write('overrides = [\n  "lib==7",\n]')
+        result = project_folder.lock(code=3)
         assert "app 1 needs lib==7 (overridden by pyproject.toml:17)" in result.err
 
     @pytest.mark.parametrize(
@@ -237,28 +251,32 @@ class TestLocking:
             ('constraints = ["lib[x]"]', "cannot be a constraint"),
         ],
     )
-    def test_what_cannot_be_said(self, desk: Desk, setting: str, message: str) -> None:
+    def test_invalid_settings(
+        self, project_folder: ProjectFolder, setting: str, message: str
+    ) -> None:
         """An error in a setting names its line."""
-        desk.write(setting)
-        result = desk.lock(code=1)
+        project_folder.write(setting)
+        result = project_folder.lock(code=1)
         assert message in result.err
         assert "where: pyproject.toml:16\n" in result.err
 
 
 class TestInstalling:
-    """``install`` takes parts of a project by name, and never its settings."""
+    """``install`` of parts of a project, without its settings."""
 
-    def test_the_dependencies_of_a_project(self, desk: Desk) -> None:
-        """``-r pyproject.toml`` asks for what the project needs always."""
-        desk.write('excludes = ["lib"]')
-        assert desk.installs("-r", "pyproject.toml") == ["app 1", "lib 1", "tool 1"]
+    def test_requirement_file_option(self, project_folder: ProjectFolder) -> None:
+        """``-r pyproject.toml`` installs the dependencies of the project."""
+        project_folder.write('excludes = ["lib"]')
+        assert project_folder.installs("-r", "pyproject.toml") == ["app 1", "lib 1", "tool 1"]
 
-    def test_a_group(self, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """``--group`` names a group of the current folder's project, or of another one."""
-        assert desk.installs("--group", "dev") == ["speed 1", "tool 1"]
+    def test_group_option(
+        self, project_folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """``--group`` names a group of the current project, or of another one."""
+        assert project_folder.installs("--group", "dev") == ["speed 1", "tool 1"]
         monkeypatch.chdir(tmp_path)
-        path = desk.folder / "pyproject.toml"
-        assert desk.installs("--group", f"{path}:Test", "lib") == ["lib 2", "tool 1"]
+        path = project_folder.folder / "pyproject.toml"
+        assert project_folder.installs("--group", f"{path}:Test", "lib") == ["lib 2", "tool 1"]
 
     @pytest.mark.parametrize(
         ("group", "message", "code"),
@@ -268,84 +286,101 @@ class TestInstalling:
             ("none/pyproject.toml:test", "cannot be read", 1),
         ],
     )
-    def test_a_group_that_is_none(self, desk: Desk, group: str, message: str, code: int) -> None:
-        """A group that is not there is an error that says what may have been meant."""
-        assert message in desk.run("install", "--group", group, code=code).err
+    def test_unknown_group(
+        self, project_folder: ProjectFolder, group: str, message: str, code: int
+    ) -> None:
+        """The error about an unknown group suggests one."""
+        assert message in project_folder.run("install", "--group", group, code=code).err
 
-    def test_overrides(self, desk: Desk) -> None:
-        """An override counts for what packages need and for what is asked for."""
-        assert desk.installs("app", "--override", "lib>=2") == ["app 1", "lib 2", "tool 1"]
-        assert desk.installs("lib==1", "--override", "lib==2") == ["lib 2"]
-        (desk.folder / "overrides.txt").write_text("# newer\nlib >= 2\n")
-        assert desk.installs("app", "--override", "overrides.txt") == ["app 1", "lib 2", "tool 1"]
+    def test_overrides(self, project_folder: ProjectFolder) -> None:
+        """An override applies to dependencies and to requirements."""
+        assert project_folder.installs("app", "--override", "lib>=2") == [
+            "app 1",
+            "lib 2",
+            "tool 1",
+        ]
+        assert project_folder.installs("lib==1", "--override", "lib==2") == ["lib 2"]
+        (project_folder.folder / "overrides.txt").write_text("# newer\nlib >= 2\n")
+        assert project_folder.installs("app", "--override", "overrides.txt") == [
+            "app 1",
+            "lib 2",
+            "tool 1",
+        ]
 
-    def test_an_override_that_is_none(self, desk: Desk) -> None:
-        """A file that is not there and what is not a requirement are errors."""
-        result = desk.run("install", "app", "--override", "none.txt", code=1)
+    def test_invalid_overrides(self, project_folder: ProjectFolder) -> None:
+        """A missing file and an invalid requirement are errors."""
+        result = project_folder.run("install", "app", "--override", "none.txt", code=1)
         assert "none.txt" in result.err
-        result = desk.run("install", "app", "--override", "lib>>2", code=1)
+        result = project_folder.run("install", "app", "--override", "lib>>2", code=1)
         assert "where: --override" in result.err
         url = "lib @ https://x.test/lib-1-py3-none-any.whl"
         assert (
             "cannot be a URL"
-            in desk.run("install", "--python", sys.executable, "app", "--override", url, code=1).err
+            in project_folder.run(
+                "install", "--python", sys.executable, "app", "--override", url, code=1
+            ).err
         )
 
-    def test_exclusions(self, desk: Desk) -> None:
-        """What is excluded is not installed, whoever needs it."""
-        assert desk.installs("app", "--exclude", "Lib") == ["app 1", "tool 1"]
-        assert "is not a valid name" in desk.run("install", "app", "--exclude", "lib<2", code=2).err
+    def test_exclusions(self, project_folder: ProjectFolder) -> None:
+        """An excluded package is not installed as a dependency either."""
+        assert project_folder.installs("app", "--exclude", "Lib") == ["app 1", "tool 1"]
+        assert (
+            "is not a valid name"
+            in project_folder.run("install", "app", "--exclude", "lib<2", code=2).err
+        )
 
-    def test_what_is_not_met_on_purpose(self, desk: Desk) -> None:
-        """Of needs that an override leaves unmet a note tells, and no warning."""
-        words: list[str | Path] = ["--target", desk.folder / "target"]
-        result = desk.run("install", *words, "app", "--override", "lib==2")
+    def test_requirement_unmet_by_an_override(self, project_folder: ProjectFolder) -> None:
+        """A requirement that an override leaves unmet causes a note, not a warning."""
+        words: list[str | Path] = ["--target", project_folder.folder / "target"]
+        result = project_folder.run("install", *words, "app", "--override", "lib==2")
         assert "note: app 1 needs lib<2, and gets 2 by an override\n" in result.err
         assert "warning" not in result.err
-        result = desk.run("install", *words, "lib", "--override", "lib==1")
-        result = desk.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")
+        result = project_folder.run("install", *words, "lib", "--override", "lib==1")
+        result = project_folder.run(
+            "install", *words, "lib==2", "--override", "lib", "--json", "-U"
+        )
         assert result.object["broken_requirements"] == []
         assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
-        result = desk.run("install", *words, "lib==1")
-        result = desk.run("install", *words, "lib==2", "--json")
+        result = project_folder.run("install", *words, "lib==1")
+        result = project_folder.run("install", *words, "lib==2", "--json")
         assert [requirement["name"] for requirement in result.object["broken_requirements"]] == [
             "app"
         ]
 
-    def test_what_a_lock_does_not_meet_on_purpose(self, desk: Desk) -> None:
-        """What was locked with an override is synced without a warning."""
-        words: list[str | Path] = ["--target", desk.folder / "target"]
-        desk.run("install", *words, "app")
-        desk.write('overrides = ["lib==2"]')
+    def test_sync_with_an_override(self, project_folder: ProjectFolder) -> None:
+        """Syncing a lock with an override causes no warning."""
+        words: list[str | Path] = ["--target", project_folder.folder / "target"]
+        project_folder.run("install", *words, "app")
+        project_folder.write('overrides = ["lib==2"]')
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        desk.run("lock", "--python-version", python)
-        result = desk.run("sync", *words, "--json")
+        project_folder.run("lock", "--python-version", python)
+        result = project_folder.run("sync", *words, "--json")
         assert result.object["broken_requirements"] == []
         assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
 
-    def test_the_settings_of_the_folder_do_not_count(self, desk: Desk) -> None:
-        """What an archive brings along decides nothing for ``install``."""
-        desk.write("this is not TOML, and wheelfit does not care")
-        assert desk.installs("lib") == ["lib 2"]
+    def test_settings_of_the_current_folder(self, project_folder: ProjectFolder) -> None:
+        """``install`` ignores the settings of the current folder."""
+        project_folder.write("this is not TOML, and wheelfit does not care")
+        assert project_folder.installs("lib") == ["lib 2"]
 
-    def test_settings_of_the_user_count(
-        self, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_settings_of_the_user(
+        self, project_folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Overrides, exclusions and constraints can stand in files and variables."""
+        """Overrides, exclusions and constraints can be in settings and variables."""
         settings = tmp_path / "settings.toml"
         settings.write_text('overrides = ["lib==2"]\nexcludes = ["tool"]')
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
         monkeypatch.setenv("WHEELFIT_CONSTRAINTS", "speed<2\n")
-        assert desk.installs("app", "speed") == ["app 1", "lib 2", "speed 1"]
+        assert project_folder.installs("app", "speed") == ["app 1", "lib 2", "speed 1"]
 
-    def test_explaining(self, desk: Desk) -> None:
-        """``explain --with-deps`` follows overrides and groups as ``install`` does."""
-        result = desk.run(
+    def test_explain_with_dependencies(self, project_folder: ProjectFolder) -> None:
+        """``explain --with-deps`` applies overrides and groups as ``install`` does."""
+        result = project_folder.run(
             "explain", "--with-deps", "--group", "test", "app", "--override", "lib==7", code=3
         )
         assert "app 1 needs lib==7 (overridden by --override)" in result.err
 
-    def test_explaining_alone(self, desk: Desk) -> None:
-        """What is asked for is replaced for ``explain`` too, and said of what is left out."""
-        assert "lib 2" in desk.run("explain", "lib==1", "--override", "lib==2").out
-        assert "lib" not in desk.run("explain", "lib", "tool", "--exclude", "lib").out
+    def test_explain(self, project_folder: ProjectFolder) -> None:
+        """``explain`` applies overrides and exclusions."""
+        assert "lib 2" in project_folder.run("explain", "lib==1", "--override", "lib==2").out
+        assert "lib" not in project_folder.run("explain", "lib", "tool", "--exclude", "lib").out

@@ -1,4 +1,4 @@
-"""Claims about the end of a proxy."""
+"""Shutdown of a proxy."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 
 @pytest.fixture
-def silent() -> Iterator[tuple[RecordingIndex, threading.Event]]:
-    """Give an index that says nothing, and what is set once it was asked."""
+def silent_index() -> Iterator[tuple[RecordingIndex, threading.Event]]:
+    """Yield an index that does not answer, and an event that is set by a request."""
     asked, over = threading.Event(), threading.Event()
 
     def answer(request: Request) -> Response:
@@ -39,11 +39,11 @@ def silent() -> Iterator[tuple[RecordingIndex, threading.Event]]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_it_ends_although_an_index_says_nothing(
-    silent: tuple[RecordingIndex, threading.Event], tmp_path: Path
+def test_shutdown_during_a_request(
+    silent_index: tuple[RecordingIndex, threading.Event], tmp_path: Path
 ) -> None:
-    """Whoever asks it to end waits for no time-out and for no repetition; nor do other names."""
-    index, asked = silent
+    """A proxy that waits for an index ends at once; other host names are refused."""
+    index, asked = silent_index
     words = ["proxy", "--index-url", index.url, "--port", "0", "--cache-dir", str(tmp_path)]
     words += ["--timeout", "300", "--allowed-host", "wheels.example"]
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""``wheelfit probe --record`` and ``--replay``: machines that can be sent."""
+"""``wheelfit probe --record`` and ``--replay``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MACHINES = Path(__file__).parents[1] / "machines"
 NVIDIA = MACHINES / "linux-x86-nouveau"
 
 
-def test_a_record_says_elsewhere_what_was_said_here(tmp_path: Path, run: Runner) -> None:
-    """P-75: what is written replays to the same answer, and it is said where it is."""
+def test_record_and_replay(tmp_path: Path, run: Runner) -> None:
+    """P-75: A replayed record gives the same result, and the output names the folder."""
     folder = tmp_path / "record"
     result = run("probe", "--record", folder, "--no-cache-dir")
     assert f"recorded this machine in {folder}" in result.err
@@ -29,8 +29,8 @@ def test_a_record_says_elsewhere_what_was_said_here(tmp_path: Path, run: Runner)
     assert (folder / "expected.json").is_file()
 
 
-def test_a_record_beside_a_host_file(tmp_path: Path, run: Runner) -> None:
-    """P-75: a host file on standard output does not keep a record from being written."""
+def test_record_and_host_file(tmp_path: Path, run: Runner) -> None:
+    """P-75: A host file on standard output can be combined with a record."""
     folder = tmp_path / "record"
     result = run("probe", "x86_64", "-o", "-", "--record", folder, "--no-cache-dir")
     assert result.out.startswith("[metadata]")
@@ -38,23 +38,23 @@ def test_a_record_beside_a_host_file(tmp_path: Path, run: Runner) -> None:
     assert (folder / "expected.json").is_file()
 
 
-def test_without_either_there_is_no_record(run: Runner) -> None:
-    """P-75: the key is there, and empty."""
+def test_no_record(run: Runner) -> None:
+    """P-75: without a record the key is null."""
     assert run("probe", "--json", "x86_64").object["record"] is None
 
 
-def test_a_captured_machine_can_be_looked_at(run: Runner) -> None:
-    """P-75: the maintainer sees what the user's machine said, and nothing of his own."""
+def test_replay_of_a_captured_machine(run: Runner) -> None:
+    """P-75: A replay shows only the recorded machine."""
     result = run("probe", "--replay", NVIDIA, "nvidia")
     assert result.out.startswith(f"{NVIDIA}: A GPU of NVIDIA's without NVIDIA's driver\n")
     assert "an NVIDIA GPU is there" in result.err
 
 
 @pytest.mark.parametrize(("options", "values"), [((), None), (("--tpu-generation",), ["v5e"])])
-def test_options_count_for_a_recorded_machine(
+def test_options_of_a_replay(
     options: tuple[str, ...], values: list[str] | None, run: Runner
 ) -> None:
-    """P-75, P-153: it is asked as this machine would be, and that is no difference."""
+    """P-75, P-153: options apply to a replay, and are not a difference."""
     folder = MACHINES / "linux-x86-tpu-v5e"
     report = run("probe", "--json", "--replay", folder, "tpu", *options).object
     features = {
@@ -64,8 +64,8 @@ def test_options_count_for_a_recorded_machine(
     assert report["record"]["differing"] == []
 
 
-def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runner) -> None:
-    """P-75: a record holds what detection said; another answer today is worth a word."""
+def test_changed_detection(tmp_path: Path, run: Runner) -> None:
+    """P-75: A result that differs from the recorded one causes a note."""
     folder = tmp_path / "record"
     run("probe", "--record", folder, "--no-cache-dir")
     told = json.loads((folder / "expected.json").read_text())
@@ -76,8 +76,8 @@ def test_where_detection_has_changed_since_it_is_said(tmp_path: Path, run: Runne
     assert run("probe", "--json", "--replay", folder).object["record"]["differing"] == ["nvidia"]
 
 
-def test_what_is_not_a_record_is_not_overwritten(tmp_path: Path, run: Runner) -> None:
-    """P-75: neither a folder with something else in it, nor a file."""
+def test_other_files_are_not_overwritten(tmp_path: Path, run: Runner) -> None:
+    """P-75: A folder with other files, and a file, are not overwritten."""
     (tmp_path / "thesis.txt").write_text("ten years")
     before = tree(tmp_path)
     result = run("probe", "--record", tmp_path, "--json", code=1)
@@ -90,10 +90,8 @@ def test_what_is_not_a_record_is_not_overwritten(tmp_path: Path, run: Runner) ->
 @pytest.mark.parametrize(
     "damage", ["", "description = 1", "description = ''\nsystem = 'Linux'", "no toml", None]
 )
-def test_what_is_no_record_cannot_be_replayed(
-    damage: str | None, tmp_path: Path, run: Runner
-) -> None:
-    """P-75: an empty folder, and one with odd contents, is told from a record."""
+def test_invalid_records(damage: str | None, tmp_path: Path, run: Runner) -> None:
+    """P-75: an empty folder, and one with invalid contents, are errors."""
     if damage is not None:
         (tmp_path / "machine.toml").write_text(damage)
     result = run("probe", "--replay", tmp_path, "--json", code=1)
@@ -109,8 +107,8 @@ def test_what_is_no_record_cannot_be_replayed(
         ["--replay", "a", "-o", "host.toml"],
     ],
 )
-def test_one_machine_at_a_time(words: list[str], run: Runner) -> None:
-    """P-75: a record is of this machine, a replay of another."""
+def test_conflicting_options(words: list[str], run: Runner) -> None:
+    """P-75: --record and --replay conflict with each other and with other hosts."""
     run("probe", *words, code=2)
 
 
@@ -162,10 +160,10 @@ LINUX = 'description = "a"\nsystem = "Linux"\narchitecture = "x86_64"\n'
         ("expected.json", "", "expected.json cannot be read: Expecting value"),
     ],
 )
-def test_a_damaged_record_is_told_from_a_whole_one(
+def test_damaged_records(
     name: str, text: str | bytes, words: str, tmp_path: Path, run: Runner
 ) -> None:
-    """P-74, P-75: records come from anybody; each part may hold anything, and is named."""
+    """P-74, P-75: A damaged record is an error that names the part."""
     folder = tmp_path / "record"
     shutil.copytree(NVIDIA, folder)
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -175,8 +173,8 @@ def test_a_damaged_record_is_told_from_a_whole_one(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_in_a_record_is_not_waited_for(tmp_path: Path, run: Runner) -> None:
-    """P-74: a file that never ends to be opened is one that says nothing."""
+def test_pipe_in_a_record(tmp_path: Path, run: Runner) -> None:
+    """P-74: A pipe in a record counts as unreadable."""
     folder = tmp_path / "record"
     shutil.copytree(NVIDIA, folder)
     (folder / "root/proc/cpuinfo").unlink()
@@ -184,8 +182,8 @@ def test_a_pipe_in_a_record_is_not_waited_for(tmp_path: Path, run: Runner) -> No
     assert "only x86-64 v1 is assumed" in run("probe", "--replay", folder, "x86_64").err
 
 
-def test_a_link_to_a_folder_stays(tmp_path: Path, run: Runner) -> None:
-    """P-75: the record goes where the link leads, be the folder there already or not."""
+def test_link_to_a_folder(tmp_path: Path, run: Runner) -> None:
+    """P-75: A record is written to the target of a link, which may not exist yet."""
     (tmp_path / "there").mkdir()
     for name in ("there", "new"):
         link = tmp_path / f"to {name}"
@@ -196,10 +194,8 @@ def test_a_link_to_a_folder_stays(tmp_path: Path, run: Runner) -> None:
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_a_folder_that_cannot_be_exchanged_is_left(
-    tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """P-75: nobody's current folder is taken away from under him."""
+def test_current_folder(tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-75: the current folder is not replaced."""
     monkeypatch.chdir(tmp_path)
     result = run("probe", "--record", ".", "--json", code=1)
     assert result.error["hint"] == "name a new folder, where there is room"

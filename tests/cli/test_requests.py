@@ -1,4 +1,4 @@
-"""Requests of operations and the table of options have one set of names and defaults."""
+"""Requests of operations and the option table have the same names and defaults."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ REQUESTS = list(requests())
 
 @pytest.mark.parametrize(("command", "kind"), REQUESTS, ids=[command for command, _ in REQUESTS])
 def test_defaults(command: str, kind: Any) -> None:
-    """A field that is an option has the default of its row."""
+    """A request field has the default of its option."""
     parser = make_parser(command, COMMANDS[command])
     defaults: dict[str, Any] = {}
     for action in parser._actions:
@@ -76,8 +76,8 @@ def test_defaults(command: str, kind: Any) -> None:
 
 
 @pytest.mark.parametrize(("command", "kind"), REQUESTS, ids=[command for command, _ in REQUESTS])
-def test_every_option_arrives(command: str, kind: Any) -> None:
-    """Each option of a command is a field of its request, or listed as one of others."""
+def test_options_of_a_command(command: str, kind: Any) -> None:
+    """Each option is a field of the command's request, or listed as an exception."""
     parser = make_parser(command, COMMANDS[command])
     options = {action.dest for action in parser._actions} - APART
     taken = {*field_types(kind), *field_types(ALSO.get(command, kind))}
@@ -95,8 +95,8 @@ UNREAD = {
 """Groups of options of which a command names none."""
 
 
-def test_no_option_is_lost() -> None:
-    """Each option of a command is a field of a request that it makes, or read by itself."""
+def test_options_of_all_requests() -> None:
+    """Each option is a field of a request that the command makes, or read separately."""
     for command, row in COMMANDS.items():
         run: Any = row.run
         if isinstance(run, Operation):
@@ -116,8 +116,8 @@ def test_no_option_is_lost() -> None:
         assert options <= taken, command
 
 
-def test_what_a_row_names_fits_together() -> None:
-    """An operation takes a request and a context, and the renderer the report that it returns."""
+def test_operations_and_renderers() -> None:
+    """An operation takes its request and a context, and the renderer takes its report."""
     for command, row in COMMANDS.items():
         run = row.run
         assert run is not None
@@ -133,13 +133,13 @@ def test_what_a_row_names_fits_together() -> None:
 
 
 def loaded(name: str, package: str = "wheelfit.operations") -> Any:
-    """Return what a row names."""
+    """Return the object that a row names."""
     module, _, attribute = name.partition(".")
     return getattr(import_module(f"{package}.{module}"), attribute)
 
 
 def _kinds(tree: ast.AST) -> Iterator[Any]:
-    """Yield the classes of requests that a command makes."""
+    """Yield the request classes that a command uses."""
     homes = {
         alias.name: node.module
         for node in ast.walk(tree)
@@ -152,8 +152,8 @@ def _kinds(tree: ast.AST) -> Iterator[Any]:
                 yield getattr(import_module(str(homes[name])), name)
 
 
-def test_arguments_become_a_request() -> None:
-    """Lists become tuples, and what a command lacks has its default."""
+def test_request_of_arguments() -> None:
+    """Lists become tuples, and missing options have defaults."""
     parser = make_parser("install", COMMANDS["install"])
     request = request_of(InstallRequest, parser.parse_args(["spam", "-f", "a", "-f", "b"]))
     assert request.requirements == ("spam",)

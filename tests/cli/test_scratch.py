@@ -1,4 +1,4 @@
-"""Folders for a moment, and what becomes of them when a command is killed."""
+"""Temporary folders, and their removal after a killed command."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ with scratch_folder() as folder:
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let all temporary folders be below one of the test."""
+    """Use a temporary folder of the test."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return tmp_path
 
 
-def test_it_is_there_for_a_moment(temporary: Path) -> None:
-    """The folder is empty, and gone in the end with all in it."""
+def test_temporary_folder(temporary: Path) -> None:
+    """The folder is empty at first, and deleted with its contents."""
     with scratch_folder() as folder:
         assert folder.parent == temporary
         assert not list(folder.iterdir())
@@ -41,8 +41,8 @@ def test_it_is_there_for_a_moment(temporary: Path) -> None:
     assert not list(temporary.iterdir())
 
 
-def test_that_of_a_killed_command_goes(temporary: Path) -> None:
-    """As long as a process lives its folder stays; afterwards the next command removes it."""
+def test_folder_of_a_killed_command(temporary: Path) -> None:
+    """The folder of a running process is kept; the next command removes it afterwards."""
     process = subprocess.Popen(
         [sys.executable, "-c", OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -57,15 +57,15 @@ def test_that_of_a_killed_command_goes(temporary: Path) -> None:
         assert list(temporary.iterdir()) == [folder]
 
 
-def test_no_folder_can_be_made(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no temporary folder can be made, that is said in words."""
+def test_no_temporary_folder(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error names the missing temporary folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(temporary / "absent"))
     with pytest.raises(FileProblem, match="no temporary folder"), scratch_folder():
         pass
 
 
-def test_others_are_left_alone(temporary: Path) -> None:
-    """What only looks like one stays: a link, a file, a folder with another name."""
+def test_other_files_are_kept(temporary: Path) -> None:
+    """Links, files and folders with similar names are kept."""
     (temporary / "wheelfit-mine").mkdir()
     (temporary / "wheelfit-change-notours").mkdir()
     (temporary / "wheelfit-change-aaaaaaaa").touch()

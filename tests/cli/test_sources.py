@@ -1,4 +1,4 @@
-"""Where packages come from when several places are configured, on the command line."""
+"""Several configured sources on the command line."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
 
-class Places:
-    """Two indexes, a folder of wheels, and what installs from them."""
+class SourceSetup:
+    """Two indexes, a folder of wheels, and installations from them."""
 
     def __init__(
         self, run: Runner, folder: Path, first: RecordingIndex, later: RecordingIndex
@@ -30,17 +30,17 @@ class Places:
         self.later = later
 
     def versions(self, *words: str | Path, code: int = 0) -> dict[str, str]:
-        """Return what an installation would take."""
+        """Return the versions that an installation would select."""
         result = self._run(*self._words(words), "--json", code=code)
         return {one["name"]: one["version"] for one in result.object["install"]}
 
     def chosen(self, *words: str | Path) -> str:
-        """Return the URL of the one file that an installation would take."""
+        """Return the URL of the single file that an installation would select."""
         (one,) = self._run(*self._words(words), "--json").object["install"]
         return str(one["url"])
 
     def messages(self, *words: str | Path, code: int = 0) -> str:
-        """Return what an installation tells."""
+        """Return the messages of an installation."""
         return self._run(*self._words(words), code=code).err
 
     def _words(self, words: tuple[str | Path, ...]) -> list[str | Path]:
@@ -50,8 +50,8 @@ class Places:
 
 
 @pytest.fixture
-def places(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
-    """Serve ``plain`` 1 and 2 first, and 3 on the later index."""
+def sources(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SourceSetup]:
+    """Serve ``plain`` 1 and 2 on the first index, and 3 on the later one."""
     monkeypatch.chdir(tmp_path)
     for folder, versions in (("first", "12"), ("later", "3"), ("links", "")):
         (tmp_path / folder).mkdir()
@@ -63,43 +63,43 @@ def places(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         RecordingIndex(tmp_path / "first") as first,
         RecordingIndex(tmp_path / "later") as later,
     ):
-        yield Places(run, tmp_path, first, later)
+        yield SourceSetup(run, tmp_path, first, later)
 
 
-def test_a_folder_hides_no_index(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F-126: what a folder and the index have competes; of one version the folder's is taken."""
-    build_wheel(places.folder / "links", "plain", "0.5")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(places.folder / "links"))
-    assert places.versions("plain") == {"plain": "2"}
-    assert places.versions("plain<1") == {"plain": "0.5"}
-    build_wheel(places.folder / "links", "plain", "2")
-    places.first.forget()
-    assert "is the local file, not that of" not in places.messages("plain")
-    assert "plain 2 is the local file, not that of" in places.messages("plain", "-v")
+def test_folder_and_index(sources: SourceSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F-126: A folder competes with the index; for equal versions its file is used."""
+    build_wheel(sources.folder / "links", "plain", "0.5")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(sources.folder / "links"))
+    assert sources.versions("plain") == {"plain": "2"}
+    assert sources.versions("plain<1") == {"plain": "0.5"}
+    build_wheel(sources.folder / "links", "plain", "2")
+    sources.first.forget()
+    assert "is the local file, not that of" not in sources.messages("plain")
+    assert "plain 2 is the local file, not that of" in sources.messages("plain", "-v")
 
 
-def test_strategies(places: Places) -> None:
-    """The strategies of uv, under its names."""
-    assert places.versions("plain") == {"plain": "2"}
+def test_index_strategies(sources: SourceSetup) -> None:
+    """The index strategies have uv's names."""
+    assert sources.versions("plain") == {"plain": "2"}
     for strategy, taken in (
         ("first-index", "2"),
         ("unsafe-first-match", "2"),
         ("unsafe-best-match", "3"),
     ):
-        assert places.versions("plain", "--index-strategy", strategy) == {"plain": taken}
+        assert sources.versions("plain", "--index-strategy", strategy) == {"plain": taken}
     unsafe = ["--index-strategy", "unsafe-first-match"]
-    assert places.versions("plain>2", *unsafe) == {"plain": "3"}
-    assert places.versions("plain", "--compare-sources") == {"plain": "3"}
+    assert sources.versions("plain>2", *unsafe) == {"plain": "3"}
+    assert sources.versions("plain", "--compare-sources") == {"plain": "3"}
 
 
-def test_what_was_not_looked_at_is_told(places: Places) -> None:
-    """One warning names what a later index has, and the settings that change that."""
-    said = places.messages("plain")
+def test_warning_about_a_later_index(sources: SourceSetup) -> None:
+    """One warning names the release on a later index, and the settings."""
+    said = sources.messages("plain")
     assert said.count("an index that was not used") == 1
-    assert f"plain 3 ({places.later.url}" in said
+    assert f"plain 3 ({sources.later.url}" in said
     assert "--index-strategy" in said
     assert "[sources]" in said
-    assert "not asked" not in places.messages("plain", "--index-strategy", "unsafe-best-match")
+    assert "not asked" not in sources.messages("plain", "--index-strategy", "unsafe-best-match")
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,16 @@ def test_what_was_not_looked_at_is_told(places: Places) -> None:
         ["lock"],
     ],
 )
-def test_a_later_index_is_told_where_nothing_fits(
-    places: Places, run: Runner, command: list[str]
-) -> None:
-    """A request that only a later index could meet says that it was not asked."""
-    both = ["-i", places.first.url, "--extra-index-url", places.later.url]
+def test_no_match_on_the_first_index(sources: SourceSetup, run: Runner, command: list[str]) -> None:
+    """The error names the release on an index that was not used."""
+    both = ["-i", sources.first.url, "--extra-index-url", sources.later.url]
     stderr = run(*command, *both, "plain>=3", code=3).err
-    assert f"an index that was not used has plain 3 ({places.later.url}" in stderr
+    assert f"an index that was not used has plain 3 ({sources.later.url}" in stderr
 
 
-def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
-    """``lock`` and ``explain`` give the same warning, once, and not of an unchanged lock."""
-    both = ["-i", places.first.url, "--extra-index-url", places.later.url, "plain", "private"]
+def test_warning_of_other_commands(sources: SourceSetup, run: Runner) -> None:
+    """``lock`` and ``explain`` have the warning once, and not for an unchanged lock."""
+    both = ["-i", sources.first.url, "--extra-index-url", sources.later.url, "plain", "private"]
     for words in (
         ["lock", "--platform", "linux-x86_64", "--platform", "windows-x86_64"],
         ["explain"],
@@ -130,90 +128,90 @@ def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
     ):
         stderr = run(*words, *both).err
         assert stderr.count("an index that was not used") == 1, words
-        assert f"plain 3 ({places.later.url}" in stderr
+        assert f"plain 3 ({sources.later.url}" in stderr
     again = run("lock", "--platform", "linux-x86_64", "--platform", "windows-x86_64", *both).err
     assert "an index that was not used" not in again
 
 
-def test_a_local_wheel_beside_variants(places: Places) -> None:
-    """F-126: a local wheel stands for those of its label; other variants of indexes compete."""
+def test_local_wheel_and_variants(sources: SourceSetup) -> None:
+    """F-126: A local wheel replaces those with its label; other variants compete."""
     provider = {"requires": ["nvidia-variant-provider"], "plugin-api": "nvidia_variant_provider"}
     cuda = {"nvidia": {"sm_arch": ["90_real"]}}
     document = release_document({"cu128": cuda, "null": {}}, providers={"nvidia": provider})
     for label in (None, "null"):
-        build_wheel(places.folder / "first", "fast", "1", label=label, document=document)
-    (places.folder / "first" / "fast-1-variants.json").write_text(json.dumps(document))
-    build_wheel(places.folder / "links", "fast", "1")
-    links: list[str | Path] = ["-f", places.folder / "links"]
-    assert "fast-1-py3-none-any-null.whl" in places.chosen("fast", *links)
-    assert places.chosen("fast", *links, "--no-variants").startswith("file:")
+        build_wheel(sources.folder / "first", "fast", "1", label=label, document=document)
+    (sources.folder / "first" / "fast-1-variants.json").write_text(json.dumps(document))
+    build_wheel(sources.folder / "links", "fast", "1")
+    links: list[str | Path] = ["-f", sources.folder / "links"]
+    assert "fast-1-py3-none-any-null.whl" in sources.chosen("fast", *links)
+    assert sources.chosen("fast", *links, "--no-variants").startswith("file:")
 
 
 @pytest.mark.parametrize("strategy", ["first-index", "unsafe-best-match"])
 def test_dependency_confusion(
-    places: Places, monkeypatch: pytest.MonkeyPatch, strategy: str
+    sources: SourceSetup, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
-    """A pinned name is never taken from another index, however high the version there."""
-    settings = places.folder / "wheelfit.toml"
+    """A pinned name is not taken from another index, whatever the version there."""
+    settings = sources.folder / "wheelfit.toml"
     settings.write_text(
-        f'[[index]]\nname = "own"\nurl = "{places.first.url}"\nexplicit = true\n\n'
+        f'[[index]]\nname = "own"\nurl = "{sources.first.url}"\nexplicit = true\n\n'
         '[sources]\nPrivate = { index = "own" }\nabsent = { index = "own" }\n'
     )
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
-    build_wheel(places.folder / "later", "absent", "1")
-    turned = ["-i", places.later.url, "--index-strategy", strategy]
-    assert places.versions("private", *turned) == {"private": "1"}
-    assert not places.later.requests_for("/simple/private/")
-    error = places.messages("absent", *turned, code=3)
+    build_wheel(sources.folder / "later", "absent", "1")
+    turned = ["-i", sources.later.url, "--index-strategy", strategy]
+    assert sources.versions("private", *turned) == {"private": "1"}
+    assert not sources.later.requests_for("/simple/private/")
+    error = sources.messages("absent", *turned, code=3)
     assert "absent" in error
-    assert not places.later.requests_for("/simple/absent/")
+    assert not sources.later.requests_for("/simple/absent/")
 
 
-def test_a_pin_to_nothing(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index that no setting names is an error, and nothing is asked instead."""
-    settings = places.folder / "wheelfit.toml"
+def test_pin_to_an_unknown_index(sources: SourceSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pin to an unknown index is an error, and no index is contacted."""
+    settings = sources.folder / "wheelfit.toml"
     settings.write_text('[sources]\nprivate = { index = "own" }\n')
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
-    assert "not configured" in places.messages("private", code=1)
+    assert "not configured" in sources.messages("private", code=1)
 
 
 @pytest.mark.parametrize("tool", ["wheelfit", "uv"])
-def test_indexes_of_a_project(places: Places, run: Runner, tool: str) -> None:
-    """A project names indexes and pins for itself, in the tables of uv too."""
+def test_indexes_of_a_project(sources: SourceSetup, run: Runner, tool: str) -> None:
+    """A project has its own indexes and pins, also in uv's tables."""
     above = f"tool.{tool}"
-    (places.folder / "pyproject.toml").write_text(
+    (sources.folder / "pyproject.toml").write_text(
         '[project]\nname = "demo"\nversion = "1"\ndependencies = ["private", "plain"]\n'
-        f'[[{above}.index]]\nname = "own"\nurl = "{places.later.url}"\nexplicit = true\n'
+        f'[[{above}.index]]\nname = "own"\nurl = "{sources.later.url}"\nexplicit = true\n'
         f'[{above}.sources]\nprivate = {{ index = "own" }}\n'
     )
-    run("lock", "-i", places.first.url, "--no-cache-dir", "--platform", "linux-x86_64")
-    lock = (places.folder / "pylock.toml").read_text()
+    run("lock", "-i", sources.first.url, "--no-cache-dir", "--platform", "linux-x86_64")
+    lock = (sources.folder / "pylock.toml").read_text()
     assert "private-9" in lock
     assert "plain-2" in lock
 
 
 @pytest.mark.parametrize("tool", ["wheelfit", "uv"])
-def test_pins_of_the_folder(
-    places: Places, run: Runner, tool: str, monkeypatch: pytest.MonkeyPatch
+def test_pins_of_the_current_project(
+    sources: SourceSetup, run: Runner, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the project of this folder pins is not taken from another index, asked for or needed."""
-    monkeypatch.setenv("PIP_INDEX_URL", places.first.url)
-    (places.folder / "pyproject.toml").write_text(
+    """Pins of the current project apply to requirements and dependencies."""
+    monkeypatch.setenv("PIP_INDEX_URL", sources.first.url)
+    (sources.folder / "pyproject.toml").write_text(
         f'[tool.{tool}.sources]\nprivate = {{ index = "own" }}\n'
     )
-    build_wheel(places.folder / "first", "app", "1", requires=["private"])
-    where = ["--target", places.folder / "target"]
+    build_wheel(sources.folder / "first", "app", "1", requires=["private"])
+    where = ["--target", sources.folder / "target"]
     for words in (["install", *where], ["download"], ["explain"]):
         for name in ("private", "app") if words != ["explain"] else ("private",):
             error = run(*words, name, "--json", code=1).error
             assert error["code"] == "pinned-elsewhere"
             assert error["message"].startswith("private is pinned to the index 'own'")
-    assert not (places.folder / "target").exists()
-    assert places.versions("private") == {"private": "1"}  # who names an index means it
+    assert not (sources.folder / "target").exists()
+    assert sources.versions("private") == {"private": "1"}  # who names an index means it
 
 
-def test_config_shows_them(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``config show`` shows indexes and pins, without passwords, and who set them."""
+def test_config_show(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``config show`` lists indexes and pins without passwords, with their origins."""
     settings = tmp_path / "wheelfit.toml"
     settings.write_text(
         '[[index]]\nname = "own"\nurl = "https://me:secret@own.example/simple"\n'
@@ -237,10 +235,10 @@ def test_config_shows_them(run: Runner, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("words", sampled(["config show", "doctor"], fast={0}))
-def test_who_set_each_source(
+def test_origins_of_sources(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    """Sources are listed in the order in which they are asked, each with who configured it."""
+    """Sources are listed by precedence, with their origins."""
     (tmp_path / "pip.conf").write_text(
         "[global]\nextra-index-url = https://me:secret@more.example/simple\n"
         "[install]\nfind-links = /wheels\n"
@@ -274,24 +272,24 @@ def test_who_set_each_source(
 
 
 @pytest.mark.parametrize("above", ["", "tool.uv."])
-def test_pins_with_markers(places: Places, run: Runner, above: str) -> None:
-    """Each machine gets the files of the index whose marker holds there, others the usual ones."""
+def test_pins_with_markers(sources: SourceSetup, run: Runner, above: str) -> None:
+    """Pins with markers apply where the marker matches."""
     for system, folder in (("linux", "first"), ("win32", "later")):
-        build_wheel(places.folder / folder, "split", "1" if system == "linux" else "2")
-    (places.folder / "pyproject.toml").write_text(
+        build_wheel(sources.folder / folder, "split", "1" if system == "linux" else "2")
+    (sources.folder / "pyproject.toml").write_text(
         '[project]\nname = "demo"\nversion = "1"\ndependencies = ["split"]\n'
-        f'[[{above or "tool.wheelfit."}index]]\nname = "win"\nurl = "{places.later.url}"\n'
+        f'[[{above or "tool.wheelfit."}index]]\nname = "win"\nurl = "{sources.later.url}"\n'
         f"explicit = true\n[{above or 'tool.wheelfit.'}sources]\n"
         'split = [{ index = "win", marker = "sys_platform == \'win32\'" }]\n'
     )
     machines = ["--platform", "linux-x86_64", "--platform", "windows-x86_64"]
-    run("lock", "-i", places.first.url, "--no-cache-dir", *machines)
-    lock = (places.folder / "pylock.toml").read_text()
-    assert f"{places.later.url.removesuffix('/simple')}" in lock
+    run("lock", "-i", sources.first.url, "--no-cache-dir", *machines)
+    lock = (sources.folder / "pylock.toml").read_text()
+    assert f"{sources.later.url.removesuffix('/simple')}" in lock
     assert "split-1-" in lock
     assert "split-2-" in lock
-    run("lock", "-i", places.first.url, "--no-cache-dir", *machines[:2])
-    assert "split-2-" not in (places.folder / "pylock.toml").read_text()
+    run("lock", "-i", sources.first.url, "--no-cache-dir", *machines[:2])
+    assert "split-2-" not in (sources.folder / "pylock.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -308,30 +306,30 @@ def test_pins_with_markers(places: Places, run: Runner, above: str) -> None:
         ('uploaded-prior-to = "2999-01-01"\n', "in the future"),
     ],
 )
-def test_bad_settings(
-    places: Places, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+def test_invalid_settings(
+    sources: SourceSetup, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
-    """What a settings file cannot mean is an error that names it."""
-    settings = places.folder / "wheelfit.toml"
+    """An invalid settings file is an error that names it."""
+    settings = sources.folder / "wheelfit.toml"
     settings.write_text(text)
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
     code = 2 if "uploaded" in text else 1
-    assert message in places.messages("plain", code=code)
+    assert message in sources.messages("plain", code=code)
 
 
-class TestTimesOfUpload:
-    """What was uploaded since a moment is left out."""
+class TestUploadTimes:
+    """Limits for upload times."""
 
     @pytest.fixture
-    def dated(self, run: Runner, places: Places) -> Iterator[Places]:
+    def dated(self, run: Runner, sources: SourceSetup) -> Iterator[SourceSetup]:
         """Serve ``plain`` 1 of January and 2 of March."""
         times = {"1": "2026-01-15T12:00:00Z", "2": "2026-03-15T12:00:00Z"}
 
         def dated(file: File) -> File:
             return replace(file, upload_time=times.get(file.filename.split("-")[1]))
 
-        with RecordingIndex(FolderIndex(places.folder / "first", revise=dated)) as index:
-            yield Places(run, places.folder, index, index)
+        with RecordingIndex(FolderIndex(sources.folder / "first", revise=dated)) as index:
+            yield SourceSetup(run, sources.folder, index, index)
 
     @pytest.mark.parametrize(
         ("words", "version"),
@@ -343,38 +341,38 @@ class TestTimesOfUpload:
             (["--exclude-newer-package", "Plain=2026-02-01"], "1"),
         ],
     )
-    def test_moments(self, dated: Places, words: list[str], version: str) -> None:
-        """The moment itself is too late; a package may have another."""
+    def test_limit(self, dated: SourceSetup, words: list[str], version: str) -> None:
+        """Files of the exact time are too late; a package may have its own limit."""
         assert dated.versions("plain", *words) == {"plain": version}
 
-    def test_lock_and_pip(
-        self, dated: Places, run: Runner, monkeypatch: pytest.MonkeyPatch
+    def test_lock_and_pip_settings(
+        self, dated: SourceSetup, run: Runner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A lock takes nothing newer either, nor does who is told so by pip's configuration."""
+        """The limit applies to locks, and may come from pip's configuration."""
         where = ["-i", dated.first.url, "--no-cache-dir", "--platform", "linux-x86_64"]
         run("lock", "plain", *where, "--exclude-newer", "2026-02-01")
         assert "plain-1-" in (dated.folder / "pylock.toml").read_text()
         monkeypatch.setenv("PIP_UPLOADED_PRIOR_TO", "2026-02-01")
         assert dated.versions("plain") == {"plain": "1"}
 
-    def test_no_times(self, places: Places) -> None:
-        """An index without times of upload is named, and what it has is not taken unseen."""
-        said = places.messages("plain", "--exclude-newer", "P7D", code=3)
+    def test_index_without_upload_times(self, sources: SourceSetup) -> None:
+        """An index without upload times is refused."""
+        said = sources.messages("plain", "--exclude-newer", "P7D", code=3)
         assert "lists no upload times" in said
         assert "--uploaded-prior-to-package plain=false" in said
 
     @pytest.mark.parametrize("text", ["soon", "yesterdayish", "2026-13-01"])
-    def test_no_time(self, places: Places, text: str) -> None:
-        """What is not a time is an error that shows how to write one."""
-        said = places.messages("plain", "--exclude-newer", text, code=2)
+    def test_invalid_time(self, sources: SourceSetup, text: str) -> None:
+        """The error about an invalid time shows an example."""
+        said = sources.messages("plain", "--exclude-newer", text, code=2)
         assert "2026-01-31" in said
 
-    def test_a_time_to_come(self, places: Places) -> None:
-        """A time in the future, which excludes nothing, is an error."""
-        assert "in the future" in places.messages("plain", "--exclude-newer", "2999-01-01", code=2)
+    def test_future_time(self, sources: SourceSetup) -> None:
+        """A time in the future is an error."""
+        assert "in the future" in sources.messages("plain", "--exclude-newer", "2999-01-01", code=2)
 
-    def test_sync(self, dated: Places, run: Runner) -> None:
-        """What is too new in a lock is not installed, and its time is told; exceptions hold."""
+    def test_sync(self, dated: SourceSetup, run: Runner) -> None:
+        """A locked file that is too new is refused, unless it is excepted."""
         where = ["-i", dated.first.url, "--no-cache-dir"]
         run("lock", "plain", *where, "--platform", "linux-x86_64")
         target: list[str | Path] = ["--target", dated.folder / "target"]
@@ -388,18 +386,18 @@ class TestTimesOfUpload:
         run(*sync, "2026-02-01")  # what is there stays
         run(*sync, "2026-04-01")
 
-    def test_sync_of_unknown_times(self, places: Places, run: Runner) -> None:
-        """A lock that does not tell when something was uploaded is refused, and says so."""
-        where = ["-i", places.first.url, "--no-cache-dir"]
+    def test_sync_without_upload_times(self, sources: SourceSetup, run: Runner) -> None:
+        """A lock without upload times is refused."""
+        where = ["-i", sources.first.url, "--no-cache-dir"]
         run("lock", "plain", *where, "--platform", "linux-x86_64")
         refused = run(
-            "sync", "--target", places.folder / "target", *where, "--exclude-newer", "P1D", code=7
+            "sync", "--target", sources.folder / "target", *where, "--exclude-newer", "P1D", code=7
         ).err
         assert "py3-none-any.whl: no upload time" in refused
 
     @pytest.mark.parametrize("words", [("--full",), ()])
-    def test_run(self, dated: Places, run: Runner, words: tuple[str, ...]) -> None:
-        """The proxy of a command lists nothing newer, and beside it pip and uv are told."""
+    def test_run(self, dated: SourceSetup, run: Runner, words: tuple[str, ...]) -> None:
+        """The proxy of `run` lists nothing newer, and pip and uv get the limit."""
         script = (
             "import json, os, urllib.request as u\n"
             "base = os.environ['PIP_EXTRA_INDEX_URL'].split()[-1]\n"

@@ -91,8 +91,8 @@ LOCKED = {"wheelfit.locking", "wheelfit.core.metadata", "wheelfit.core.variant_j
 """What reads a lock."""
 
 
-class FreshPages:
-    """Serve a folder, and call its pages fresh."""
+class FreshFolderIndex:
+    """A folder index with fresh pages."""
 
     def __init__(self, folder: Path) -> None:
         self._inner = FolderIndex(folder)
@@ -105,25 +105,29 @@ class FreshPages:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Give a folder with a filled cache, and the URL of an index that is not needed any more."""
+    """Return a folder with a filled cache, and the URL of an index that is no longer needed."""
     folder = tmp_path_factory.mktemp("start-up")
     build_wheel(folder / "index", "varied", "1.0", label="mkl", document=DOCUMENT)
     (folder / "index" / "varied-1.0-variants.json").write_text(json.dumps(DOCUMENT))
     build_wheel(folder / "index", "plain", "1.0", requires=["needed>=1"])
     build_wheel(folder / "index", "needed", "1.0")
-    with LoopbackServer(FreshPages(folder / "index")) as server:
+    with LoopbackServer(FreshFolderIndex(folder / "index")) as server:
         url = f"{server.origin}/simple/"
-        modules(folder, "install", "-i", url, "--target", folder / "installed", "plain")
-        modules(folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "plain")
-        modules(folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "varied")
-        modules(folder, "lock", "-i", url, "-o", folder / "pylock.toml", "plain")
+        imported_modules(folder, "install", "-i", url, "--target", folder / "installed", "plain")
+        imported_modules(
+            folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "plain"
+        )
+        imported_modules(
+            folder, "install", "-i", url, "--dry-run", "--target", folder / "t", "varied"
+        )
+        imported_modules(folder, "lock", "-i", url, "-o", folder / "pylock.toml", "plain")
         words = (folder / "pylock.toml", "--target", folder / "installed")
-        modules(folder, "sync", *words)
+        imported_modules(folder, "sync", *words)
     return folder, url
 
 
-def modules(folder: Path, *words: str | Path) -> set[str]:
-    """Return what a command has imported, in a process of its own without ``.pth`` files."""
+def imported_modules(folder: Path, *words: str | Path) -> set[str]:
+    """Return the modules that a command imports, in a separate process without ``.pth`` files."""
     repository = Path(__file__).parents[2]
     own = [str(repository / "src"), str(repository / "runtime" / "src")]
     paths = [sysconfig.get_path("purelib"), *own]
@@ -149,8 +153,8 @@ def modules(folder: Path, *words: str | Path) -> set[str]:
     return set(names)
 
 
-def counted(names: set[str]) -> int:
-    """Return how many modules of wheelfit there are."""
+def module_count(names: set[str]) -> int:
+    """Return the number of modules of wheelfit."""
     return sum(name.startswith("wheelfit") for name in names)
 
 
@@ -205,8 +209,8 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
 
 
 @pytest.mark.integration
-def test_no_interpreter_is_started_again(place: tuple[Path, str], tmp_path: Path) -> None:
-    """For another environment nothing is asked that is known: its interpreter may be slow."""
+def test_cached_interpreter(place: tuple[Path, str], tmp_path: Path) -> None:
+    """A known interpreter of another environment is not started again."""
     folder, url = place
     python = tmp_path / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -215,31 +219,31 @@ def test_no_interpreter_is_started_again(place: tuple[Path, str], tmp_path: Path
     (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {base.parent}\n")
     time.sleep(2.1)  # what was made just now is not remembered
     words = ("install", "--dry-run", "-i", url, "--python", python, "plain")
-    modules(folder, *words)
-    names = modules(folder, *words)
+    imported_modules(folder, *words)
+    names = imported_modules(folder, *words)
     assert {"wheelfit.installation.known_interpreters", "wheelfit.sources.cache"} <= names
     # Only where something is written does the store import this.
     assert sorted((NEVER | CHANGING | DETECTING | VARIED) & names) == []
-    assert counted(names) <= MOST, sorted(names)
+    assert module_count(names) <= MOST, sorted(names)
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_little_is_imported(what: str, place: tuple[Path, str]) -> None:
-    """A command imports nothing that is known to be slow and that it can do without."""
+def test_imports_of_each_command(what: str, place: tuple[Path, str]) -> None:
+    """A command imports no slow module that it does not need."""
     folder, url = place
     words, forbidden, most = COMMANDS[what]
-    names = modules(folder, *(word.format(folder=folder, url=url) for word in words))
+    names = imported_modules(folder, *(word.format(folder=folder, url=url) for word in words))
     assert sorted(forbidden & names) == []
-    assert counted(names) <= most, sorted(names)
+    assert module_count(names) <= most, sorted(names)
 
 
 @pytest.mark.integration
-def test_the_network_needs_more(place: tuple[Path, str]) -> None:
-    """What is forbidden above is imported where it is needed, so the names are right."""
+def test_imports_of_a_download(place: tuple[Path, str]) -> None:
+    """The forbidden modules are imported where they are needed."""
     folder, _ = place
     with LoopbackServer(FolderIndex(folder / "index")) as server:
         url = f"{server.origin}/simple/"
-        names = modules(
+        names = imported_modules(
             folder, "install", "-i", url, "--target", folder / "new", "--no-cache-dir", "plain"
         )
     assert {"urllib3", "ssl", "wheelfit.installation.apply", "wheelfit.wheels.unpacking"} <= names

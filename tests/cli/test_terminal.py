@@ -1,4 +1,4 @@
-"""How wide lines are: folded on terminals, whole in pipes."""
+"""Width of lines: wrapped in terminals, unlimited in pipes."""
 
 from __future__ import annotations
 
@@ -20,57 +20,57 @@ REASON = "needs " + ", ".join(f"feature_{number}" for number in range(30))
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 140])
-def test_folded_between_words(width: int) -> None:
-    """No line is wider than the terminal; no word is lost."""
+def test_wrapping(width: int) -> None:
+    """Lines are wrapped between words to the width of the terminal."""
     lines = fold(f"  rejected  {REASON}", width, hang=10).split("\n")
     assert max(map(len, lines)) <= width
     assert " ".join(lines).split() == f"rejected {REASON}".split()
     assert all(line.startswith("    ") for line in lines[1:])
 
 
-def test_a_pipe_has_whole_lines() -> None:
-    """Without a width nothing is broken."""
+def test_pipe() -> None:
+    """Without a width nothing is wrapped."""
     assert fold(REASON, None) == REASON
 
 
 @pytest.mark.parametrize(
     "whole", ["`wheelfit install --index-url https://index.example/simple/ torch`", "a :: b :: c"]
 )
-def test_what_stays_whole(whole: str) -> None:
-    """A command between backticks can be copied, and a property is one word."""
+def test_unbreakable_texts(whole: str) -> None:
+    """Commands in backticks and properties are not broken."""
     assert any(whole in line for line in fold(f"{REASON} {whole} {REASON}", 40).split("\n"))
 
 
-def test_each_line_has_its_own_indent() -> None:
-    """Lines that are there stay, each folded under its own margin."""
+def test_indented_lines() -> None:
+    """Existing line breaks are kept, and each line has its own indent."""
     assert fold("short\n    " + "word " * 6, 24, 2) == (
         "short\n    word word word word\n      word word"
     )
 
 
 def test_paragraphs() -> None:
-    """They are broken anew; indented ones stay as they are."""
+    """Paragraphs are rewrapped; indented ones are kept."""
     text = "one\ntwo\n\n  kept\n  as it is"
     assert fill_paragraphs(text, 80) == "one two\n\n  kept\n  as it is"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder with packages, one with a long remark, that are installed."""
+    """Return a folder of wheels."""
     build_wheel(tmp_path / "wheels", "some", "1.0", requires=("other",))
     build_wheel(tmp_path / "wheels", "other", "1.0")
     return tmp_path
 
 
 def command(folder: Path, *words: str) -> list[str]:
-    """Return a command line that takes packages from the folder."""
+    """Return a command line that installs from the folder."""
     sources = ["--no-index", "-f", str(folder / "wheels"), "--target", str(folder / "target")]
     return ["-m", "wheelfit", *words, *sources]
 
 
 @pytest.mark.parametrize("width", sampled([60, 80, 140], fast={0}))
-def test_an_error_on_a_terminal(width: int, folder: Path) -> None:
-    """Every part of an error fits, its further lines under their own margin."""
+def test_error_in_a_terminal(width: int, folder: Path) -> None:
+    """Every part of an error fits, with its lines indented."""
     done = in_terminal(command(folder, "install", "some", "other==99"), {}, width=width)
     assert done.code == 3
     lines = done.shown.replace("\r", "").splitlines()
@@ -80,15 +80,15 @@ def test_an_error_on_a_terminal(width: int, folder: Path) -> None:
 
 @pytest.mark.integration
 def test_no_color(folder: Path) -> None:
-    """With ``NO_COLOR`` the lines of a terminal have no escape sequences."""
+    """With ``NO_COLOR`` there are no escape sequences."""
     coloured = in_terminal(command(folder, "install", "absent"), {"NO_COLOR": ""})
     assert "\x1b[31m" in coloured.shown
     plain = in_terminal(command(folder, "install", "absent"), {"NO_COLOR": "1"})
     assert "\x1b[31m" not in plain.shown
 
 
-def test_results_in_a_pipe_are_whole(folder: Path) -> None:
-    """A table in a pipe is as wide as its cells, however narrow the terminal is."""
+def test_table_in_a_pipe(folder: Path) -> None:
+    """A table in a pipe is as wide as its cells."""
     words = command(folder, "install", "--dry-run", "some")
     done = in_terminal(words, {}, width=30)
     head, _, *rows, last = done.out.splitlines()
@@ -98,10 +98,10 @@ def test_results_in_a_pipe_are_whole(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [30, 60, 140])
-def test_columns_count_in_a_pipe(
+def test_columns_variable(
     width: int, folder: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ``COLUMNS`` a table in a pipe is not a wider, and no word of it is lost."""
+    """With ``COLUMNS`` a table in a pipe is wrapped without losing words."""
     name = f"a-{'long-' * 4}name"
     build_wheel(folder / "wheels", name, "1.0.dev123456789")
     words = command(folder, "install", "--dry-run", "--pre", name, "some")[2:]
@@ -117,10 +117,10 @@ HELP = [(), ("host",), ("wheel",), *((*name.split(),) for name in working_comman
 
 
 @pytest.mark.parametrize("width", sampled([60, 200], fast={0}))
-def test_help_fits(
+def test_width_of_help(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No line of any help is wider than ``COLUMNS``, but for command lines; more is used."""
+    """Help fits into ``COLUMNS``, except for command lines, and uses the width."""
     monkeypatch.setenv("COLUMNS", str(width))
     lines: list[str] = []
     for words in HELP:
@@ -133,8 +133,8 @@ def test_help_fits(
     assert max(map(len, lines)) > min(width, 150) - 10
 
 
-def test_quiet_has_no_warnings(run: Runner, folder: Path) -> None:
-    """``-q`` prints neither warnings nor what was done; the exit code says the rest."""
+def test_quiet(run: Runner, folder: Path) -> None:
+    """``-q`` prints neither warnings nor changes."""
     words = command(folder)[2:]
     for more in (["install", "some"], ["uninstall", "some"]):
         own = words if more[0] == "install" else words[-2:]

@@ -1,4 +1,4 @@
-"""The workflows of the documentation, as far as they run without services and containers."""
+"""Workflows of the documentation, without services and containers."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ labels = ["v3", "null"]
 
 
 def block(mark: str) -> str:
-    """Return the text of a block of the page that a comment names."""
+    """Return a block of the page by its comment."""
     (found,) = re.findall(rf"<!-- {mark} -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)
     assert isinstance(found, str)
     return found
 
 
 def schema(name: str) -> Any:
-    """Return a schema of what a service reads."""
+    """Return the schema of a service."""
     folder = files("check_jsonschema") / "builtin_schemas" / "vendor"
     return json.loads((folder / f"{name}.json").read_bytes())
 
@@ -70,14 +70,14 @@ def schema(name: str) -> Any:
         ("gitlab: template", "gitlab-ci"),
     ],
 )
-def test_workflows_are_what_services_read(mark: str, service: str) -> None:
-    """Each example fits the schema of its service."""
+def test_workflows_follow_the_schemas(mark: str, service: str) -> None:
+    """Each example follows the schema of its service."""
     document = YAML(typ="safe", pure=True).load(block(mark))
     jsonschema.validate(document, schema(service))
 
 
-def test_workflows_use_what_the_matrix_has(tmp_path: Path, run: Runner) -> None:
-    """Each value that an example takes from the matrix is there."""
+def test_workflows_use_existing_values(tmp_path: Path, run: Runner) -> None:
+    """Each value that an example uses is in the matrix."""
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     (job, *_) = json.loads(run("matrix", tmp_path, "--format", "github").out)["include"]
     used = set(re.findall(r"\$\{\{ matrix\.(\w+) \}\}", PAGE))
@@ -90,7 +90,7 @@ def test_workflows_use_what_the_matrix_has(tmp_path: Path, run: Runner) -> None:
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a project, and beside it the wheel that a build in a container would leave."""
+    """Write a project, and the wheel that a build in a container would leave."""
     folder = tmp_path_factory.mktemp("native")
     text = f"{PROJECT}\n{block('cibuildwheel')}"
     (folder / "pyproject.toml").write_text(text)
@@ -106,8 +106,8 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_identifiers_are_cibuildwheels(native: Path, run: Runner) -> None:
-    """What a job calls its target is what cibuildwheel builds when it is told only that."""
+def test_identifiers(native: Path, run: Runner) -> None:
+    """The identifiers of jobs are those of cibuildwheel."""
     jobs = json.loads(run("matrix", native, "--format", "github", "--job-per", "target").out)[
         "include"
     ]
@@ -122,7 +122,7 @@ def test_identifiers_are_cibuildwheels(native: Path, run: Runner) -> None:
 @ON_LINUX
 @pytest.mark.parametrize("label", ["v3", "null"])
 def test_repair_command(native: Path, tmp_path: Path, label: str) -> None:
-    """The repair command leaves one wheel, which is the variant of what auditwheel has made."""
+    """The repair command leaves the variant of auditwheel's wheel."""
     from cibuildwheel.options import CommandLineArguments, compute_options
     from cibuildwheel.util.helpers import prepare_command
 
@@ -152,7 +152,7 @@ def test_repair_command(native: Path, tmp_path: Path, label: str) -> None:
 
 @ON_LINUX
 def test_variants_after_cibuildwheel(native: Path, tmp_path: Path) -> None:
-    """The step of the workflow makes each label of a repaired wheel, and keeps the plain one."""
+    """The workflow step makes each label of a repaired wheel, and keeps the plain one."""
     workflow = YAML(typ="safe", pure=True).load(block("github: cibuildwheel"))
     (script,) = [
         step["run"]

@@ -25,7 +25,7 @@ TAG = f"py3-none-{LINUX}"
 
 @pytest.fixture
 def dist(tmp_path: Path) -> Path:
-    """Write wheels of a library: 1.1 adds a symbol, 2.0 calls itself otherwise."""
+    """Write wheels of a library: 1.1 adds a symbol, 2.0 changes the SONAME."""
     folder = tmp_path / "dist"
     for version, soname, exports in (
         ("1.0", "libfast.so.1", ["fast_new"]),
@@ -62,22 +62,22 @@ EXPECTED = [
 ]
 
 
-def test_folder(dist: Path, consumer: Path, run: Runner) -> None:
-    """B-61, P-46: wheels of a folder, oldest first; values as the table wants them."""
+def test_bounds_from_a_folder(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61, P-46: the wheels of a folder are examined oldest first."""
     result = run("abi", "bounds", consumer, "--against", dist)
     assert result.out.splitlines() == EXPECTED
     assert "changes of types and layouts cannot be detected" in result.err
 
 
-def test_a_name_without_an_index(consumer: Path, run: Runner) -> None:
-    """A bare name is a path, of which no index is asked; the error says how to name a project."""
+def test_bare_name_is_a_path(consumer: Path, run: Runner) -> None:
+    """A bare name is a path and no index is contacted; the hint shows project:NAME."""
     error = run("abi", "bounds", consumer, "--against", "fast-lib", "--json", code=1).error
     assert (error["code"], error["where"]) == ("file-problem", "fast-lib")
     assert "project:NAME" in error["hint"]
 
 
-def test_the_api_of_numpy(tmp_path: Path, run: Runner) -> None:
-    """B-61: of NumPy versions are enough, so none of its wheels is fetched."""
+def test_numpy_needs_versions_only(tmp_path: Path, run: Runner) -> None:
+    """B-61: for NumPy version numbers are enough, so none of its wheels is fetched."""
     folder = tmp_path / "numpy"
     for version in ("1.24.4", "1.26.4", "2.1.0"):
         build_wheel(folder, "numpy", version, files={"numpy/core.so": elf_file()}, tag=TAG)
@@ -100,8 +100,8 @@ def test_the_api_of_numpy(tmp_path: Path, run: Runner) -> None:
     ]
 
 
-def test_index(dist: Path, consumer: Path, run: Runner) -> None:
-    """B-61: the same from an index, whose wheels are fetched one by one."""
+def test_bounds_from_an_index(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: an index gives the same bounds; its wheels are fetched as they are needed."""
     with RecordingIndex(dist) as index:
         words = ["--against", "fast-lib", "--index-url", index.url, "--no-cache-dir"]
         result = run("abi", "bounds", consumer, *words)
@@ -120,8 +120,8 @@ def test_index(dist: Path, consumer: Path, run: Runner) -> None:
         )
 
 
-def test_parts_of_wheels(consumer: Path, tmp_path: Path, run: Runner) -> None:
-    """B-61: of wheels of an index only the libraries that are loaded are fetched, by ranges."""
+def test_only_loaded_libraries_are_fetched(consumer: Path, tmp_path: Path, run: Runner) -> None:
+    """B-61: only the libraries that are loaded are fetched from wheels of an index, by ranges."""
     folder = tmp_path / "large"
     for version in ("1.0", "1.1", "1.2"):
         soname = "libfast.so.2" if version == "1.2" else "libfast.so.1"
@@ -142,8 +142,10 @@ def test_parts_of_wheels(consumer: Path, tmp_path: Path, run: Runner) -> None:
     assert said[1:4] == ["  1.0: lacks fast_scale", "  1.1: fits", "  1.2: has no libfast.so.1"]
 
 
-def test_many_releases(consumer: Path, tmp_path: Path, run: Runner) -> None:
-    """B-61: of each release its ends are fetched; what cannot be read is told, and no bound."""
+def test_only_first_and_last_of_a_release_series_are_fetched(
+    consumer: Path, tmp_path: Path, run: Runner
+) -> None:
+    """B-61: only the ends of a release series are fetched; an unreadable release sets no bound."""
     folder = tmp_path / "many"
     payload = random.Random(1).randbytes(300_000)
     versions = [f"1.{number}" for number in range(40)]
@@ -174,8 +176,8 @@ def test_many_releases(consumer: Path, tmp_path: Path, run: Runner) -> None:
     assert "1.20" not in found["values"]
 
 
-def test_json(dist: Path, consumer: Path, run: Runner) -> None:
-    """B-61: the same for programs, by the published schema."""
+def test_json_follows_the_schema(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: the JSON report follows the published schema."""
     found = run("abi", "bounds", consumer, "--against", dist, "--namespace", "abi", "--json").object
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
     assert found["properties"] == ["abi :: fast_lib :: 1.1", "abi :: fast_lib :: 1.2"]
@@ -183,8 +185,8 @@ def test_json(dist: Path, consumer: Path, run: Runner) -> None:
     assert found["releases"][0]["missing_symbols"] == ["fast_scale"]
 
 
-def test_compiled_libraries(tmp_path: Path, run: Runner) -> None:
-    """B-61: libraries by themselves, with their versions, of a project that is named."""
+def test_libraries_without_wheels(tmp_path: Path, run: Runner) -> None:
+    """B-61: bare libraries are examined with the versions and the project on the command line."""
     (tmp_path / "workshop").mkdir()
     workshop = Workshop(tmp_path / "workshop")
     libraries = versions_of_fast(workshop)
@@ -202,8 +204,10 @@ def test_compiled_libraries(tmp_path: Path, run: Runner) -> None:
     assert nameless[-2:] == ["values: 1.1, 1.2", "versions: >=1.1,<2.0"]
 
 
-def test_what_the_library_promises(dist: Path, consumer: Path, tmp_path: Path, run: Runner) -> None:
-    """B-61: the table of the library says for how much a value stands."""
+def test_exports_table_of_the_library(
+    dist: Path, consumer: Path, tmp_path: Path, run: Runner
+) -> None:
+    """B-61: the library's abi-exports table sets the level at which values are compatible."""
     project = tmp_path / "pyproject.toml"
     words: list[str | Path] = ["abi", "bounds", consumer, "--against", dist]
     words += ["--exports", project]
@@ -239,8 +243,10 @@ libraries = ["libfast*"]
 """
 
 
-def test_what_wheels_carry(dist: Path, consumer: Path, tmp_path: Path, run: Runner) -> None:
-    """B-61: the promises go from the library's table into its wheels, and from there to users."""
+def test_exports_table_inside_wheels(
+    dist: Path, consumer: Path, tmp_path: Path, run: Runner
+) -> None:
+    """B-61: the library's wheels carry its abi-exports table to the projects that use it."""
     project = tmp_path / "pyproject.toml"
     project.write_text('[variant.abi-exports]\nlevel = "major"\nlibraries = ["libfast*"]\n')
     carrying = tmp_path / "carrying"
@@ -259,8 +265,8 @@ def test_what_wheels_carry(dist: Path, consumer: Path, tmp_path: Path, run: Runn
 
 
 @pytest.mark.parametrize("content", ['{"level": "minor"}', '{"schema": 1, "level": "epoch"}', "{"])
-def test_promises_that_cannot_be_read(content: str, consumer: Path, run: Runner) -> None:
-    """B-61: such a file counts for nothing, and a note says so."""
+def test_unreadable_exports_table(content: str, consumer: Path, run: Runner) -> None:
+    """B-61: an unreadable abi-exports table is ignored with a note."""
     files: dict[str, bytes | str] = {
         "lib/libfast.so.1": elf_file(soname="libfast.so.1", exports=["fast_new", "fast_scale"]),
         f"fast-1.0.dist-info/{CARRIER}": content,
@@ -273,8 +279,8 @@ def test_promises_that_cannot_be_read(content: str, consumer: Path, run: Runner)
 
 @pytest.mark.network
 @pytest.mark.integration
-def test_a_library_that_is_built_and_installed(registry: None, tmp_path: Path, run: Runner) -> None:
-    """B-61: a real pair: built, installed, and its user built with what is installed."""
+def test_built_and_installed_library(registry: None, tmp_path: Path, run: Runner) -> None:
+    """B-61: A real library is built and installed, and its user is built with the installed one."""
     del registry
     (tmp_path / "workshop").mkdir()
     workshop = Workshop(tmp_path / "workshop")
@@ -304,8 +310,8 @@ def test_a_library_that_is_built_and_installed(registry: None, tmp_path: Path, r
     )
 
 
-def test_nothing_fits(dist: Path, consumer: Path, run: Runner) -> None:
-    """B-61: if nothing fits the reasons stand beside each release."""
+def test_no_compatible_release(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: if no release fits, the error lists the reason of each release."""
     files = {"fast_lib/libfast.so.1": elf_file(soname="libfast.so.1", exports=["fast_scale"])}
     odd = build_wheel(dist, "fast-lib", "0.9", files=files, tag=TAG)
     against: list[str | Path] = ["--against", odd, "--against", next(dist.glob("*-1.0-*"))]
@@ -316,8 +322,8 @@ def test_nothing_fits(dist: Path, consumer: Path, run: Runner) -> None:
     assert result.out.splitlines()[1:3] == ["  0.9: lacks fast_new", "  1.0: fits"]
 
 
-def test_none_that_it_was_built_with(dist: Path, consumer: Path, run: Runner) -> None:
-    """B-61: symbols that no release has may be anybody's, which is said."""
+def test_symbols_of_no_release(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: symbols that no release exports may belong to other libraries, with a note."""
     result = run("abi", "bounds", consumer, "--against", next(dist.glob("*-1.0-*")))
     assert "1.0: fits" in result.out
     assert "no examined release has fast_scale and malloc: these symbols are of other" in result.err
@@ -334,20 +340,20 @@ def test_none_that_it_was_built_with(dist: Path, consumer: Path, run: Runner) ->
         ["--against", "dist", "--newest", "-1"],
     ],
 )
-def test_usage(words: list[str], consumer: Path, run: Runner) -> None:
-    """B-61: what cannot be meant is refused."""
+def test_usage_errors(words: list[str], consumer: Path, run: Runner) -> None:
+    """B-61: command lines without a meaning are usage errors."""
     run("abi", "bounds", consumer, *words, "--no-index", code=2)
 
 
-def test_two_projects(dist: Path, consumer: Path, run: Runner) -> None:
-    """B-61: one project at a time."""
+def test_only_one_project(dist: Path, consumer: Path, run: Runner) -> None:
+    """B-61: only one project can be examined at a time."""
     other = build_wheel(dist.parent / "other", "other", "1.0", tag=TAG)
     run("abi", "bounds", consumer, "--against", dist, "--against", other, code=2)
 
 
 @pytest.mark.network
-def test_published(registry: None, tmp_path: Path, run: Runner) -> None:
-    """B-61: a published library that loads another one fits the releases of its SONAME only."""
+def test_published_library(registry: None, tmp_path: Path, run: Runner) -> None:
+    """B-61: A published library with a dependency fits only the releases with its SONAME."""
     del registry
     wheel = "cmeel-urdfdom==6.0.0"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", wheel]
@@ -370,8 +376,8 @@ def test_published(registry: None, tmp_path: Path, run: Runner) -> None:
     assert found["values"] == ["11.0"]
 
 
-def test_wheels_of_the_library_with_the_real_compiler(tmp_path: Path, run: Runner) -> None:
-    """B-61: compiled libraries in wheels are found there."""
+def test_compiled_libraries_in_wheels(tmp_path: Path, run: Runner) -> None:
+    """B-61: compiled libraries are found inside wheels."""
     (tmp_path / "workshop").mkdir()
     workshop = Workshop(tmp_path / "workshop")
     libraries = versions_of_fast(workshop)
@@ -383,8 +389,8 @@ def test_wheels_of_the_library_with_the_real_compiler(tmp_path: Path, run: Runne
     assert "requirement: fast>=1.1,<2.0" in result.out
 
 
-def test_versioned_namespaces(tmp_path: Path, run: Runner) -> None:
-    """B-61: a library whose namespace names its version fits as long as the namespace is there."""
+def test_versioned_cpp_namespaces(tmp_path: Path, run: Runner) -> None:
+    """B-61: A library with a version in its C++ namespace fits while that namespace exists."""
     folder = tmp_path / "absl"
     for version, namespace in (("1.0", "12lts_20230802"), ("2.0", "12lts_20240722")):
         exports = [f"_ZN4absl{namespace}3NowEv"]
@@ -398,8 +404,8 @@ def test_versioned_namespaces(tmp_path: Path, run: Runner) -> None:
     assert result.out.splitlines()[-1] == "requirement: absl>=2.0"
 
 
-def test_python(tmp_path: Path, run: Runner) -> None:
-    """B-61: Python is named as a library is."""
+def test_bounds_of_python(tmp_path: Path, run: Runner) -> None:
+    """B-61: Python is examined by name, as a library is."""
     pytest.importorskip("abi3info")
     new = "PyType_GetName"
     path = tmp_path / "fast.abi3.so"

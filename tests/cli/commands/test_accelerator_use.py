@@ -1,4 +1,4 @@
-"""Libraries that a machine cannot use, and accelerators that stay idle, as users meet them."""
+"""Warnings about libraries that a machine cannot use, and about idle accelerators."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ RELEASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 class Registry:
-    """Run commands for machines that are described, with the registry of `RELEASES`."""
+    """Commands that run for described machines with the releases of `RELEASES`."""
 
     def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
         self.run = run
         self.folder = folder
         self.index = index
 
-    def lines(self, *words: str, host: str, command: str = "install --dry-run") -> list[str]:
-        """Return what a command warns of."""
+    def warnings(self, *words: str, host: str, command: str = "install --dry-run") -> list[str]:
+        """Return the warnings of a command."""
         options = ["--target", str(self.folder / "t")] if command.startswith("install") else []
         result = self.run(*command.split(), *options, "--for", host, "-i", self.index.url, *words)
         return [
@@ -101,11 +101,11 @@ class Registry:
             if line.startswith("warning: ")
         ]
 
-    def asked(self, *words: str, host: str) -> list[str]:
-        """Return what an empty cache makes a command ask the index for, in order."""
+    def request_paths(self, *words: str, host: str) -> list[str]:
+        """Return the paths that a command with an empty cache requests, sorted."""
         self.index.forget()
         cache = self.folder / f"cache-{host}-{'-'.join(words)}"
-        self.lines(*words, "--cache-dir", str(cache), host=host, command="download --dry-run")
+        self.warnings(*words, "--cache-dir", str(cache), host=host, command="download --dry-run")
         return sorted(request.path for request in self.index.requests)
 
 
@@ -124,13 +124,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def registry(run: Runner, tmp_path: Path, wheels: Path) -> Iterator[Registry]:
-    """Serve the registry."""
+    """Serve the releases."""
     with RecordingIndex(wheels) as index:
         yield Registry(run, tmp_path, index)
 
 
 class TestLibraries:
-    """Libraries that come along and cannot be used."""
+    """Dependencies that the machine cannot use."""
 
     @pytest.mark.parametrize(
         ("host", "why", "remedy"),
@@ -154,21 +154,21 @@ class TestLibraries:
             ),
         ],
     )
-    def test_of_another_machine(self, registry: Registry, host: str, why: str, remedy: str) -> None:
-        """One line says how much comes in vain, why, and what takes a better build."""
-        (line,) = registry.lines("torch", "torchvision", host=host)
+    def test_unusable_libraries(self, registry: Registry, host: str, why: str, remedy: str) -> None:
+        """One line names the wasted size, the reason, and the option that takes a better build."""
+        (line,) = registry.warnings("torch", "torchvision", host=host)
         assert line.startswith(
             f"SIZE of CUDA libraries come along that preset {host} cannot use ({why}); "
             f"--bridge pytorch takes {remedy}"
         )
 
     @pytest.mark.parametrize("host", [H100, "cuda-13.0", "windows-x86_64"])
-    def test_of_this_machine(self, registry: Registry, host: str) -> None:
-        """What the machine can use, or does not need, is nothing to speak of."""
-        assert registry.lines("torch", host=host) == []
+    def test_usable_libraries(self, registry: Registry, host: str) -> None:
+        """There is no warning about libraries that the machine can use or does not get."""
+        assert registry.warnings("torch", host=host) == []
 
-    def test_how_much_it_is(self, registry: Registry) -> None:
-        """The sizes are those of the index, summed; what has none makes it a bound."""
+    def test_size(self, registry: Registry) -> None:
+        """The size is the sum of the sizes in the index."""
         result = registry.run(
             "install", "--dry-run", "--json", "--for", NO_GPU, "--target",
             registry.folder / "t", "-i", registry.index.url, "torch"
@@ -183,61 +183,61 @@ class TestLibraries:
         assert (use["packages"], use["remedies"]) == (["torch"], ["--bridge pytorch"])
         assert result.err.count(use["message"]) == 1
 
-    def test_sizes_that_nobody_promises(self, registry: Registry) -> None:
-        """Nothing is asked for to find out sizes."""
+    def test_no_requests_for_sizes(self, registry: Registry) -> None:
+        """No request is made only to find sizes."""
         registry.index.faults.sizes = False
-        (line,) = registry.lines("torch", host=NO_GPU, command="download --dry-run")
+        (line,) = registry.warnings("torch", host=NO_GPU, command="download --dry-run")
         assert line.startswith("CUDA libraries come along that")
 
-    def test_a_member_with_a_name_of_its_own(self, registry: Registry) -> None:
-        """A family that counts brings nothing in vain, and is named where it is turned off."""
-        assert registry.lines("xgboost", host=NO_GPU) == []
-        (line,) = registry.lines("xgboost", "--no-bridges", host=NO_GPU)
+    def test_family_member_with_its_own_name(self, registry: Registry) -> None:
+        """An enabled family avoids the libraries; a disabled family is named in the warning."""
+        assert registry.warnings("xgboost", host=NO_GPU) == []
+        (line,) = registry.warnings("xgboost", "--no-bridges", host=NO_GPU)
         assert line.endswith("; leaving out --no-bridges takes a build without them (xgboost-cpu)")
 
-    def test_families_that_are_turned_off(self, registry: Registry) -> None:
-        """The option that turns all of them off has to go then."""
-        (line,) = registry.lines("torch", "xgboost", "--no-bridges", host=NO_GPU)
+    def test_all_families_disabled(self, registry: Registry) -> None:
+        """The remedy replaces --no-bridges, which disables all families."""
+        (line,) = registry.warnings("torch", "xgboost", "--no-bridges", host=NO_GPU)
         assert line.endswith(
             "; --bridge pytorch in place of --no-bridges takes builds without them "
             "(cpu and xgboost-cpu)"
         )
 
-    def test_without_a_family(self, registry: Registry) -> None:
-        """What no family helps against says what else helps."""
-        (line,) = registry.lines("heavy", host=NO_GPU)
+    def test_no_family_helps(self, registry: Registry) -> None:
+        """Without a matching family the warning names other remedies."""
+        (line,) = registry.warnings("heavy", host=NO_GPU)
         assert line.endswith(
             "; heavy needs them: take it from an index with other builds, or leave a library "
             "out with --exclude nvidia-cudnn-cu12"
         )
-        assert registry.lines("heavy", "--exclude", "nvidia-cudnn-cu12", host=NO_GPU) == []
-        assert registry.lines("heavy", host=V100) == []
+        assert registry.warnings("heavy", "--exclude", "nvidia-cudnn-cu12", host=NO_GPU) == []
+        assert registry.warnings("heavy", host=V100) == []
 
-    def test_several_families(self, registry: Registry) -> None:
-        """All that brings them shares one line."""
-        (line,) = registry.lines("torch", "jax[cuda12]", host=NO_GPU)
+    def test_several_packages_in_one_warning(self, registry: Registry) -> None:
+        """All packages that need unusable libraries share one warning."""
+        (line,) = registry.warnings("torch", "jax[cuda12]", host=NO_GPU)
         assert "--bridge pytorch takes a build without them (cpu)" in line
 
-    def test_what_no_family_has(self, registry: Registry) -> None:
-        """A remedy for some of it does not promise too much."""
-        (line,) = registry.lines("torch", "heavy", host=NO_GPU)
+    def test_partial_remedy(self, registry: Registry) -> None:
+        """A remedy that covers only some packages names the others."""
+        (line,) = registry.warnings("torch", "heavy", host=NO_GPU)
         assert line.endswith("takes a build without them (cpu); heavy needs some of them too")
 
-    def test_what_was_asked_for(self, registry: Registry) -> None:
-        """An extra that brings them is named; libraries that are named themselves are wanted."""
-        (line,) = registry.lines("jax[cuda12]", host=NO_GPU)
+    def test_requested_libraries(self, registry: Registry) -> None:
+        """An extra that requires the libraries is named; explicitly requested libraries are not."""
+        (line,) = registry.warnings("jax[cuda12]", host=NO_GPU)
         assert line.endswith("; the extra jax[cuda12] brings them")
-        assert registry.lines("nvidia-cublas-cu12", host=NO_GPU) == []
+        assert registry.warnings("nvidia-cublas-cu12", host=NO_GPU) == []
 
     @pytest.mark.parametrize("host", [NO_GPU, H100])
-    def test_not_wanted(self, registry: Registry, host: str) -> None:
-        """What a wish forbids is in vain on every machine, and the remedy heeds the wish."""
-        (line,) = registry.lines("torch", "--variant", "cpu", host=host)
+    def test_libraries_excluded_by_a_preference(self, registry: Registry, host: str) -> None:
+        """Libraries of an excluded variant are wasted on every machine."""
+        (line,) = registry.warnings("torch", "--variant", "cpu", host=host)
         assert "are not wanted: preferences exclude builds, not dependencies" in line
         assert line.endswith("--bridge pytorch takes a build without them (cpu)")
 
-    def test_what_is_there_already(self, registry: Registry) -> None:
-        """Nothing is said of what a command does not bring."""
+    def test_installed_libraries(self, registry: Registry) -> None:
+        """Libraries that are installed already cause no warning."""
         where = ("--target", str(registry.folder / "t"), "--for", NO_GPU)
         told = registry.run("install", *where, "-i", registry.index.url, "heavy").err
         assert told.count("come along") == 1
@@ -246,7 +246,7 @@ class TestLibraries:
 
 
 class TestIdle:
-    """Accelerators that stay idle."""
+    """Accelerators that the chosen builds do not use."""
 
     @pytest.mark.parametrize(
         ("words", "host", "remedy"),
@@ -264,34 +264,36 @@ class TestIdle:
             ),
         ],
     )
-    def test_a_better_build(self, registry: Registry, words: str, host: str, remedy: str) -> None:
-        """The extra or the family that uses it is named."""
-        (line,) = registry.lines(*words.split(), host=host)
+    def test_remedy_for_an_idle_gpu(
+        self, registry: Registry, words: str, host: str, remedy: str
+    ) -> None:
+        """The warning names the extra or the family that uses the GPU."""
+        (line,) = registry.warnings(*words.split(), host=host)
         name = re.split(r"[\[ ]", remedy if "[" in remedy else words)[0]
         start = f"{name} leaves the NVIDIA GPU of preset {host} idle; "
         assert re.sub(r"\([0-9.]+ k?B", "(SIZE", line) == start + remedy
 
-    def test_on_windows(self, registry: Registry) -> None:
-        """The wheels of some registries are for processors there."""
+    def test_idle_gpu_on_windows(self, registry: Registry) -> None:
+        """Registries whose Windows wheels are CPU-only leave the GPU idle."""
         host = str(registry.folder / "windows.toml")
         registry.run("host", "new", "windows-x86_64", "cuda-13.0-sm120", "-o", host)
         gpu = f"the NVIDIA GPU of host file {host} idle"
-        assert registry.lines("torch", "jax", host=host) == [  # plugins are for Linux only
+        assert registry.warnings("torch", "jax", host=host) == [  # plugins are for Linux only
             f"torch leaves {gpu}; --bridge pytorch takes a build that uses it (CUDA 13)",
             f"jax leaves {gpu}: no build that uses one is for this machine",
         ]
 
-    def test_builds_for_others_only(self, registry: Registry) -> None:
-        """What has builds for accelerators, and none for that of the machine, leaves it idle."""
-        (line,) = registry.lines("jax", "tensorflow", "faiss", host=MI300)
+    def test_builds_for_other_vendors_only(self, registry: Registry) -> None:
+        """A project with builds only for other vendors' GPUs leaves this GPU idle."""
+        (line,) = registry.warnings("jax", "tensorflow", "faiss", host=MI300)
         assert line == (
             f"tensorflow leaves the AMD GPU of preset {MI300} idle: there are builds for NVIDIA "
             "GPUs only"
         )
 
-    def test_several(self, registry: Registry) -> None:
-        """What leaves the same accelerator idle shares a line."""
-        (line,) = registry.lines("faiss", "jax", "tensorflow", "--no-bridges", host=V100)
+    def test_several_packages_leave_a_gpu_idle(self, registry: Registry) -> None:
+        """Packages that leave the same accelerator idle share one warning."""
+        (line,) = registry.warnings("faiss", "jax", "tensorflow", "--no-bridges", host=V100)
         assert line.startswith("faiss, jax and tensorflow leave the NVIDIA GPU of ")
         assert "jax[cuda12] and tensorflow[and-cuda] use it (" in line
         assert line.endswith(
@@ -315,33 +317,33 @@ class TestIdle:
             ("jax tensorflow faiss --no-variants", H100),
         ],
     )
-    def test_nothing_to_tell(self, registry: Registry, words: str, host: str) -> None:
-        """Where nothing is idle, or nobody wants it used, nothing is said."""
-        assert registry.lines(*words.split(), host=host) == []
+    def test_no_warning(self, registry: Registry, words: str, host: str) -> None:
+        """There is no warning where nothing is idle or CPU-only builds were requested."""
+        assert registry.warnings(*words.split(), host=host) == []
 
-    def test_a_version_that_was_chosen(self, registry: Registry, tmp_path: Path) -> None:
-        """A local version says what a build is for: whoever has it took it from an index for it."""
+    def test_local_version_of_the_user(self, registry: Registry, tmp_path: Path) -> None:
+        """A build with a local version was chosen deliberately and causes no warning."""
         build_wheel(tmp_path / "other", "torch", "2.14.1+cpu", tag=LINUX)
         with RecordingIndex(tmp_path / "other") as other:
             registry.index = other
-            assert registry.lines("torch", host=H100) == []
+            assert registry.warnings("torch", host=H100) == []
 
 
 class TestCommands:
-    """Every command that has a result tells it, once."""
+    """Every command with a result prints each warning once."""
 
     @pytest.mark.parametrize(
         "command",
         ["install", "install --dry-run", "download --dry-run", "explain", "explain --with-deps"],
     )
-    def test_of_packages(self, registry: Registry, command: str) -> None:
-        """A line on standard error, none if nothing is to be said."""
-        told = registry.lines("torch", host=NO_GPU, command=command)
+    def test_each_command(self, registry: Registry, command: str) -> None:
+        """Each command prints one warning on standard error, and none with -q."""
+        told = registry.warnings("torch", host=NO_GPU, command=command)
         assert len([line for line in told if "CUDA libraries come along" in line]) == 1
-        assert registry.lines("torch", "-q", host=NO_GPU, command=command) == []
+        assert registry.warnings("torch", "-q", host=NO_GPU, command=command) == []
 
-    def test_several_machines(self, registry: Registry) -> None:
-        """A folder for several machines has a line for each that needs one."""
+    def test_download_for_several_machines(self, registry: Registry) -> None:
+        """A download for several machines warns about each machine separately."""
         result = registry.run(
             "download", "--dry-run", "--json", "--for", NO_GPU, "--for", H100,
             "-i", registry.index.url, "torch"
@@ -349,8 +351,8 @@ class TestCommands:
         assert [len(target["accelerators"]) for target in result.object["targets"]] == [1, 0]
         assert result.err.count("come along") == 1
 
-    def test_a_lock(self, registry: Registry) -> None:
-        """A lock for machines tells it of them, and what is installed from it names the lock."""
+    def test_lock_and_sync(self, registry: Registry) -> None:
+        """Locking warns about the target machines; installing from the lock does not repeat it."""
         lock = registry.folder / "pylock.toml"
         words = ("-i", registry.index.url, "torch", "-o", lock)
         result = registry.run("lock", "--for", NO_GPU, "--json", *words)
@@ -369,8 +371,8 @@ class TestCommands:
         assert "come along" not in again.err
 
     @pytest.mark.parametrize(("host", "count"), [(NO_GPU, 1), (H100, 0)])
-    def test_a_lock_without_needs(self, registry: Registry, host: str, count: int) -> None:
-        """Locks of other tools do not say who needs what, and what helps is found all the same."""
+    def test_lock_without_dependencies(self, registry: Registry, host: str, count: int) -> None:
+        """Locks of other tools list no dependencies; the remedy is found all the same."""
         lock = registry.folder / "pylock.toml"
         registry.run("lock", "--for", NO_GPU, "-i", registry.index.url, "torch", "-o", lock)
         content = tomllib.loads(lock.read_text())
@@ -385,8 +387,10 @@ class TestCommands:
         assert result.err.count("`wheelfit lock --bridge pytorch` takes a build without") == count
         assert "idle" not in result.err
 
-    def test_a_project(self, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A lock for all and the environment together have one line, for this machine."""
+    def test_project_lock_and_sync(
+        self, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The lock and the sync of a project share one warning, for this machine."""
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
         folder = registry.folder / "project"
         folder.mkdir()
@@ -402,22 +406,28 @@ class TestCommands:
 
 
 class TestCost:
-    """What finding it out costs."""
+    """Requests that the warnings cost."""
 
-    def test_no_request_for_libraries(self, registry: Registry) -> None:
-        """The same is asked of the index whether there is something to tell or not."""
-        assert registry.asked("torch", host=NO_GPU) == registry.asked("torch", host=H100)
-        assert registry.asked("sympy", host=NO_GPU) == registry.asked("sympy", host=H100)
+    def test_no_extra_requests_for_libraries(self, registry: Registry) -> None:
+        """The requests are the same with and without a warning."""
+        assert registry.request_paths("torch", host=NO_GPU) == registry.request_paths(
+            "torch", host=H100
+        )
+        assert registry.request_paths("sympy", host=NO_GPU) == registry.request_paths(
+            "sympy", host=H100
+        )
 
-    def test_no_request_where_nothing_is_idle(self, registry: Registry) -> None:
-        """Only where an accelerator is idle is anything asked of what would use it."""
-        plain = registry.asked("jax", "tensorflow", "--no-bridges", host=NO_GPU)
+    def test_no_extra_requests_without_idle_gpus(self, registry: Registry) -> None:
+        """Builds for a GPU are looked up only where that GPU is idle."""
+        plain = registry.request_paths("jax", "tensorflow", "--no-bridges", host=NO_GPU)
         assert not [path for path in plain if "cuda" in path or "nvidia" in path]
-        more = registry.asked("jax", "--no-bridges", host=V100)
+        more = registry.request_paths("jax", "--no-bridges", host=V100)
         assert "/simple/jax-cuda12-plugin/" in more
         assert "/simple/jax-cuda13-plugin/" not in more
 
-    def test_a_member_is_looked_for(self, registry: Registry) -> None:
-        """Of a member with a name of its own only the page is read."""
-        more = set(registry.asked("faiss", host=V100)) - set(registry.asked("faiss", host=NO_GPU))
+    def test_only_the_page_of_a_member_is_read(self, registry: Registry) -> None:
+        """Only the page is read of a family member with its own project name."""
+        more = set(registry.request_paths("faiss", host=V100)) - set(
+            registry.request_paths("faiss", host=NO_GPU)
+        )
         assert more == {"/simple/faiss-gpu/", "/simple/faiss-gpu-cu12/"}

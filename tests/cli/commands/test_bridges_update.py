@@ -1,4 +1,4 @@
-"""``wheelfit bridges update``: newer families from an index, and what they cannot do."""
+"""``wheelfit bridges update``: installing newer families from an index."""
 
 from __future__ import annotations
 
@@ -50,10 +50,7 @@ distribution = "acme"
 def publish(
     folder: Path, version: str = NEWER, changes: Mapping[str, str | None] | None = None
 ) -> Path:
-    """Write a wheel of families as they ship.
-
-    :param changes: other contents of some files, without suffix; None: there is no such file.
-    """
+    """Write a wheel of the shipped families."""
     contents = {**SHIPPED, **(changes or {})}
     files = {
         f"wheelfit_families/{name}.toml": text
@@ -65,7 +62,7 @@ def publish(
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the file that keeps an update."""
+    """Return the file in which an update is stored."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "state"))
     return catalogue.update_file(os.environ)
@@ -107,8 +104,8 @@ def code_of(said: dict[str, object]) -> str:
     return str(error["code"])
 
 
-def test_what_it_brings(run: Runner, update: Update, wheels: Path, state: Path) -> None:
-    """New and changed families count until the update is removed, and say from when they are."""
+def test_new_and_changed_families(run: Runner, update: Update, wheels: Path, state: Path) -> None:
+    """New and changed families apply until the update is removed, and show their dates."""
     changed = SHIPPED["xgboost"].replace("checked = 2026", "checked = 2027")
     wheel = publish(wheels, changes={"acme": ACME, "xgboost": changed})
     result = update()
@@ -134,8 +131,10 @@ def test_what_it_brings(run: Runner, update: Update, wheels: Path, state: Path) 
     assert update("--remove")["action"] == "current"
 
 
-def test_an_install_uses_it(run: Runner, update: Update, wheels: Path, tmp_path: Path) -> None:
-    """A family of an update presents variants once it is named, and not where that is forbidden."""
+def test_install_with_an_updated_family(
+    run: Runner, update: Update, wheels: Path, tmp_path: Path
+) -> None:
+    """A family of an update presents variants when it is named, unless that is forbidden."""
     publish(wheels, changes={"acme": ACME})
     for name in ("acme", "acme-gpu"):
         build_wheel(wheels, name, "1", files={"acme.py": ""})
@@ -151,8 +150,8 @@ def test_an_install_uses_it(run: Runner, update: Update, wheels: Path, tmp_path:
     assert "unknown bridge 'acme'" in refused.error["message"]
 
 
-def test_nothing_newer(update: Update, index: RecordingIndex, wheels: Path, state: Path) -> None:
-    """What is not newer than what is there is not fetched, pre-releases neither."""
+def test_no_newer_release(update: Update, index: RecordingIndex, wheels: Path, state: Path) -> None:
+    """Releases that are not newer, and pre-releases, are not fetched."""
     names = [publish(wheels, version).name for version in ("2026.1.2", catalogue.SHIPPED_VERSION)]
     names += [publish(wheels, version).name for version in (f"{NEWER}rc1", "2999")]
     result = update()
@@ -161,16 +160,16 @@ def test_nothing_newer(update: Update, index: RecordingIndex, wheels: Path, stat
     assert not any(index.bytes_sent(name) for name in names)
 
 
-def test_an_older_update_does_not_count(run: Runner, state: Path) -> None:
-    """A wheelfit that is newer than an update goes by its own families."""
+def test_older_update_is_ignored(run: Runner, state: Path) -> None:
+    """An update that is older than the shipped families is ignored."""
     state.parent.mkdir(parents=True, mode=0o700)
     kept = {"version": "2026.1.2", "sha256": "", "source": "", "signers": [], "left_out": {}}
     state.write_text(json.dumps({**kept, "files": {"acme": ACME}}), encoding="utf-8")
     run("bridges", "show", "acme", code=1)
 
 
-def test_no_way_back(update: Update, wheels: Path) -> None:
-    """An index that lists less than before changes nothing."""
+def test_no_downgrade(update: Update, wheels: Path) -> None:
+    """An index that lists only older releases than the stored update changes nothing."""
     newest = publish(wheels, NEWEST, {"acme": ACME})
     update()
     newest.unlink()
@@ -179,15 +178,17 @@ def test_no_way_back(update: Update, wheels: Path) -> None:
     assert (result["action"], result["added"]) == ("current", ["acme"])
 
 
-def test_a_yanked_release(update: Update, index: RecordingIndex, wheels: Path) -> None:
-    """A release that was taken back is not taken."""
+def test_yanked_release(update: Update, index: RecordingIndex, wheels: Path) -> None:
+    """A yanked release is not used."""
     index.faults.yanked[publish(wheels, NEWEST).name] = "wrong"
     publish(wheels, NEWER)
     assert update()["data"]["version"] == NEWER  # type: ignore[index]
 
 
-def test_offline(run: Runner, update: Update, index: RecordingIndex, wheels: Path) -> None:
-    """A folder will do; an index that has no such project, or is not asked, is an error."""
+def test_folder_and_missing_project(
+    run: Runner, update: Update, index: RecordingIndex, wheels: Path
+) -> None:
+    """A folder works as an index; a missing project and an offline index are errors."""
     assert code_of(update(code=3)) == "project-not-found"
     publish(wheels)
     result = run("bridges", "update", "--offline", "--no-index", "--find-links", wheels, "--json")
@@ -196,7 +197,7 @@ def test_offline(run: Runner, update: Update, index: RecordingIndex, wheels: Pat
 
 
 class TestWrongWheels:
-    """What is not a wheel of families only is refused, and nothing of it is kept."""
+    """Wheels with anything but sound families, which are refused as a whole."""
 
     @pytest.mark.parametrize(
         "name",
@@ -214,10 +215,8 @@ class TestWrongWheels:
             f"wheelfit_families-{NEWER}.dist-info/licenses/a/b.py",
         ],
     )
-    def test_something_else_in_it(
-        self, name: str, update: Update, wheels: Path, state: Path
-    ) -> None:
-        """Modules, scripts, entry points and files in other places are none of families."""
+    def test_other_files(self, name: str, update: Update, wheels: Path, state: Path) -> None:
+        """Modules, scripts, entry points and files in other folders are refused."""
         files = {"wheelfit_families/acme.toml": ACME, name: ""}
         build_wheel(wheels, "wheelfit-families", NEWER, files=files)
         assert code_of(update(code=4)) == "invalid-wheel"
@@ -244,7 +243,7 @@ class TestWrongWheels:
             ],
         ),
     )
-    def test_a_wrong_file(
+    def test_faulty_family(
         self,
         changes: dict[str, str | None],
         code: int,
@@ -253,25 +252,25 @@ class TestWrongWheels:
         wheels: Path,
         state: Path,
     ) -> None:
-        """One family that is not sound, and the whole is refused."""
+        """One faulty family makes the command refuse the whole update."""
         publish(wheels, changes=changes)
         result = update(code=code)
         assert words in json.dumps(result["error"])
         assert not state.exists()
 
-    def test_requirements(self, update: Update, wheels: Path) -> None:
-        """What requires packages could make an installer bring them."""
+    def test_wheel_with_requirements(self, update: Update, wheels: Path) -> None:
+        """A wheel with requirements is refused, as an installer would install them."""
         files = {"wheelfit_families/acme.toml": ACME}
         build_wheel(wheels, "wheelfit-families", NEWER, files=files, requires=["evil"])
         assert code_of(update(code=4)) == "invalid-wheel"
 
-    def test_a_wrong_hash(self, update: Update, index: RecordingIndex, wheels: Path) -> None:
-        """A file that is not what the index promises is refused."""
+    def test_wrong_hash(self, update: Update, index: RecordingIndex, wheels: Path) -> None:
+        """A file whose hash is not the one of the index is refused."""
         index.faults.wrong_hash.add(publish(wheels).name)
         assert code_of(update(code=4)) == "hash-mismatch"
 
-    def test_other_bytes_than_recorded(self, update: Update, wheels: Path) -> None:
-        """RECORD is held against the files."""
+    def test_record_mismatch(self, update: Update, wheels: Path) -> None:
+        """A file that differs from RECORD is refused."""
         wheel = publish(wheels, changes={"acme": ACME})
         with zipfile.ZipFile(wheel) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
@@ -282,18 +281,18 @@ class TestWrongWheels:
         assert code_of(update(code=4)) == "invalid-wheel"
 
     @pytest.mark.parametrize("sizes", sampled([True, False], fast={1}))
-    def test_a_huge_one(
+    def test_huge_wheel(
         self, *, sizes: bool, update: Update, index: RecordingIndex, wheels: Path
     ) -> None:
-        """What is far too large is not fetched to its end, whoever says how large it is."""
+        """A huge wheel is not fetched completely, with or without a size in the index."""
         index.faults.sizes = sizes
         files = {f"wheelfit_families/a{number}.toml": os.urandom(1 << 20) for number in range(16)}
         wheel = build_wheel(wheels, "wheelfit-families", NEWER, files=files)
         update(code=4 if sizes else 5)
         assert index.bytes_sent(wheel.name) < 8 << 20
 
-    def test_a_bomb(self, update: Update, wheels: Path) -> None:
-        """What is small and would become large is refused before it does."""
+    def test_zip_bomb(self, update: Update, wheels: Path) -> None:
+        """An archive that would expand too far is refused before it expands."""
         wheel = wheels / f"wheelfit_families-{NEWER}-py3-none-any.whl"
         with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
             for number in range(40):
@@ -304,8 +303,10 @@ class TestWrongWheels:
         assert code_of(update(code=4)) == "invalid-wheel"
 
 
-def test_hints_know_it(run: Runner, update: Update, index: RecordingIndex, wheels: Path) -> None:
-    """A family that an update brought is named where it would help, as a shipped one is."""
+def test_hint_names_an_updated_family(
+    run: Runner, update: Update, index: RecordingIndex, wheels: Path
+) -> None:
+    """Hints name a family of an update as they name a shipped family."""
     publish(wheels, changes={"acme": ACME})
     build_wheel(wheels, "acme-gpu", "1.0", tag="py3-none-any")
     words = ("explain", "acme", "--index-url", index.url, "--json")
@@ -319,8 +320,8 @@ def test_hints_know_it(run: Runner, update: Update, index: RecordingIndex, wheel
     assert "--bridge" not in hint("--shipped-bridges")
 
 
-def test_a_newer_format(run: Runner, update: Update, wheels: Path) -> None:
-    """What this version cannot read is left out with the reason, and counts as shipped."""
+def test_family_in_a_newer_format(run: Runner, update: Update, wheels: Path) -> None:
+    """A family in an unknown format is left out with the reason; the shipped one applies."""
     newer = f"format = 2\nsomething = 1\n{SHIPPED['cupy']}"
     publish(wheels, changes={"cupy": newer, "acme": ACME})
     result = update()
@@ -329,8 +330,8 @@ def test_a_newer_format(run: Runner, update: Update, wheels: Path) -> None:
     assert "cupy-cuda13x" in run("bridges", "show", "cupy").out
 
 
-def test_in_words(run: Runner, index: RecordingIndex, wheels: Path) -> None:
-    """People are told what is new, what is left out, and what needs their agreement."""
+def test_text_output(run: Runner, index: RecordingIndex, wheels: Path) -> None:
+    """The text lists new families, families left out, and changes that need consent."""
     pytorch = SHIPPED["indexes/pytorch"].replace("hosts = [", 'hosts = ["evil.example", ')
     publish(
         wheels,
@@ -353,11 +354,11 @@ def test_in_words(run: Runner, index: RecordingIndex, wheels: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["variable", "file"])
-def test_a_setting_forbids_it(
+def test_shipped_bridges_setting(
     by: str, run: Runner, update: Update, wheels: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """With ``shipped-bridges`` nothing is fetched, and what was fetched does not count."""
+    """With ``shipped-bridges`` nothing is fetched and a stored update is ignored."""
     publish(wheels, changes={"acme": ACME})
     update()
     if by == "variable":
@@ -373,8 +374,8 @@ def test_a_setting_forbids_it(
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}', "\xff"])
-def test_a_damaged_file(content: str, run: Runner, update: Update, state: Path) -> None:
-    """What was kept and is damaged is an error that says how to go back."""
+def test_damaged_state_file(content: str, run: Runner, update: Update, state: Path) -> None:
+    """A damaged update is an error whose hint names --remove."""
     state.parent.mkdir(parents=True, mode=0o700)
     state.write_bytes(content.encode("latin-1"))
     result = run("bridges", "list", "--json", code=1)
@@ -384,8 +385,8 @@ def test_a_damaged_file(content: str, run: Runner, update: Update, state: Path) 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")
-def test_a_file_that_others_can_write(run: Runner, state: Path) -> None:
-    """Who could have written it could send names anywhere."""
+def test_state_file_writable_by_others(run: Runner, state: Path) -> None:
+    """A file that other users can write is refused: they could redirect downloads."""
     state.parent.mkdir(parents=True)
     state.parent.chmod(0o777)
     state.write_text("{}")
@@ -393,8 +394,8 @@ def test_a_file_that_others_can_write(run: Runner, state: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")
-def test_no_place_to_keep_it(update: Update, wheels: Path, state: Path) -> None:
-    """Where nothing can be written, that is said."""
+def test_state_folder_cannot_be_written(update: Update, wheels: Path, state: Path) -> None:
+    """A state folder that cannot be created is an error."""
     publish(wheels)
     state.parent.parent.write_text("a file in place of a folder")
     assert code_of(update(code=1)) == "file-problem"
@@ -408,11 +409,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 class AttestedIndex:
-    """An index with one release of the families, attested or not.
-
-    :param folder: of its files.
-    :param authority: signs for ``acme/families``, and is trusted.
-    """
+    """An index with one release of the families, attested or not."""
 
     def __init__(self, folder: Path, authority: SigningAuthority) -> None:
         self._folder = folder
@@ -427,12 +424,8 @@ class AttestedIndex:
         self._server.shutdown()
         self._server.server_close()
 
-    def offer(self, version: str, *, by: str = "acme/families", of: str = "") -> None:
-        """Publish a release in place of the one before.
-
-        :param by: whom the index names; empty: nobody attests it.
-        :param of: the SHA-256 that is attested; empty: the right one.
-        """
+    def publish_release(self, version: str, *, by: str = "acme/families", of: str = "") -> None:
+        """Publish a release in place of the previous one."""
         wheel = publish(self._folder, version, {"acme": ACME})
         sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
         mark = ""
@@ -490,42 +483,42 @@ class TestAttestations:
         index.close()
 
     @pytest.mark.integration
-    def test_who_signed_first_signs_on(self, attested: AttestedIndex) -> None:
-        """What is attested is verified unasked, and later updates must be by the same."""
-        attested.offer(NEWER)
+    def test_publisher_is_pinned(self, attested: AttestedIndex) -> None:
+        """An attested update is verified by default; later updates need the same publisher."""
+        attested.publish_release(NEWER)
         result = attested.update()
         assert result["signers"] == ["github:acme/families"]
-        attested.offer(NEWEST, by="")
+        attested.publish_release(NEWEST, by="")
         refused = attested.update(code=4)
         assert code_of(refused) == "attestation"
         assert "--remove" in json.dumps(refused["error"])
-        attested.offer(NEWEST)
+        attested.publish_release(NEWEST)
         assert attested.update()["action"] == "updated"
 
     @pytest.mark.integration
-    def test_what_does_not_hold(self, attested: AttestedIndex, state: Path) -> None:
-        """A signature of other bytes, or of somebody who is not trusted, is refused."""
-        attested.offer(NEWER, of="0" * 64)
+    def test_invalid_attestations(self, attested: AttestedIndex, state: Path) -> None:
+        """Signatures of other bytes or of untrusted publishers are refused."""
+        attested.publish_release(NEWER, of="0" * 64)
         assert code_of(attested.update(code=4)) == "attestation"
-        attested.offer(NEWER, by="evil/families")
+        attested.publish_release(NEWER, by="evil/families")
         assert code_of(attested.update(code=4)) == "attestation"
         assert not state.exists()
 
     @pytest.mark.integration
-    def test_a_wanted_publisher(self, attested: AttestedIndex) -> None:
-        """The options of an install count: who must have signed, and that somebody must have."""
-        attested.offer(NEWER)
+    def test_required_publisher(self, attested: AttestedIndex) -> None:
+        """The options of install that require a publisher or an attestation apply."""
+        attested.publish_release(NEWER)
         named = ("--trusted-publisher", "wheelfit-families=github:other/families")
         assert code_of(attested.update(*named, code=4)) == "attestation"
-        attested.offer(NEWER, by="")
+        attested.publish_release(NEWER, by="")
         required = ("--require-attestations", "wheelfit-families")
         assert code_of(attested.update(*required, code=4)) == "attestation"
         assert attested.update()["signers"] == []
 
     @pytest.mark.integration
-    def test_without_the_library(self, attested: AttestedIndex) -> None:
-        """Where the library is missing, that is said, and it is an error where it was asked for."""
-        attested.offer(NEWER)
+    def test_missing_attestation_library(self, attested: AttestedIndex) -> None:
+        """Without the library there is a note, and an error if verification was requested."""
+        attested.publish_release(NEWER)
         asked = attested.update("--verify-attestations", code=1, without="pypi_attestations")
         assert "not installed" in json.dumps(asked["error"])
         result = attested.update(without="pypi_attestations")

@@ -1,4 +1,4 @@
-"""``wheelfit build``: which wheels, in whose words, from which answers, and nothing by halves."""
+"""``wheelfit build``: variants, sources, providers, recipes, dialects and results."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ x86_64.level = ["v3"]
 x86_64.level = ["v3"]
 blas.library = ["mkl"]
 """
-INTERPRETER = sysconfig.get_config_var("CFLAGS") or ""
+INTERPRETER_FLAGS = sysconfig.get_config_var("CFLAGS") or ""
 """What setuptools gives to compilers where nothing else is said."""
-SEES_ENVIRONMENT = """
+RECORDING_BACKEND = """
 def build_wheel(folder, config_settings=None, metadata_directory=None):
     with open(os.path.join(HERE, "count"), "a") as file:
         file.write("x")
@@ -51,7 +51,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     return write(folder, STEM + "-py3-none-any.whl", files)
 """
 """Counts how often it builds, and writes down what it was told."""
-FORK = '''
+VARIANT_BACKEND = '''
 """Stands for forks that no registry has: it hears the settings that they hear, and writes metadata
 of the old kind that variantlib wrote for them."""
 def texts(settings, *keys):
@@ -88,7 +88,7 @@ EMPTY = """def build_wheel(folder, *a, **k):
     open(os.path.join(folder, name), "w").close()
     return name
 """
-FIXED = """
+REPRODUCIBLE = """
 def records(inner=records):
     return inner()
 def write(folder, filename, files, inner=write):
@@ -106,8 +106,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 """Builds the same bytes at any time."""
 
 
-class Yard:
-    """Build in one folder."""
+class Builder:
+    """Builds of one project in a temporary folder."""
 
     def __init__(self, run: Runner, folder: Path) -> None:
         self._run = run
@@ -116,15 +116,15 @@ class Yard:
         self.index = folder / "index"
         self.index.mkdir()
 
-    def project(self, table: str = TABLE, backend: str = SEES_ENVIRONMENT, **more: Any) -> Path:
-        """Write a project, and say more in its pyproject.toml."""
+    def project(self, table: str = TABLE, backend: str = RECORDING_BACKEND, **more: Any) -> Path:
+        """Write a project and append a table to its pyproject.toml."""
         project = write_project(self.folder / "demo", "demo", backend=backend, **more)
         with (project / "pyproject.toml").open("a") as file:
             file.write(table)
         return project
 
-    def known_as(self, module: str, project: Path) -> None:
-        """Call the backend of a project as another one is called."""
+    def rename_backend(self, module: str, project: Path) -> None:
+        """Rename the backend of a project to a given module."""
         path = project.joinpath(*module.split(".")).with_suffix(".py")
         path.parent.mkdir(exist_ok=True)
         text = (project / "own_backend.py").read_text()
@@ -138,62 +138,62 @@ class Yard:
     def build(
         self, *words: str | Path, code: int = 0, project: Path | None = None
     ) -> CommandResult:
-        """Build, with what lies in the index."""
+        """Build with the requirements of the local index."""
         place = self.folder / "demo" if project is None else project
         links = ("--no-index", "--find-links", self.index)
         return self._run("build", place, "-o", self.dist, *links, *words, code=code)
 
     def names(self) -> set[str]:
-        """Return what of the file names is not the same in all."""
+        """Return the endings of the file names, such as "-v3"."""
         found = {path.name for path in self.dist.iterdir()} if self.dist.exists() else set()
         return {name.removeprefix("demo-1.0-py3-none-any").removesuffix(".whl") for name in found}
 
     def read(self, label: str | None, member: str) -> str:
-        """Return a member of a wheel, by the end of its name."""
+        """Return the text of the member of a wheel whose name ends as given."""
         ending = "" if label is None else f"-{label}"
         with zipfile.ZipFile(self.dist / f"demo-1.0-py3-none-any{ending}.whl") as wheel:
             (name,) = [one for one in wheel.namelist() if one.endswith(member)]
             return wheel.read(name).decode()
 
     def module(self, label: str | None) -> dict[str, Any]:
-        """Return what the backend wrote down."""
+        """Return the values that the backend recorded."""
         found: dict[str, Any] = {}
         exec(self.read(label, "__init__.py"), found)
         return found
 
     def document(self, label: str) -> dict[str, Any]:
-        """Return the document of a wheel."""
+        """Return the variant document of a wheel."""
         found: dict[str, Any] = json.loads(self.read(label, "variant.json"))
         return found
 
     def count(self) -> int:
-        """Return how often the backend built."""
+        """Return the number of builds."""
         path = self.folder / "demo" / "count"
         return len(path.read_text()) if path.exists() else 0
 
 
 @pytest.fixture
-def yard(run: Runner, tmp_path: Path) -> Yard:
-    """Give a place to build in."""
-    return Yard(run, tmp_path)
+def builder(run: Runner, tmp_path: Path) -> Builder:
+    """Return a builder in a temporary folder."""
+    return Builder(run, tmp_path)
 
 
-class TestWhich:
-    """What is asked for."""
+class TestSelection:
+    """Options that select the wheels to build."""
 
-    def test_plain(self, yard: Yard) -> None:
-        """B-10, A-35: without a word a plain wheel is built, whatever the table has."""
-        yard.project()
-        result = yard.build()
-        assert yard.names() == {""}
-        assert result.out.splitlines() == [str(yard.dist / "demo-1.0-py3-none-any.whl")]
+    def test_default_is_a_plain_wheel(self, builder: Builder) -> None:
+        """B-10, A-35: without options a plain wheel is built, whatever the table lists."""
+        builder.project()
+        result = builder.build()
+        assert builder.names() == {""}
+        assert result.out.splitlines() == [str(builder.dist / "demo-1.0-py3-none-any.whl")]
 
-    def test_a_label(self, yard: Yard) -> None:
-        """A-36: a label selects an entry of the table; the document has only that (B-2, F-24)."""
-        yard.project()
-        result = yard.build("--variant", "v3_mkl")
-        assert yard.names() == {"-v3_mkl"}
-        assert yard.document("v3_mkl") == {
+    def test_label_of_the_table(self, builder: Builder) -> None:
+        """A-36: A label selects an entry of the table; the document has only that (B-2, F-24)."""
+        builder.project()
+        result = builder.build("--variant", "v3_mkl")
+        assert builder.names() == {"-v3_mkl"}
+        assert builder.document("v3_mkl") == {
             "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
             "default-priorities": {"namespace": ["x86_64", "blas"]},
             "providers": {
@@ -205,12 +205,12 @@ class TestWhich:
         assert "converted from a plain wheel" in result.out
 
     @pytest.mark.parametrize("words", [["--variant", "v4"], ["-C", "variant-label=v4"]])
-    def test_an_unknown_label(self, yard: Yard, words: list[str]) -> None:
-        """A-36: an unknown one is an error that lists the known ones; nothing was built."""
-        yard.project()
-        result = yard.build(*words, code=1)
+    def test_unknown_label(self, builder: Builder, words: list[str]) -> None:
+        """A-36: the error about an unknown label lists the known labels; nothing is built."""
+        builder.project()
+        result = builder.build(*words, code=1)
         assert "there are: null, v3, v3_mkl" in result.err
-        assert (yard.count(), yard.dist.exists()) == (0, False)
+        assert (builder.count(), builder.dist.exists()) == (0, False)
 
     @pytest.mark.parametrize(
         ("words", "label"),
@@ -228,26 +228,26 @@ class TestWhich:
             (["-C", "variant-label=null"], "null"),
         ],
     )
-    def test_names(self, yard: Yard, words: list[str], label: str) -> None:
-        """A-33, A-34, B-19: a label is derived, given, or null, by options as by settings."""
-        yard.project()
-        yard.build(*words)
-        assert yard.names() == {f"-{label}"}
+    def test_label_of_the_wheel(self, builder: Builder, words: list[str], label: str) -> None:
+        """A-33, A-34, B-19: A label is derived, given or null, by options as by config settings."""
+        builder.project()
+        builder.build(*words)
+        assert builder.names() == {f"-{label}"}
 
-    def test_everything(self, yard: Yard) -> None:
-        """All labels of the table, and a plain wheel beside them; one build is enough for that."""
-        yard.project()
-        yard.build("--all")
-        assert yard.names() == {"", "-null", "-v3", "-v3_mkl"}
-        assert yard.count() == 1
+    def test_all(self, builder: Builder) -> None:
+        """--all builds each label and a plain wheel, with a single run of the backend."""
+        builder.project()
+        builder.build("--all")
+        assert builder.names() == {"", "-null", "-v3", "-v3_mkl"}
+        assert builder.count() == 1
 
-    def test_several(self, yard: Yard) -> None:
-        """Options add up; a plain wheel comes along where it is wished."""
-        yard.project()
-        yard.build("--variant", "v3", "--variant", "v3_mkl", "--null", "--plain")
-        assert yard.names() == {"", "-null", "-v3", "-v3_mkl"}
-        yard.build("--all", "--no-plain", "-o", yard.folder / "more")
-        assert len(list((yard.folder / "more").iterdir())) == 3
+    def test_several_options(self, builder: Builder) -> None:
+        """Selecting options add up; --plain adds a plain wheel and --no-plain removes it."""
+        builder.project()
+        builder.build("--variant", "v3", "--variant", "v3_mkl", "--null", "--plain")
+        assert builder.names() == {"", "-null", "-v3", "-v3_mkl"}
+        builder.build("--all", "--no-plain", "-o", builder.folder / "more")
+        assert len(list((builder.folder / "more").iterdir())) == 3
 
     @pytest.mark.parametrize(
         ("words", "message"),
@@ -261,63 +261,63 @@ class TestWhich:
             (["--provider", "x"], "has no requirement"),
         ],
     )
-    def test_not_both(self, yard: Yard, words: list[str], message: str) -> None:
-        """What excludes each other is not a command, and nothing is run."""
-        yard.project()
-        assert message in yard.build(*words, code=2).err
-        assert yard.count() == 0
+    def test_conflicting_options(self, builder: Builder, words: list[str], message: str) -> None:
+        """Conflicting options are a usage error; nothing is built."""
+        builder.project()
+        assert message in builder.build(*words, code=2).err
+        assert builder.count() == 0
 
-    def test_unknown_settings(self, yard: Yard) -> None:
-        """B-14: a setting that sounds like a variant and is none is an error."""
-        yard.project()
+    def test_misspelt_setting(self, builder: Builder) -> None:
+        """B-14: A config setting that resembles a variant setting is an error."""
+        builder.project()
         assert (
             "unknown config setting variant-lable"
-            in yard.build("-C", "variant-lable=v3", code=1).err
+            in builder.build("-C", "variant-lable=v3", code=1).err
         )
 
-    def test_the_label_of_others(self, yard: Yard) -> None:
-        """B-16: a label of the table keeps its properties."""
-        yard.project()
-        result = yard.build("--variant", "v3", "-p", "x86_64::level::v4", code=1)
+    def test_label_with_other_properties(self, builder: Builder) -> None:
+        """B-16: A label of the table cannot be used for other properties."""
+        builder.project()
+        result = builder.build("--variant", "v3", "-p", "x86_64::level::v4", code=1)
         assert "stands for other properties" in result.err
 
-    def test_no_table(self, yard: Yard) -> None:
-        """B-8: without a table a variant needs somebody who knows its namespace."""
-        yard.project(table="")
-        result = yard.build("--null", code=1)
+    def test_variant_without_a_table(self, builder: Builder) -> None:
+        """B-8: without a table a variant needs --provider for its namespace."""
+        builder.project(table="")
+        result = builder.build("--null", code=1)
         assert "no [variant] table" in result.err
-        yard.build("--null", "--provider", "x86_64=x86-64-variant-provider<1")
-        assert yard.document("null")["variants"] == {"null": {}}
-        assert "the project lists none" in yard.build("--all", code=2).err
+        builder.build("--null", "--provider", "x86_64=x86-64-variant-provider<1")
+        assert builder.document("null")["variants"] == {"null": {}}
+        assert "the project lists none" in builder.build("--all", code=2).err
 
-    def test_a_faulty_table(self, yard: Yard) -> None:
-        """B-1: every fault is named with its path."""
-        yard.project(table='[variant]\nx = 1\n[variant.providers.a]\nrequires = "b"\n')
-        result = yard.build("--variant", "v3", "--json", code=1)
+    def test_faulty_table(self, builder: Builder) -> None:
+        """B-1: every fault of the table is reported with its path."""
+        builder.project(table='[variant]\nx = 1\n[variant.providers.a]\nrequires = "b"\n')
+        result = builder.build("--variant", "v3", "--json", code=1)
         paths = {fault["path"] for fault in result.error["faults"]}
         assert {"variant.x", "variant.providers.a.requires"} <= paths
 
-    def test_editable(self, yard: Yard) -> None:
-        """B-10: an editable wheel is a variant if that is asked for, and only then."""
-        project = yard.project()
-        yard.build("--editable", "--variant", "v3")
-        assert str(project) in yard.read("v3", ".pth")
-        assert yard.document("v3")["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
+    def test_editable_variant(self, builder: Builder) -> None:
+        """B-10: an editable wheel is a variant only if one is requested."""
+        project = builder.project()
+        builder.build("--editable", "--variant", "v3")
+        assert str(project) in builder.read("v3", ".pth")
+        assert builder.document("v3")["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
 
 
 class TestSources:
-    """What a project may lie in."""
+    """Forms of the project."""
 
-    def test_an_archive(self, yard: Yard) -> None:
-        """A source distribution is built from as a folder is; the folder is not touched."""
-        project = yard.project()
-        path = write_sdist(yard.folder, project, "demo")
-        yard.build("--variant", "v3", project=path)
-        assert yard.names() == {"-v3"}
-        assert yard.count() == 0
+    def test_source_archive(self, builder: Builder) -> None:
+        """A source archive is built as a folder is; the folder remains unchanged."""
+        project = builder.project()
+        path = write_sdist(builder.folder, project, "demo")
+        builder.build("--variant", "v3", project=path)
+        assert builder.names() == {"-v3"}
+        assert builder.count() == 0
 
-    def test_sdist(self, yard: Yard) -> None:
-        """With --sdist the wheels come of what is published, not of what lies around."""
+    def test_wheels_from_the_sdist(self, builder: Builder) -> None:
+        """With --sdist the wheels are built from the source distribution, not from the folder."""
         backend = """
 import tarfile
 def build_sdist(folder, config_settings=None):
@@ -327,94 +327,94 @@ def build_sdist(folder, config_settings=None):
             archive.add(os.path.join(HERE, one), STEM + "/" + one)
     return name
 """
-        project = yard.project(backend=SEES_ENVIRONMENT + backend)
-        report = yard.build("--sdist", "--all", "--json").object
-        assert report["sdist"] == str(yard.dist / "demo-1.0.tar.gz")
+        project = builder.project(backend=RECORDING_BACKEND + backend)
+        report = builder.build("--sdist", "--all", "--json").object
+        assert report["sdist"] == str(builder.dist / "demo-1.0.tar.gz")
         assert len(report["wheels"]) == 4
-        assert yard.count() == 0
-        again = yard.build("--sdist", project=project / "about.json", code=1)
+        assert builder.count() == 0
+        again = builder.build("--sdist", project=project / "about.json", code=1)
         assert "neither a folder nor a source archive" in again.err
 
-    def test_the_current_folder(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without a name the project of the current folder is built, into dist."""
-        project = yard.project()
+    def test_current_folder(self, builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The default project is the current folder, and the default output is dist."""
+        project = builder.project()
         monkeypatch.chdir(project)
-        yard._run("build", "--no-index")
+        builder._run("build", "--no-index")
         assert [path.name for path in (project / "dist").iterdir()] == ["demo-1.0-py3-none-any.whl"]
-        assert yard.build(project=project / "pyproject.toml").code == 0
+        assert builder.build(project=project / "pyproject.toml").code == 0
 
-    def test_before_pyproject(self, yard: Yard) -> None:
-        """A project with a ``setup.py`` alone is built by setuptools (PEP 517); here is none."""
-        project = yard.folder / "old"
+    def test_setup_py_only(self, builder: Builder) -> None:
+        """A project with only a ``setup.py`` needs setuptools (PEP 517), which is missing here."""
+        project = builder.folder / "old"
         project.mkdir()
         (project / "setup.py").write_text("")
-        assert "setuptools" in yard.build(project=project, code=3).err
+        assert "setuptools" in builder.build(project=project, code=3).err
 
-    def test_nothing_there(self, yard: Yard) -> None:
-        """A folder without a project is an error that names it."""
-        assert "no project found" in yard.build(project=yard.index, code=1).err
-        assert "the path does not exist" in yard.build(project=yard.folder / "x", code=1).err
+    def test_no_project(self, builder: Builder) -> None:
+        """A folder without a project, and a missing path, are errors."""
+        assert "no project found" in builder.build(project=builder.index, code=1).err
+        assert "the path does not exist" in builder.build(project=builder.folder / "x", code=1).err
 
 
 class TestMarkers:
-    """Dependencies that speak of variants."""
+    """Dependencies with variant markers."""
 
-    def test_plain_and_variants(self, yard: Yard) -> None:
-        """B-40: they are resolved in the plain wheel, and stay in the variants."""
+    def test_markers_in_plain_and_variant_wheels(self, builder: Builder) -> None:
+        """B-40: variant markers are resolved in the plain wheel and remain in the variants."""
         texts = [
             "one; 'x86_64' in variant_namespaces",
             "two; 'x86_64' not in variant_namespaces and python_version > '3'",
             "three",
         ]
-        yard.project(dependencies=texts, dynamic=True)
-        yard.build("--all")
-        assert "Requires-Dist: one" not in yard.read(None, "METADATA")
-        assert 'Requires-Dist: two; python_version > "3"' in yard.read(None, "METADATA")
-        assert "Requires-Dist: three" in yard.read(None, "METADATA")
+        builder.project(dependencies=texts, dynamic=True)
+        builder.build("--all")
+        assert "Requires-Dist: one" not in builder.read(None, "METADATA")
+        assert 'Requires-Dist: two; python_version > "3"' in builder.read(None, "METADATA")
+        assert "Requires-Dist: three" in builder.read(None, "METADATA")
         for text in texts:
-            assert f"Requires-Dist: {text}" in yard.read("v3", "METADATA")
+            assert f"Requires-Dist: {text}" in builder.read("v3", "METADATA")
 
-    def test_of_the_table(self, yard: Yard) -> None:
-        """What backends refuse to read the project says elsewhere; it is resolved likewise."""
+    def test_dependencies_of_the_build_table(self, builder: Builder) -> None:
+        """Dependencies of the build table are treated alike."""
         table = """[tool.wheelfit.build]
 dependencies = ["six", "four; 'v3' in variant_label", "five; 'blas' in variant_namespaces"]
 """
-        yard.project(TABLE + table, dependencies=["six"])
-        yard.build("--all")
+        builder.project(TABLE + table, dependencies=["six"])
+        builder.build("--all")
         needed = {
-            label: re.findall("Requires-Dist: (.*)", yard.read(label, "METADATA"))
+            label: re.findall("Requires-Dist: (.*)", builder.read(label, "METADATA"))
             for label in (None, "v3")
         }
         assert needed == {
             None: ["six"],
             "v3": ["six", "four; 'v3' in variant_label", "five; 'blas' in variant_namespaces"],
         }
-        yard.project(TABLE + '[tool.wheelfit.build]\ndependencies = ["a b", 1]\n')
-        faults = yard.build("--json", code=1).error["faults"]
+        builder.project(TABLE + '[tool.wheelfit.build]\ndependencies = ["a b", 1]\n')
+        faults = builder.build("--json", code=1).error["faults"]
         assert [fault["path"] for fault in faults] == [
             "tool.wheelfit.build.dependencies[0]", "tool.wheelfit.build.dependencies[1]",
         ]  # fmt: skip
 
 
 class TestProviders:
-    """Who knows what is valid."""
+    """Validation of properties."""
 
-    def test_built_in(self, yard: Yard) -> None:
-        """A-37, B-25: what wheelfit knows itself is checked before anything is built."""
-        yard.project()
+    def test_built_in_provider(self, builder: Builder) -> None:
+        """A-37, B-25: properties of built-in providers are validated before the build."""
+        builder.project()
         for text, message in [
             ("x86_64 :: level :: v9", "no provider offers x86_64 :: level with the value v9"),
             ("x86_64 :: levle :: v3", "x86_64 has no feature levle; it has level, "),
             ("blas :: library :: atlas", "none of atlas"),
         ]:
-            result = yard.build("--property", text, code=1)
+            result = builder.build("--property", text, code=1)
             assert message in result.err
             assert "invalid-document" in result.err
         two = ("--property", "x86_64 :: level :: v3", "--property", "x86_64 :: level :: v4")
-        assert "has 2 values" in yard.build(*two, code=1).err
-        assert "no provider" in yard.build("--property", "a :: b :: c", code=1).err
-        assert (yard.count(), yard.dist.exists()) == (0, False)
-        validated = yard.build("--variant", "v3_mkl", "--json").object["wheels"][0]["validated"]
+        assert "has 2 values" in builder.build(*two, code=1).err
+        assert "no provider" in builder.build("--property", "a :: b :: c", code=1).err
+        assert (builder.count(), builder.dist.exists()) == (0, False)
+        validated = builder.build("--variant", "v3_mkl", "--json").object["wheels"][0]["validated"]
         assert validated == {"blas": "static list", "x86_64": "built-in provider"}
 
     def table_with(self, plugin: Plugin, key: str = "requires") -> str:
@@ -431,32 +431,32 @@ tech.kind = ["a"]
 tech.kind = ["z"]
 """
 
-    def test_unknown(self, yard: Yard) -> None:
-        """B-25: where nobody can tell, it is said that nothing was validated."""
+    def test_no_provider(self, builder: Builder) -> None:
+        """B-25: A property that no provider validates is built with a warning."""
         plugin = simple("tech", {"kind": ["a"]}, valid={"kind": ["a", "b"]})
-        plugin.wheel(yard.index)
-        yard.project(self.table_with(plugin))
-        result = yard.build("--variant", "bad")
+        plugin.wheel(builder.index)
+        builder.project(self.table_with(plugin))
+        result = builder.build("--variant", "bad")
         assert "the properties of tech are not validated" in result.err
-        assert "tech_provider" not in yard.read("bad", "variant.json").replace(
+        assert "tech_provider" not in builder.read("bad", "variant.json").replace(
             "tech_provider.p", ""
         )
-        result = yard.build("--variant", "bad", "--ask-plugins", code=1)
+        result = builder.build("--variant", "bad", "--ask-plugins", code=1)
         assert "the provider has no value z (P-28)" in result.err
-        found = yard.build("--variant", "good", "--ask-plugins", "--json").object
+        found = builder.build("--variant", "good", "--ask-plugins", "--json").object
         assert found["warnings"] == []
         (wheel,) = found["wheels"]
         assert wheel["validated"] == {"tech": "plugin tech-provider 1.0.0"}
 
-    def test_installed(self, yard: Yard) -> None:
-        """B-25: a plugin that is among the build requirements anyway is asked."""
+    def test_plugin_among_the_build_requirements(self, builder: Builder) -> None:
+        """B-25: A plugin among the build requirements validates properties."""
         plugin = simple("tech", {"kind": ["a"]})
-        plugin.wheel(yard.index)
-        yard.project(self.table_with(plugin), requires=[plugin.name])
-        assert "has no value z" in yard.build("--variant", "bad", code=1).err
+        plugin.wheel(builder.index)
+        builder.project(self.table_with(plugin), requires=[plugin.name])
+        assert "has no value z" in builder.build("--variant", "bad", code=1).err
 
-    def asked(self, *, compatible: bool = True, values: str = "['a', 'b']") -> Plugin:
-        """Make a plugin that can be asked at build time."""
+    def build_time_plugin(self, *, compatible: bool = True, values: str = "['a', 'b']") -> Plugin:
+        """Return a plugin that runs at build time."""
         source = f"""
 print("noise")
 class Feature:
@@ -472,24 +472,21 @@ class Plugin:
         files = {"tech_provider/__init__.py": "", "tech_provider/plugin.py": source}
         return Plugin("tech-provider", "1.5", "tech", "tech_provider.plugin:Plugin", files)
 
-    def test_at_build_time(self, yard: Yard) -> None:
-        """B-20, B-22: its answer becomes the list of every wheel, in its order; it is named.
-
-        B-12: it is installed for the build, though [build-system] does not ask for it.
-        """
-        plugin = self.asked()
-        plugin.wheel(yard.index)
-        yard.project(self.table_with(plugin, "build-requires"))
-        found = yard.build("--variant", "good", "--null", "--json").object
+    def test_values_of_a_build_time_plugin(self, builder: Builder) -> None:
+        """B-12, B-20, B-22: the plugin is installed, and its values are listed in every wheel."""
+        plugin = self.build_time_plugin()
+        plugin.wheel(builder.index)
+        builder.project(self.table_with(plugin, "build-requires"))
+        found = builder.build("--variant", "good", "--null", "--json").object
         for label in ("good", "null"):
-            assert yard.document(label)["providers"] == {
+            assert builder.document(label)["providers"] == {
                 "tech": {
                     "feature-order": ["kind", "age"],
                     "static-properties": {"age": ["old"], "kind": ["a", "b"]},
                 }
             }
         assert found["wheels"][0]["plugins"] == {"tech": "tech-provider 1.5"}
-        assert yard.count() == 1
+        assert builder.count() == 1
 
     @pytest.mark.parametrize(
         ("plugin", "message"),
@@ -499,70 +496,72 @@ class Plugin:
             ({"values": "['z']"}, "the provider has no value a (B-22)"),
         ],
     )
-    def test_bad_answers(self, yard: Yard, plugin: dict[str, Any], message: str) -> None:
-        """B-21, B-23: what cannot be used is known before anything is built."""
-        made = self.asked(**plugin)
-        made.wheel(yard.index)
-        yard.project(self.table_with(made, "build-requires"))
-        assert message in yard.build("--variant", "good", code=1).err
-        assert (yard.count(), yard.dist.exists()) == (0, False)
+    def test_invalid_plugin_answers(
+        self, builder: Builder, plugin: dict[str, Any], message: str
+    ) -> None:
+        """B-21, B-23: invalid answers of a plugin are errors before the build."""
+        made = self.build_time_plugin(**plugin)
+        made.wheel(builder.index)
+        builder.project(self.table_with(made, "build-requires"))
+        assert message in builder.build("--variant", "good", code=1).err
+        assert (builder.count(), builder.dist.exists()) == (0, False)
 
-    def test_two_answers(self, yard: Yard) -> None:
-        """B-24: a plugin that answers each build differently makes no release."""
-        plugin = self.asked(values="['a', 'x%s' % __import__('os').urandom(8).hex()]")
-        plugin.wheel(yard.index)
-        yard.project(self.table_with(plugin, "build-requires") + MORE_FLAGS)
-        result = yard.build("--variant", "good", "--null", code=1)
+    def test_inconsistent_plugin_answers(self, builder: Builder) -> None:
+        """B-24: A plugin whose answers differ between builds is an error."""
+        plugin = self.build_time_plugin(values="['a', 'x%s' % __import__('os').urandom(8).hex()]")
+        plugin.wheel(builder.index)
+        builder.project(self.table_with(plugin, "build-requires") + MORE_FLAGS)
+        result = builder.build("--variant", "good", "--null", code=1)
         assert "inconsistent-documents" in result.err
-        assert (yard.count(), yard.dist.exists()) == (2, False)
+        assert (builder.count(), builder.dist.exists()) == (2, False)
 
-    def test_no_plugin(self, yard: Yard) -> None:
-        """B-23: a plugin that cannot be had is a build requirement that cannot be had."""
-        yard.project(self.table_with(self.asked(), "build-requires"))
-        result = yard.build("--variant", "good", code=3)
+    def test_missing_plugin(self, builder: Builder) -> None:
+        """B-23: A missing plugin is a missing build requirement."""
+        builder.project(self.table_with(self.build_time_plugin(), "build-requires"))
+        result = builder.build("--variant", "good", code=3)
         assert "tech-provider" in result.err
-        assert yard.build().code == 0  # a plain wheel needs none
+        assert builder.build().code == 0  # a plain wheel needs none
 
-    def test_not_isolated(self, yard: Yard) -> None:
-        """Without isolation nothing is installed, so a plugin must be there."""
-        yard.project(self.table_with(self.asked(), "build-requires"))
-        result = yard.build(
+    def test_plugin_without_isolation(self, builder: Builder) -> None:
+        """Without isolation the plugin must be installed already."""
+        builder.project(self.table_with(self.build_time_plugin(), "build-requires"))
+        result = builder.build(
             "--variant", "good", "--no-isolation", "--python", sys.executable, code=1
         )
         assert "its plugin is not installed: tech-provider" in result.err
 
 
 class TestRecipes:
-    """``[tool.wheelfit.build]``, flags, and what of it costs a build."""
+    """``[tool.wheelfit.build]`` and compiler flags."""
 
-    def test_flags(self, yard: Yard) -> None:
-        """B-26: compilers get flags on request only, behind those that are there."""
-        yard.project()
-        yard.build("--variant", "v3")
-        assert yard.module("v3")["SEEN"]["CFLAGS"] is None
+    def test_flags_on_request(self, builder: Builder) -> None:
+        """B-26: compilers get flags on request only, after the flags that are set already."""
+        builder.project()
+        builder.build("--variant", "v3")
+        assert builder.module("v3")["SEEN"]["CFLAGS"] is None
         os.environ["CFLAGS"] = "-g"
         try:
-            result = yard.build("--all", "--flags")
+            result = builder.build("--all", "--flags")
         finally:
             del os.environ["CFLAGS"]
-        seen = yard.module("v3")["SEEN"]
+        seen = builder.module("v3")["SEEN"]
         # Flags of the interpreter stand where the variable would replace them.
         assert seen["CFLAGS"] == "-g -march=x86-64-v3"
-        assert seen["CXXFLAGS"] == f"{INTERPRETER} -march=x86-64-v3".strip()
+        assert seen["CXXFLAGS"] == f"{INTERPRETER_FLAGS} -march=x86-64-v3".strip()
         assert seen["FFLAGS"] == "-march=x86-64-v3"
-        assert yard.module("null")["SEEN"]["CFLAGS"] == "-g"
-        assert yard.module("v3_mkl")["SEEN"] == seen
-        assert yard.count() == 4  # one above; null and plain are one; v3_mkl is told its BLAS
+        assert builder.module("null")["SEEN"]["CFLAGS"] == "-g"
+        assert builder.module("v3_mkl")["SEEN"] == seen
+        assert builder.count() == 4  # one above; null and plain are one; v3_mkl is told its BLAS
         assert "-march=x86-64-v3" in result.out
 
-    def test_no_difference(self, yard: Yard) -> None:
-        """Flags that changed nothing are told: likely the build does not listen to them."""
-        yard.project(backend=FIXED)
-        result = yard.build("--variant", "v3", "--null", "--flags")
+    def test_flags_without_effect(self, builder: Builder) -> None:
+        """Flags that change nothing cause a warning."""
+        builder.project(backend=REPRODUCIBLE)
+        result = builder.build("--variant", "v3", "--null", "--flags")
         assert "have the same contents: -march=x86-64-v3 made no difference" in result.err
 
-    def test_of_a_variant(self, yard: Yard) -> None:
-        """A table says what holds for every wheel, and what for one; the command line counts."""
+    def test_settings_of_one_variant(self, builder: Builder) -> None:
+        """A table has settings for all wheels and for single labels; the command line overrides."""
         table = """
 [tool.wheelfit.build]
 flags = ["-O3"]
@@ -575,24 +574,25 @@ pass-properties = false
 config-settings = { which = ["mkl", "v3"] }
 environment = { BLAS = "mkl" }
 """
-        yard.project(TABLE + table)
-        yard.build("--all")
-        assert yard.module(None)["SEEN"]["BLAS"] == "none"
-        assert yard.module("v3")["SEEN"] == {
-            "CFLAGS": f"{INTERPRETER} -O3".strip(), "CXXFLAGS": f"{INTERPRETER} -O3".strip(),
+        builder.project(TABLE + table)
+        builder.build("--all")
+        assert builder.module(None)["SEEN"]["BLAS"] == "none"
+        assert builder.module("v3")["SEEN"] == {
+            "CFLAGS": f"{INTERPRETER_FLAGS} -O3".strip(),
+            "CXXFLAGS": f"{INTERPRETER_FLAGS} -O3".strip(),
             "FFLAGS": None, "BLAS": None,
         }  # fmt: skip
-        mkl = yard.module("v3_mkl")
+        mkl = builder.module("v3_mkl")
         assert mkl["SETTINGS"] == {"every": "yes", "which": ["mkl", "v3"]}
-        assert mkl["SEEN"]["CFLAGS"] == f"{INTERPRETER} -march=x86-64-v3 -O3".strip()
+        assert mkl["SEEN"]["CFLAGS"] == f"{INTERPRETER_FLAGS} -march=x86-64-v3 -O3".strip()
         assert mkl["SEEN"]["BLAS"] == "mkl"
-        assert yard.count() == 3
-        yard.build("--variant", "v3_mkl", "-C", "which=mine", "-C", "more=1")
+        assert builder.count() == 3
+        builder.build("--variant", "v3_mkl", "-C", "which=mine", "-C", "more=1")
         expected = {"every": "yes", "which": "mine", "more": "1"}
-        assert yard.module("v3_mkl")["SETTINGS"] == expected
+        assert builder.module("v3_mkl")["SETTINGS"] == expected
 
-    def test_faults(self, yard: Yard) -> None:
-        """Whatever is wrong in the table is told at once with its path."""
+    def test_faults_of_the_build_table(self, builder: Builder) -> None:
+        """All faults of the build table are reported at once, with their paths."""
         table = """
 [tool.wheelfit.build]
 flags = 3
@@ -604,8 +604,8 @@ pass-properties = "yes"
 environment = { A = 1, "B=C" = "x" }
 config-settings = { a = [1], variant-name = "x" }
 """
-        yard.project(TABLE + table)
-        result = yard.build("--json", code=1)
+        builder.project(TABLE + table)
+        result = builder.build("--json", code=1)
         assert result.error["code"] == "invalid-project"
         paths = {fault["path"] for fault in result.error["faults"]}
         assert {path.removeprefix("tool.wheelfit.build") for path in paths} == {
@@ -614,104 +614,108 @@ config-settings = { a = [1], variant-name = "x" }
             ".variants.v3.config-settings.a[0]", ".variants.v3.config-settings.variant-name",
         }  # fmt: skip
 
-    def test_another_command(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Other commands in that project pass over the table, and the settings show it."""
-        monkeypatch.chdir(yard.project(TABLE + "[tool.wheelfit.build]\nflags = true\n"))
-        assert "flags = true" in yard._run("config", "show").out
-        assert "build" not in yard._run("config", "show", "install").out
+    def test_other_commands_ignore_the_table(
+        self, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Other commands ignore the build table; `config show` lists it."""
+        monkeypatch.chdir(builder.project(TABLE + "[tool.wheelfit.build]\nflags = true\n"))
+        assert "flags = true" in builder._run("config", "show").out
+        assert "build" not in builder._run("config", "show", "install").out
 
-    def test_of_no_variant(self, yard: Yard) -> None:
-        """A recipe of a label that there is not is told; it may be a slip."""
-        yard.project(TABLE + "[tool.wheelfit.build.variants.v33]\nflags = true\n")
-        assert "tool.wheelfit.build.variants.v33 names no variant" in yard.build().err
+    def test_recipe_of_an_unknown_label(self, builder: Builder) -> None:
+        """Settings for an unknown label cause a warning."""
+        builder.project(TABLE + "[tool.wheelfit.build.variants.v33]\nflags = true\n")
+        assert "tool.wheelfit.build.variants.v33 names no variant" in builder.build().err
 
-    def test_other_machines(self, yard: Yard) -> None:
-        """Flags for a machine that this is not are refused before the backend runs."""
+    def test_flags_for_another_architecture(self, builder: Builder) -> None:
+        """Flags for another architecture are refused before the backend runs."""
         table = TABLE.replace("x86_64", "aarch64").replace("x86-64", "aarch64")
-        yard.project(table.replace('level = ["v3"]', 'version = ["8.2a"]'))
-        result = yard.build("--variant", "v3", "--flags", code=1)
+        builder.project(table.replace('level = ["v3"]', 'version = ["8.2a"]'))
+        result = builder.build("--variant", "v3", "--flags", code=1)
         assert "cannot use compiler flags for aarch64" in result.err
-        assert yard.count() == 0
+        assert builder.count() == 0
 
 
 class TestDialects:
-    """Backends that know variants; forks are stood for by small backends of that name."""
+    """Backends that build variants themselves, replaced by small backends with their names."""
 
-    def told(self, yard: Yard, module: str, *words: str) -> dict[str, Any]:
-        """Build as variant v3 with a backend that is called so, and return what it was told."""
-        yard.known_as(module, yard.project(backend=FORK))
-        result = yard.build("--variant", "v3", *words)
+    def settings_of(self, builder: Builder, module: str, *words: str) -> dict[str, Any]:
+        """Return the config settings that a backend of this name received for variant v3."""
+        builder.rename_backend(module, builder.project(backend=VARIANT_BACKEND))
+        result = builder.build("--variant", "v3", *words)
         assert "as a variant" in result.out
         assert "converting its document of layout L2" in result.err
-        assert yard.document("v3")["$schema"].endswith("/peps/850/v0.2.0.json")
-        assert yard.document("v3")["providers"]["blas"] == {
+        assert builder.document("v3")["$schema"].endswith("/peps/850/v0.2.0.json")
+        assert builder.document("v3")["providers"]["blas"] == {
             "static-properties": {"library": ["openblas", "mkl"]}
         }
-        found: dict[str, Any] = yard.module("v3")["SETTINGS"]
+        found: dict[str, Any] = builder.module("v3")["SETTINGS"]
         return found
 
-    def test_meson_python(self, yard: Yard) -> None:
-        """Its fork takes properties by two names; one of them its build system gets too (A-33)."""
-        settings = self.told(yard, "mesonpy")
+    def test_dialect_of_meson_python(self, builder: Builder) -> None:
+        """The fork of meson-python has two names for properties, one of them for Meson (A-33)."""
+        settings = self.settings_of(builder, "mesonpy")
         assert settings == {"variant-name": ["x86_64 :: level :: v3"], "variant-label": "v3"}
-        yard.build("-C", "variant=x86_64::level::v3", "-C", "variant-label=v3", "-C", "a=b")
-        settings = yard.module("v3")["SETTINGS"]
+        builder.build("-C", "variant=x86_64::level::v3", "-C", "variant-label=v3", "-C", "a=b")
+        settings = builder.module("v3")["SETTINGS"]
         assert settings == {
             "a": "b", "variant": ["x86_64 :: level :: v3"], "variant-label": "v3"
         }  # fmt: skip
-        yard.build("--all")
-        assert yard.names() == {"", "-null", "-v3", "-v3_mkl"}
-        assert yard.module("null")["SETTINGS"] == {"null-variant": "true"}
-        assert not yard.module(None)["SETTINGS"]
+        builder.build("--all")
+        assert builder.names() == {"", "-null", "-v3", "-v3_mkl"}
+        assert builder.module("null")["SETTINGS"] == {"null-variant": "true"}
+        assert not builder.module(None)["SETTINGS"]
 
-    def test_hatchling(self, yard: Yard) -> None:
-        """Its fork has another name for properties, and none for the null variant."""
-        settings = self.told(yard, "hatchling.build")
+    def test_dialect_of_hatchling(self, builder: Builder) -> None:
+        """The fork of hatchling has another name for properties, and none for the null variant."""
+        settings = self.settings_of(builder, "hatchling.build")
         assert settings == {"variant-property": ["x86_64 :: level :: v3"], "variant-label": "v3"}
-        result = yard.build("--null")
+        result = builder.build("--null")
         assert "has no setting for variant null" in result.err
         assert "converted" in result.out
 
-    def test_as_drafted(self, yard: Yard) -> None:
-        """B-11: the interface of the draft selects by label; nobody can tell who has it."""
+    def test_draft_dialect(self, builder: Builder) -> None:
+        """B-11: the interface of the draft selects by label, and must be configured."""
         backend = """
 def build_wheel(folder, config_settings=None, metadata_directory=None, inner=build_wheel):
     assert config_settings == {"variant-label": "v3"}
     return inner(folder, {"variant-label": "v3", "variant-name": "x86_64 :: level :: v3"})
 """
-        yard.project(TABLE + '[tool.wheelfit.build]\ndialect = "draft"\n', FORK + backend)
-        assert "as a variant" in yard.build("--variant", "v3").out
+        builder.project(
+            TABLE + '[tool.wheelfit.build]\ndialect = "draft"\n', VARIANT_BACKEND + backend
+        )
+        assert "as a variant" in builder.build("--variant", "v3").out
 
-    def test_releases(self, yard: Yard) -> None:
-        """B-17: the name of a backend does not say that it knows variants."""
-        yard.known_as("mesonpy", yard.project())
-        result = yard.build("--variant", "v3")
+    def test_released_backend(self, builder: Builder) -> None:
+        """B-17: the name of a backend does not imply that it builds variants."""
+        builder.rename_backend("mesonpy", builder.project())
+        result = builder.build("--variant", "v3")
         assert "converted from a plain wheel" in result.out
-        assert not yard.module("v3")["SETTINGS"]
+        assert not builder.module("v3")["SETTINGS"]
 
-    def test_switched_off(self, yard: Yard) -> None:
-        """``--dialect none`` lets a fork build plain wheels too."""
-        yard.known_as("mesonpy", yard.project(backend=FORK))
-        assert "converted" in yard.build("--variant", "v3", "--dialect", "none").out
+    def test_dialect_none(self, builder: Builder) -> None:
+        """With ``--dialect none`` a backend that builds variants gets no variant settings."""
+        builder.rename_backend("mesonpy", builder.project(backend=VARIANT_BACKEND))
+        assert "converted" in builder.build("--variant", "v3", "--dialect", "none").out
 
-    def test_handed_to_meson(self, yard: Yard) -> None:
-        """A-33: Meson gets the properties as its option, though no released backend knows them."""
-        yard.known_as("mesonpy", yard.project())
-        yard.build("-C", "variant=x86_64::level::v3", "-C", "setup-args=-Da=b")
-        assert yard.names() == {"-fa7c1393"}
-        assert yard.module("fa7c1393")["SETTINGS"] == {
+    def test_properties_for_meson(self, builder: Builder) -> None:
+        """A-33: Meson gets the properties as an option, with any released backend."""
+        builder.rename_backend("mesonpy", builder.project())
+        builder.build("-C", "variant=x86_64::level::v3", "-C", "setup-args=-Da=b")
+        assert builder.names() == {"-fa7c1393"}
+        assert builder.module("fa7c1393")["SETTINGS"] == {
             "setup-args": ["-Da=b", "-Dvariant=['x86_64 :: level :: v3']"]
         }
-        yard.build("--all", "--pass-properties")
-        assert yard.module("null")["SETTINGS"] == {"setup-args": ["-Dvariant=[]"]}
-        assert not yard.module(None)["SETTINGS"]
+        builder.build("--all", "--pass-properties")
+        assert builder.module("null")["SETTINGS"] == {"setup-args": ["-Dvariant=[]"]}
+        assert not builder.module(None)["SETTINGS"]
 
-    def test_handed_to_nobody(self, yard: Yard) -> None:
-        """What cannot be handed over is an error, and nothing is built."""
-        yard.project()
-        result = yard.build("--variant", "v3", "--pass-properties", code=1)
+    def test_properties_for_other_backends(self, builder: Builder) -> None:
+        """--pass-properties is an error with other backends; nothing is built."""
+        builder.project()
+        result = builder.build("--variant", "v3", "--pass-properties", code=1)
         assert "no way to hand properties to a build system" in result.err
-        assert yard.count() == 0
+        assert builder.count() == 0
 
     @pytest.mark.parametrize(
         ("backend", "message"),
@@ -720,36 +724,41 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
             ("properties = ['x86_64 :: level :: v4']", "built another variant"),
         ],
     )
-    def test_disobedience(self, yard: Yard, backend: str, message: str) -> None:
-        """B-18: what a backend gives is not believed."""
+    def test_backend_builds_something_else(
+        self, builder: Builder, backend: str, message: str
+    ) -> None:
+        """B-18: A wheel that is not the requested variant is an error."""
         start = "    label = (texts"
-        yard.known_as(
-            "mesonpy", yard.project(backend=FORK.replace(start, f"    {backend}\n{start}"))
+        builder.rename_backend(
+            "mesonpy",
+            builder.project(backend=VARIANT_BACKEND.replace(start, f"    {backend}\n{start}")),
         )
-        assert message in yard.build("--variant", "v3", code=1).err
-        assert not yard.dist.exists()
+        assert message in builder.build("--variant", "v3", code=1).err
+        assert not builder.dist.exists()
 
-    def test_a_variant_unasked(self, yard: Yard) -> None:
-        """B-10: a variant where a plain wheel was asked for is no wheel to publish."""
+    def test_backend_builds_an_unrequested_variant(self, builder: Builder) -> None:
+        """B-10: A variant in place of a plain wheel is an error."""
         backend = (
-            FORK
+            VARIANT_BACKEND
             + """
 def build_wheel(folder, config_settings=None, metadata_directory=None, inner=build_wheel):
     return inner(folder, {"null-variant": ""})
 """
         )
-        yard.project(backend=backend)
-        assert "built variant null instead of a plain wheel" in yard.build(code=1).err
+        builder.project(backend=backend)
+        assert "built variant null instead of a plain wheel" in builder.build(code=1).err
 
 
 class TestResults:
-    """Nothing by halves."""
+    """Wheels, errors and reports."""
 
-    def test_failure(self, yard: Yard) -> None:
-        """What the backend printed is kept and its end shown; nothing is left behind."""
-        yard.project(backend='\ndef build_wheel(*a, **k):\n    print("no luck")\n    sys.exit(3)\n')
-        before = tree(yard.folder / "demo")
-        result = yard.build("--all", code=1)
+    def test_failing_build(self, builder: Builder) -> None:
+        """The output of a failing backend is logged and its end is shown; no file remains."""
+        builder.project(
+            backend='\ndef build_wheel(*a, **k):\n    print("no luck")\n    sys.exit(3)\n'
+        )
+        before = tree(builder.folder / "demo")
+        result = builder.build("--all", code=1)
         assert (
             "demo cannot be built as a wheel: its build backend failed [build-failed]" in result.err
         )
@@ -758,43 +767,45 @@ class TestResults:
         assert log is not None
         assert "no luck" in Path(log[1]).read_text()
         Path(log[1]).unlink()
-        assert not yard.dist.exists()
+        assert not builder.dist.exists()
         left = {
-            name: one for name, one in tree(yard.folder / "demo").items() if "pycache" not in name
+            name: one
+            for name, one in tree(builder.folder / "demo").items()
+            if "pycache" not in name
         }
         assert left == before
 
-    def test_the_last_fails(self, yard: Yard) -> None:
-        """B-31: the wheels before it are not delivered either."""
+    def test_no_wheel_if_one_fails(self, builder: Builder) -> None:
+        """B-31: if one build fails, no wheel is delivered."""
         backend = """
 def build_wheel(folder, config_settings=None, metadata_directory=None, inner=build_wheel):
     if "v3" in os.environ.get("CFLAGS", ""):
         sys.exit(3)
     return inner(folder)
 """
-        yard.project(backend=SEES_ENVIRONMENT + backend)
-        yard.build("--all", "--flags", code=1)
-        assert yard.count() == 1
-        assert not yard.dist.exists()
+        builder.project(backend=RECORDING_BACKEND + backend)
+        builder.build("--all", "--flags", code=1)
+        assert builder.count() == 1
+        assert not builder.dist.exists()
 
-    def test_again(self, yard: Yard) -> None:
-        """What was built before gives way; of equal sources the wheels are equal (B-39)."""
-        yard.project(backend=FIXED)
-        yard.build("--all")
-        before = tree(yard.dist)
-        yard.dist.joinpath("demo-1.0-py3-none-any-v3.whl").write_text("old")
-        yard.build("--all")
-        assert tree(yard.dist) == before
+    def test_rebuild(self, builder: Builder) -> None:
+        """A new build replaces earlier wheels; equal sources give equal wheels (B-39)."""
+        builder.project(backend=REPRODUCIBLE)
+        builder.build("--all")
+        before = tree(builder.dist)
+        builder.dist.joinpath("demo-1.0-py3-none-any-v3.whl").write_text("old")
+        builder.build("--all")
+        assert tree(builder.dist) == before
 
-    def test_no_room(self, yard: Yard) -> None:
-        """A folder that cannot be written is an error before any name is given."""
-        yard.project()
-        yard.dist.write_text("a file")
-        assert "cannot be written" in yard.build(code=1).err
-        yard.dist.unlink()
-        (yard.dist / "demo-1.0-py3-none-any-v3.whl").mkdir(parents=True)
-        assert "a folder of this name" in yard.build("--all", code=1).err
-        assert [path.name for path in yard.dist.iterdir()] == ["demo-1.0-py3-none-any-v3.whl"]
+    def test_output_folder_cannot_be_written(self, builder: Builder) -> None:
+        """An output folder that cannot be written is an error, and no wheel is moved."""
+        builder.project()
+        builder.dist.write_text("a file")
+        assert "cannot be written" in builder.build(code=1).err
+        builder.dist.unlink()
+        (builder.dist / "demo-1.0-py3-none-any-v3.whl").mkdir(parents=True)
+        assert "a folder of this name" in builder.build("--all", code=1).err
+        assert [path.name for path in builder.dist.iterdir()] == ["demo-1.0-py3-none-any-v3.whl"]
 
     @pytest.mark.parametrize(
         ("backend", "message"),
@@ -806,75 +817,75 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
             ),
         ],
     )
-    def test_unsound(self, yard: Yard, backend: str, message: str) -> None:
-        """B-34: what is no wheel is not made into a variant."""
-        yard.project(backend=f"\n{backend}")
-        assert message in yard.build("--variant", "v3", code=1).err
+    def test_invalid_wheel(self, builder: Builder, backend: str, message: str) -> None:
+        """B-34: an invalid wheel is not converted."""
+        builder.project(backend=f"\n{backend}")
+        assert message in builder.build("--variant", "v3", code=1).err
 
     @pytest.mark.parametrize("line", ["NAME = 'other'", "VERSION = '2.0'"])
-    def test_another_release(self, yard: Yard, line: str) -> None:
-        """What the project says of itself its wheels must be."""
+    def test_wheel_of_another_release(self, builder: Builder, line: str) -> None:
+        """A wheel must have the name and version of the project."""
         stem = 'STEM = NAME + "-" + VERSION\nINFO = STEM + ".dist-info"\n'
-        yard.project(backend=f"{SEES_ENVIRONMENT}\n{line}\n{stem}")
-        assert "it should be demo 1.0" in yard.build(code=1).err
+        builder.project(backend=f"{RECORDING_BACKEND}\n{line}\n{stem}")
+        assert "it should be demo 1.0" in builder.build(code=1).err
 
-    def test_several_releases(self, yard: Yard) -> None:
-        """Wheels of one command are of one release."""
+    def test_wheels_of_several_versions(self, builder: Builder) -> None:
+        """All wheels of one command must have the same version."""
         backend = """
 VERSION = "1." + str(len(os.environ.get("CFLAGS", "")))
 STEM = NAME + "-" + VERSION
 INFO = STEM + ".dist-info"
 """
-        yard.project(backend=SEES_ENVIRONMENT + backend, dynamic=True)
-        assert "of several releases" in yard.build("--all", "--flags", code=1).err
+        builder.project(backend=RECORDING_BACKEND + backend, dynamic=True)
+        assert "of several releases" in builder.build("--all", "--flags", code=1).err
 
-    def test_json(self, yard: Yard) -> None:
-        """A program gets all that is known of each wheel."""
-        yard.project()
-        report = yard.build("--variant", "v3", "--flags", "--json").object
+    def test_json_report(self, builder: Builder) -> None:
+        """The JSON report has label, flags, size and path of each wheel."""
+        builder.project()
+        report = builder.build("--variant", "v3", "--flags", "--json").object
         (wheel,) = report["wheels"]
         assert wheel["label"] == "v3"
         assert wheel["flags"] == ["-march=x86-64-v3"]
         assert wheel["how"] == "converted"
         assert (wheel["size"], wheel["path"]) == (
-            Path(wheel["path"]).stat().st_size, str(yard.dist / wheel["filename"]),
+            Path(wheel["path"]).stat().st_size, str(builder.dist / wheel["filename"]),
         )  # fmt: skip
 
-    def test_without_isolation(self, yard: Yard) -> None:
-        """The backend runs in the environment that is named, with what that has."""
-        yard.project(backend="", requires=["not-to-be-had"])
-        yard.build("--no-isolation", "--python", sys.executable)
-        assert yard.module(None)["PYTHON"] == sys.executable
+    def test_no_isolation(self, builder: Builder) -> None:
+        """With --no-isolation the backend runs in the given environment."""
+        builder.project(backend="", requires=["not-to-be-had"])
+        builder.build("--no-isolation", "--python", sys.executable)
+        assert builder.module(None)["PYTHON"] == sys.executable
 
-    def test_what_lies_elsewhere(self, yard: Yard) -> None:
-        """A build requirement may be a URL, as for forks of backends: the project is trusted."""
-        helper = write_project(yard.folder / "helper", "helper")
-        wheel = build_wheel(yard.folder / "elsewhere", "other", "1.0")
+    def test_build_requirement_by_url(self, builder: Builder) -> None:
+        """The project may require a URL for its build; its requirements may not."""
+        helper = write_project(builder.folder / "helper", "helper")
+        wheel = build_wheel(builder.folder / "elsewhere", "other", "1.0")
         urls = [f"helper @ {helper.as_uri()}", f"other @ {wheel.as_uri()}"]
-        yard.project(backend="import helper, other" + SEES_ENVIRONMENT, requires=urls)
-        yard.build("--variant", "v3")
-        assert yard.names() == {"-v3"}
+        builder.project(backend="import helper, other" + RECORDING_BACKEND, requires=urls)
+        builder.build("--variant", "v3")
+        assert builder.names() == {"-v3"}
         write_project(helper, "helper", requires=[urls[1]])  # which is somebody else's wish
-        assert "only you may request a URL" in yard.build(code=1).err
+        assert "only you may request a URL" in builder.build(code=1).err
 
-    def test_no_backend(self, yard: Yard) -> None:
-        """A backend that nobody installed is named, without pages of Python's words."""
-        project = yard.project()
+    def test_backend_not_installed(self, builder: Builder) -> None:
+        """A missing backend is named, without a traceback."""
+        project = builder.project()
         (project / "own_backend.py").unlink()
-        result = yard.build(code=1)
+        result = builder.build(code=1)
         assert "demo is built by own_backend, which is not installed" in result.err
 
-    def test_what_building_needs(self, yard: Yard) -> None:
-        """Build requirements are had from the sources, or the error says for whom."""
-        build_wheel(yard.index, "helper", "1.0")
-        yard.project(backend="import helper" + SEES_ENVIRONMENT, requires=["helper"])
-        yard.build()
-        yard.project(requires=["helper>2"])
-        result = yard.build(code=3)
+    def test_build_requirements(self, builder: Builder) -> None:
+        """Build requirements come from the sources; the error names the project that needs them."""
+        build_wheel(builder.index, "helper", "1.0")
+        builder.project(backend="import helper" + RECORDING_BACKEND, requires=["helper"])
+        builder.build()
+        builder.project(requires=["helper>2"])
+        result = builder.build(code=3)
         assert "it is needed to build demo" in result.err
 
-    def test_interrupted(self, yard: Yard) -> None:
-        """Ctrl-C ends the backend with all it started, and leaves nothing."""
+    def test_interrupt(self, builder: Builder) -> None:
+        """Ctrl-C ends the backend with its children, and no wheel remains."""
         backend = """
 def build_wheel(*a, **k):
     import subprocess, time
@@ -883,9 +894,9 @@ def build_wheel(*a, **k):
         file.write(f"{os.getpid()} {child.pid}")
     time.sleep(60)
 """
-        project = yard.project(backend=backend)
+        project = builder.project(backend=backend)
         process = subprocess.Popen(
-            [sys.executable, "-m", "wheelfit", "build", project, "-o", yard.dist, "--no-index"],
+            [sys.executable, "-m", "wheelfit", "build", project, "-o", builder.dist, "--no-index"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         noted = project / "children"
@@ -894,12 +905,12 @@ def build_wheel(*a, **k):
         _, errors = process.communicate(timeout=30)
         assert (process.returncode, "interrupted" in errors) == (130, True)
         for pid in map(int, noted.read_text().split()):
-            self.wait(partial(self.is_gone, pid))
-        assert not yard.dist.exists()
+            self.wait(partial(self.has_ended, pid))
+        assert not builder.dist.exists()
 
     @staticmethod
-    def is_gone(pid: int) -> bool:
-        """Return whether a process has ended, whether anybody took note of that or not."""
+    def has_ended(pid: int) -> bool:
+        """Return whether a process has ended, reaped or not."""
         try:
             return " Z " in Path(f"/proc/{pid}/stat").read_text()
         except OSError:
@@ -907,7 +918,7 @@ def build_wheel(*a, **k):
 
     @staticmethod
     def wait(until: Callable[[], bool]) -> None:
-        """Wait until something is so."""
+        """Wait until a condition is true."""
         for _ in range(600):
             if until():
                 return

@@ -84,8 +84,8 @@ def build_wheel(folder, *rest, inner=build_wheel):
 """
 
 
-class Yard:
-    """Build all wheels of one project."""
+class Builder:
+    """Builds of all wheels of one project."""
 
     def __init__(self, run: Runner, folder: Path) -> None:
         self._run = run
@@ -94,42 +94,42 @@ class Yard:
         self.is_isolated = False
         self.project = write_project(folder / "demo", "demo", backend=BACKEND)
         (self.project / "more").write_text("")
-        self.say(TABLE + MATRIX.format(python=HERE))
+        self.append_settings(TABLE + MATRIX.format(python=HERE))
 
-    def say(self, text: str) -> None:
-        """Say more in the project's file."""
+    def append_settings(self, text: str) -> None:
+        """Append text to the project's pyproject.toml."""
         with (self.project / "pyproject.toml").open("a") as file:
             file.write(text)
 
     def build(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Build all, with a report for programs."""
+        """Build all, with a JSON report."""
         fixed = ("--no-index", "--json", "-o", self.dist)
         isolation = () if self.is_isolated else ("--no-isolation",)
         return self._run("build", self.project, "--all", *fixed, *isolation, *words, code=code)
 
     def counts(self, *words: str | Path, code: int = 0) -> dict[str, int]:
-        """Build all, and return how many jobs came to what."""
+        """Build all, and return the number of jobs by status."""
         jobs: list[Any] = self.build(*words, code=code).object["jobs"]
         return dict(Counter(job["status"] for job in jobs))
 
     def wheels(self) -> dict[str, str]:
-        """Return the wheels that are there, with the digests of their content."""
+        """Return the digests of the wheels by file name."""
         return {name: value for name, value in tree(self.dist).items() if name.endswith(".whl")}
 
 
 @pytest.fixture
-def yard(run: Runner, tmp_path: Path) -> Yard:
-    """Give a project with a matrix."""
-    return Yard(run, tmp_path)
+def builder(run: Runner, tmp_path: Path) -> Builder:
+    """Return a builder of a project with a matrix."""
+    return Builder(run, tmp_path)
 
 
 NAMES = {f"demo-1.0-py3-none-any{label}.whl" for label in ("", "-v3", "-mkl")}
 
 
-def test_one_report(yard: Yard) -> None:
-    """Each job is built, or named with the reason why not; what is built lies in the folder."""
-    result = yard.build()
-    assert set(yard.wheels()) == NAMES
+def test_report(builder: Builder) -> None:
+    """Each job is built or skipped with a reason, and the wheels are in the folder."""
+    result = builder.build()
+    assert set(builder.wheels()) == NAMES
     told = {(job["label"], job["platform"]): job for job in result.object["jobs"]}
     assert {key: one["status"] for key, one in told.items()} == {
         (None, "any"): "built",
@@ -144,47 +144,54 @@ def test_one_report(yard: Yard) -> None:
     assert result.err.splitlines()[-1] == "3 built, 2 for other platforms (manylinux_s390x)"
 
 
-def test_paths_as_they_were_given(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wheels are named below the folder that was given, as those of a build without a matrix."""
-    monkeypatch.chdir(yard.folder)
-    paths = {wheel["path"] for wheel in yard.build("-o", "out").object["wheels"]}
+def test_relative_paths(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wheels are reported below the folder as it was given."""
+    monkeypatch.chdir(builder.folder)
+    paths = {wheel["path"] for wheel in builder.build("-o", "out").object["wheels"]}
     assert paths == {str(Path("out", name)) for name in NAMES}
 
 
-def test_resume(yard: Yard) -> None:
-    """What an earlier run has built is kept, unless its source, its wheel or its recipe changed."""
-    assert yard.counts() == {"built": 3, "skipped": 2}
-    before = yard.wheels()
-    assert yard.counts() == {"kept": 3, "skipped": 2}
-    (yard.dist / "demo-1.0-py3-none-any-v3.whl").unlink()
-    assert yard.counts() == {"kept": 2, "built": 1, "skipped": 2}
-    assert yard.wheels() == before
-    assert yard.counts("--rebuild") == {"built": 3, "skipped": 2}
-    (yard.project / "more").write_text("\nMORE = 1")
-    assert yard.counts() == {"built": 3, "skipped": 2}
-    assert yard.wheels().keys() == before.keys()
-    assert yard.wheels() != before
+def test_unchanged_wheels_are_kept(builder: Builder) -> None:
+    """Wheels of an earlier run are kept unless the source, the wheel or the recipe changed."""
+    assert builder.counts() == {"built": 3, "skipped": 2}
+    before = builder.wheels()
+    assert builder.counts() == {"kept": 3, "skipped": 2}
+    (builder.dist / "demo-1.0-py3-none-any-v3.whl").unlink()
+    assert builder.counts() == {"kept": 2, "built": 1, "skipped": 2}
+    assert builder.wheels() == before
+    assert builder.counts("--rebuild") == {"built": 3, "skipped": 2}
+    (builder.project / "more").write_text("\nMORE = 1")
+    assert builder.counts() == {"built": 3, "skipped": 2}
+    assert builder.wheels().keys() == before.keys()
+    assert builder.wheels() != before
 
 
-def test_failures(yard: Yard) -> None:
-    """A build that fails is named with its reason; the others are there, and not built again."""
-    (yard.project / "broken").touch()
-    result = yard.build(code=9)
+def test_failing_job(builder: Builder) -> None:
+    """A failing job is reported with its reason; the other wheels are kept."""
+    (builder.project / "broken").touch()
+    result = builder.build(code=9)
     reasons = {job["label"]: job["error"] for job in result.object["jobs"] if job["error"]}
     assert list(reasons) == ["v3"], reasons  # all of it, for whoever reads why this test failed
     assert reasons["v3"]["code"] == "build-failed", reasons
     assert "the compiler has a bug" in str(reasons["v3"]["note"]), reasons
-    assert set(yard.wheels()) == NAMES - {"demo-1.0-py3-none-any-v3.whl"}
-    assert yard.counts(code=9) == {"kept": 2, "failed": 1, "skipped": 2}
-    (yard.project / "broken").unlink()
-    assert yard.counts() == {"built": 3, "skipped": 2}  # its source is another one now
+    assert set(builder.wheels()) == NAMES - {"demo-1.0-py3-none-any-v3.whl"}
+    assert builder.counts(code=9) == {"kept": 2, "failed": 1, "skipped": 2}
+    (builder.project / "broken").unlink()
+    assert builder.counts() == {"built": 3, "skipped": 2}  # its source is another one now
 
 
-def test_for_people(yard: Yard, run: Runner) -> None:
-    """People get a line for each build, the reason of what failed, and the sum."""
-    (yard.project / "broken").touch()
+def test_text_output(builder: Builder, run: Runner) -> None:
+    """The text has a line for each build, the reason of each failure, and the totals."""
+    (builder.project / "broken").touch()
     result = run(
-        "build", yard.project, "--all", "-o", yard.dist, "--no-index", "--no-isolation", code=9
+        "build",
+        builder.project,
+        "--all",
+        "-o",
+        builder.dist,
+        "--no-index",
+        "--no-isolation",
+        code=9,
     )
     assert "the compiler has a bug" in result.err, result
     assert f"failed v3 for Python {HERE}" in result.err
@@ -194,63 +201,67 @@ def test_for_people(yard: Yard, run: Runner) -> None:
     )
 
 
-def test_pythons_that_are_not_here(yard: Yard) -> None:
-    """A Python that is not here is the fault of its jobs, unless they are left out."""
-    text = (yard.project / "pyproject.toml").read_text()
+def test_missing_interpreter(builder: Builder) -> None:
+    """A missing Python fails its jobs, unless they are left out."""
+    text = (builder.project / "pyproject.toml").read_text()
     text = text.replace(f'pythons = ["{HERE}"]', f'pythons = ["{HERE}", "3.99"]')
-    (yard.project / "pyproject.toml").write_text(text)
-    result = yard.build(code=9)
+    (builder.project / "pyproject.toml").write_text(text)
+    result = builder.build(code=9)
     failed = [job for job in result.object["jobs"] if job["status"] == "failed"]
     assert {one["python"] for one in failed} == {"3.99"}
     assert failed[0]["error"]["code"] == "unusable-interpreter"
     assert "--only-python" in failed[0]["error"]["hint"]
-    assert yard.counts("--only-python", HERE) == {"kept": 3, "skipped": 2}
-    assert yard.counts("--python", sys.executable) == {"kept": 3, "skipped": 2}
-    assert yard.build("--only-python", "3.98", code=2).error["code"] == "usage"
+    assert builder.counts("--only-python", HERE) == {"kept": 3, "skipped": 2}
+    assert builder.counts("--python", sys.executable) == {"kept": 3, "skipped": 2}
+    assert builder.build("--only-python", "3.98", code=2).error["code"] == "usage"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="shell scripts are not run there")
-def test_shims_of_pythons(yard: Yard, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command on PATH that is no Python is the fault of its jobs, told once; others are built."""
-    text = (yard.project / "pyproject.toml").read_text()
+def test_unusable_interpreter(
+    builder: Builder, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unusable Python on PATH fails only its jobs, and is reported once."""
+    text = (builder.project / "pyproject.toml").read_text()
     text = text.replace(f'pythons = ["{HERE}"]', f'pythons = ["{HERE}", "3.99"]')
-    (yard.project / "pyproject.toml").write_text(text)
-    shim = yard.folder / "shims" / "python3.99"
+    (builder.project / "pyproject.toml").write_text(text)
+    shim = builder.folder / "shims" / "python3.99"
     shim.parent.mkdir()
     shim.write_text("#!/bin/sh\necho not installed >&2\nexit 127\n")
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(shim.parent), prepend=os.pathsep)
-    jobs = yard.build(code=9).object["jobs"]
+    jobs = builder.build(code=9).object["jobs"]
     assert {(job["python"], job["status"]) for job in jobs} == {
         (HERE, "built"),
         (HERE, "skipped"),
         ("3.99", "failed"),
         ("3.99", "skipped"),
     }
-    words = ("--all", "--no-index", "--no-isolation", "-o", yard.dist, "-j", "2")
-    assert run("build", yard.project, *words, code=9).err.count("[unusable-interpreter]") == 1
+    words = ("--all", "--no-index", "--no-isolation", "-o", builder.dist, "-j", "2")
+    assert run("build", builder.project, *words, code=9).err.count("[unusable-interpreter]") == 1
 
 
-def test_one_wheel_of_several_pythons(yard: Yard) -> None:
-    """Where several Pythons come to one file, that is said: the matrix has too many of them."""
-    text = (yard.project / "pyproject.toml").read_text()
+def test_several_pythons_build_the_same_wheel(builder: Builder) -> None:
+    """Several Pythons that build the same file cause a warning."""
+    text = (builder.project / "pyproject.toml").read_text()
     text = text.replace('platforms = ["any", ', 'platforms = ["any", "manylinux_x86_64", ')
-    (yard.project / "pyproject.toml").write_text(text)
-    notes = yard.build().object["warnings"]
+    (builder.project / "pyproject.toml").write_text(text)
+    notes = builder.build().object["warnings"]
     several = [note for note in notes if "the matrix needs only one" in note]
     assert len(several) == (3 if os.uname().machine == "x86_64" and sys.platform == "linux" else 0)
 
 
 @pytest.mark.parametrize("workers", ["-j2", "dask"])
-def test_the_same_bytes(yard: Yard, request: pytest.FixtureRequest, workers: str) -> None:
-    """Wheels that several processes or a cluster have built are those of this one."""
+def test_parallel_builds_are_identical(
+    builder: Builder, request: pytest.FixtureRequest, workers: str
+) -> None:
+    """Wheels of several processes or of a cluster equal those of one process."""
     options = [workers]
     if workers == "dask":
         options = ["--executor", request.getfixturevalue("cluster").url]
-    alone = yard.build().object
-    before = yard.wheels()
-    others = yard.build("--rebuild", *options).object
-    assert yard.wheels() == before
+    alone = builder.build().object
+    before = builder.wheels()
+    others = builder.build("--rebuild", *options).object
+    assert builder.wheels() == before
     for one in (alone, others):
         for job in one["jobs"]:
             del job["seconds"]
@@ -266,46 +277,57 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
         yield cluster
 
 
-def test_without_a_matrix(yard: Yard) -> None:
-    """Several processes build the wheels that are asked for, of a project without a matrix too."""
-    text = (yard.project / "pyproject.toml").read_text().partition("[tool.wheelfit.matrix]")[0]
-    (yard.project / "pyproject.toml").write_text(text)
-    assert "jobs" not in yard.build().object
-    assert set(yard.wheels()) == NAMES
-    assert yard.counts("-j", "2") == {"built": 3}
-    assert yard.counts("-j", "2") == {"kept": 3}
-    assert yard.build("--only-python", HERE, code=2).error["code"] == "usage"
+def test_parallel_build_without_a_matrix(builder: Builder) -> None:
+    """Several processes can build a project without a matrix."""
+    text = (builder.project / "pyproject.toml").read_text().partition("[tool.wheelfit.matrix]")[0]
+    (builder.project / "pyproject.toml").write_text(text)
+    assert "jobs" not in builder.build().object
+    assert set(builder.wheels()) == NAMES
+    assert builder.counts("-j", "2") == {"built": 3}
+    assert builder.counts("-j", "2") == {"kept": 3}
+    assert builder.build("--only-python", HERE, code=2).error["code"] == "usage"
 
 
-def test_a_record_of_somebody_else(
-    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_build_record_of_another_user(
+    builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wheels that came with a clone, beside a record that knows them, are built again."""
+    """Wheels with the build record of another user are built again."""
     for user, status in (("theirs", "built"), ("theirs", "kept"), ("mine", "built")):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / user))
-        jobs = yard.build().object["jobs"]
+        jobs = builder.build().object["jobs"]
         assert {job["status"] for job in jobs} - {"skipped"} == {status}
 
 
-def test_nothing_is_left(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of each job is gone when it is done: disks of runners are small."""
+def test_temporary_files_are_deleted(
+    builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment of each job is deleted after the job."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
-    yard.is_isolated = True
-    yard.build("-j", "2")
+    builder.is_isolated = True
+    builder.build("-j", "2")
     assert tree(folder) == {}
-    assert set(tree(yard.dist)) == {*NAMES, ".wheelfit-build"}
+    assert set(tree(builder.dist)) == {*NAMES, ".wheelfit-build"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of terminals")
-def test_interrupted(yard: Yard) -> None:
-    """Ctrl-C ends all builds; what was done before is kept, and nothing else is left."""
-    begun = yard.folder / "begun"
-    with (yard.project / "own_backend.py").open("a") as file:
+def test_interrupt(builder: Builder) -> None:
+    """Ctrl-C ends all builds; finished wheels are kept and nothing else remains."""
+    begun = builder.folder / "begun"
+    with (builder.project / "own_backend.py").open("a") as file:
         file.write(SLOW.format(begun=str(begun)))
-    words = ["build", str(yard.project), "--all", "-o", str(yard.dist), "--no-index", "-j", "2"]
+    words = [
+        "build",
+        str(builder.project),
+        "--all",
+        "-o",
+        str(builder.dist),
+        "--no-index",
+        "-j",
+        "2",
+    ]
     program = subprocess.Popen(
         [sys.executable, "-m", "wheelfit", *words, "--no-isolation"],
         stdout=subprocess.DEVNULL,
@@ -314,7 +336,7 @@ def test_interrupted(yard: Yard) -> None:
         start_new_session=True,
     )
     try:
-        until(lambda: begun.exists() and (yard.dist / ".wheelfit-build").exists())
+        until(lambda: begun.exists() and (builder.dist / ".wheelfit-build").exists())
         os.killpg(program.pid, signal.SIGINT)  # as a terminal sends it, to all
         _, err = program.communicate(timeout=60)
     finally:
@@ -322,13 +344,13 @@ def test_interrupted(yard: Yard) -> None:
     assert program.returncode == 130
     assert "Traceback" not in err
     names = {"demo-1.0-py3-none-any.whl", "demo-1.0-py3-none-any-mkl.whl", ".wheelfit-build"}
-    assert set(tree(yard.dist)) == names
+    assert set(tree(builder.dist)) == names
 
 
-def test_sdist(yard: Yard) -> None:
-    """With --sdist the source distribution that all was built from is there too."""
-    result = yard.build("--sdist", "--no-plain")
-    assert result.object["sdist"] == str(yard.dist / "demo-1.0.tar.gz")
+def test_sdist_is_delivered(builder: Builder) -> None:
+    """With --sdist the source distribution is in the folder too."""
+    result = builder.build("--sdist", "--no-plain")
+    assert result.object["sdist"] == str(builder.dist / "demo-1.0.tar.gz")
     assert {job["label"] for job in result.object["jobs"]} == {"v3", "mkl"}
 
 
@@ -343,6 +365,6 @@ def test_sdist(yard: Yard) -> None:
         ("manylinux_x86_64", "", False),
     ],
 )
-def test_jobs_of_a_platform(asked: str, here: str, *, expected: bool) -> None:
-    """A machine builds for its own platform."""
+def test_job_for_this_platform(asked: str, here: str, *, expected: bool) -> None:
+    """A machine builds only for its own platform."""
     assert is_for(Job(None, "3.13", asked), here) is expected

@@ -72,7 +72,7 @@ def build_sdist(folder, config_settings=None):
     os.unlink(file.name)
     return STEM + ".tar.gz"
 '''
-DEAF = """
+FIXED_FLAGS = """
 def flags():
     return "-O2 -DNDEBUG"
 """
@@ -89,8 +89,8 @@ int doubled(const int *in) { int out[64] = {0}; scaled(out, in, 2, 64); return o
 """
 
 
-class Yard:
-    """Build one project."""
+class Builder:
+    """Builds of one project."""
 
     def __init__(self, run: Runner, folder: Path) -> None:
         self._run = run
@@ -98,7 +98,7 @@ class Yard:
         self.folder = folder
 
     def project(self, settings: str = "", backend: str = "") -> Path:
-        """Write a project that has something to compile."""
+        """Write a project with a source file to compile."""
         project = write_project(self.folder / "demo", "demo", backend=BACKEND + backend)
         (project / "fast.c").write_text(SOURCE)
         with (project / "pyproject.toml").open("a") as file:
@@ -106,17 +106,17 @@ class Yard:
         return project
 
     def build(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Build without an environment for it."""
+        """Build without isolation."""
         fixed = ("--no-index", "--no-isolation", "-o", self.dist)
         return self._run("build", self.folder / "demo", *fixed, *words, code=code)
 
     def labels(self) -> set[str]:
-        """Return the labels of the wheels that are there; empty for the plain one."""
+        """Return the labels of the built wheels; empty for the plain one."""
         names = {path.stem for path in self.dist.glob("*.whl")}
         return {name.removeprefix("demo-1.0-py3-none-linux_x86_64").lstrip("-") for name in names}
 
     def code(self, label: str = "") -> Optimisation:
-        """Return how the library of a wheel was compiled."""
+        """Return the optimisation of the library in a wheel."""
         (path,) = self.dist.glob(f"*linux_x86_64{'-' if label else ''}{label}.whl")
         with zipfile.ZipFile(path) as archive, archive.open("demo/fast.so") as file:
             optimisation = read_optimisation(file, "fast.so")  # type: ignore[arg-type]
@@ -124,31 +124,31 @@ class Yard:
         return optimisation
 
     def count(self) -> int:
-        """Return how often it was built where it lies."""
+        """Return the number of builds in the project's folder."""
         return len((self.folder / "demo" / "count").read_text())
 
 
 @pytest.fixture
-def yard(run: Runner, tmp_path: Path) -> Yard:
-    """Give a place to build in."""
-    return Yard(run, tmp_path)
+def builder(run: Runner, tmp_path: Path) -> Builder:
+    """Return a builder in a temporary folder."""
+    return Builder(run, tmp_path)
 
 
-def test_what_a_variant_adds(yard: Yard) -> None:
-    """Flags of the plain build stay, though the variable would replace them."""
-    yard.project()
-    yard.build("--all", "--flags")
-    assert yard.labels() == {"", "v3"}
-    assert yard.code("v3").levels == {"fast.c": "3"}
-    assert not yard.code("v3").has_assertions
-    assert yard.code("v3").code != yard.code().code
+def test_flags_are_added(builder: Builder) -> None:
+    """The flags of the plain build remain, though CFLAGS would replace them."""
+    builder.project()
+    builder.build("--all", "--flags")
+    assert builder.labels() == {"", "v3"}
+    assert builder.code("v3").levels == {"fast.c": "3"}
+    assert not builder.code("v3").has_assertions
+    assert builder.code("v3").code != builder.code().code
 
 
-def test_flags_of_a_packager(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is set already stays in front of ours; what contradicts a wheel is said of that."""
-    yard.project()
+def test_flags_of_the_environment(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Existing CFLAGS precede ours; flags that contradict a wheel's label cause a note."""
+    builder.project()
     monkeypatch.setenv("CFLAGS", "-O3 -DNDEBUG -g -march=x86-64-v2 -mno-bmi2")
-    report = yard.build("--all", "--flags", "--json").object
+    report = builder.build("--all", "--flags", "--json").object
     plain, variant = report["wheels"]
     stands = "CFLAGS has -march=x86-64-v2: the wheel claims no level, and is compiled for v2"
     assert plain["notes"] == [stands]
@@ -157,17 +157,17 @@ def test_flags_of_a_packager(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Non
     assert f"{variant['filename']}: {taken}" in report["warnings"]
 
 
-def test_a_build_that_is_the_same_everywhere(
-    yard: Yard, run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_reproducible_build(
+    builder: Builder, run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """B-39: with an epoch neither the folder of a project nor the umask is in its wheels."""
+    """B-39: with SOURCE_DATE_EPOCH neither the folder nor the umask changes the wheels."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    yard.project()
-    yard.build("--all", "--flags")
-    first = {path.name: path.read_bytes() for path in yard.dist.glob("*.whl")}
+    builder.project()
+    builder.build("--all", "--flags")
+    first = {path.name: path.read_bytes() for path in builder.dist.glob("*.whl")}
     mask = os.umask(0o077)
     try:
-        other = Yard(run, tmp_path / "a longer name, with blanks")
+        other = Builder(run, tmp_path / "a longer name, with blanks")
         other.folder.mkdir()
         other.project()
         other.build("--all", "--flags")
@@ -186,74 +186,71 @@ def test_a_build_that_is_the_same_everywhere(
         ("-O3", "it has assertions, in the plain wheel they are off"),
     ],
 )
-def test_a_loss_is_an_error(flags: str, told: str, yard: Yard) -> None:
-    """A variant whose variables replace those of the plain build is refused, and nothing is there.
-
-    A plain wheel is built for that where none was asked for.
-    """
-    yard.project(f'{SETTINGS}environment = {{ CFLAGS = "{flags}" }}\n')
-    result = yard.build("--variant", "v3", "--flags", code=1)
+def test_lost_optimisation(flags: str, told: str, builder: Builder) -> None:
+    """A variant that loses optimisation against the plain wheel is refused."""
+    builder.project(f'{SETTINGS}environment = {{ CFLAGS = "{flags}" }}\n')
+    result = builder.build("--variant", "v3", "--flags", code=1)
     assert "[lost-optimisation]" in result.err
     assert "variant v3 has lost optimisation" in result.err
     assert told in " ".join(result.err.split())
-    assert yard.labels() == set()
-    assert yard.count() == 2
+    assert builder.labels() == set()
+    assert builder.count() == 2
 
 
 @pytest.mark.parametrize("flags", ["-O1", "-UNDEBUG"])
-def test_a_loss_that_is_meant(flags: str, yard: Yard) -> None:
-    """What the project names among the flags is what it wants."""
-    yard.project(f'{SETTINGS}flags = ["-g", "{flags}"]\n')
-    yard.build("--all", "--flags")
-    assert yard.labels() == {"", "v3"}
-    code = yard.code("v3")
+def test_intended_loss(flags: str, builder: Builder) -> None:
+    """A loss that the project's own flags cause is accepted."""
+    builder.project(f'{SETTINGS}flags = ["-g", "{flags}"]\n')
+    builder.build("--all", "--flags")
+    assert builder.labels() == {"", "v3"}
+    code = builder.code("v3")
     assert (code.levels, code.has_assertions) == (
         ({"fast.c": "1"}, False) if flags == "-O1" else ({"fast.c": "3"}, True)
     )
 
 
-def test_one_variant_alone(yard: Yard) -> None:
-    """The plain wheel that it is compared with is not delivered."""
-    yard.project()
-    result = yard.build("--variant", "v3", "--flags")
+def test_plain_wheel_for_the_comparison_only(builder: Builder) -> None:
+    """The plain wheel of the comparison is not delivered."""
+    builder.project()
+    result = builder.build("--variant", "v3", "--flags")
     assert "a plain wheel is built to compare the variants with" in result.err
-    assert (yard.labels(), yard.count()) == ({"v3"}, 2)
+    assert (builder.labels(), builder.count()) == ({"v3"}, 2)
 
 
-def test_without_flags_nothing_is_compared(yard: Yard) -> None:
-    """A variant that is a copy of the plain build needs no second one."""
-    yard.project()
-    yard.build("--variant", "v3")
-    assert (yard.labels(), yard.count()) == ({"v3"}, 1)
+def test_no_comparison_without_flags(builder: Builder) -> None:
+    """Without --flags there is no comparison and no second build."""
+    builder.project()
+    builder.build("--variant", "v3")
+    assert (builder.labels(), builder.count()) == ({"v3"}, 1)
 
 
-def test_flags_that_nobody_heard(yard: Yard) -> None:
-    """Code that is the same is told, though the linker has written the level into the library."""
-    yard.project(backend=DEAF)
-    result = yard.build("--all", "--flags")
+def test_ignored_flags(builder: Builder) -> None:
+    """Equal code causes a warning, though the linker marks the level in the library."""
+    builder.project(backend=FIXED_FLAGS)
+    result = builder.build("--all", "--flags")
     assert "-march=x86-64-v3 made no difference" in " ".join(result.err.split())
 
 
-def test_a_plain_build_that_fails(yard: Yard) -> None:
-    """Where there cannot be a plain wheel nothing can be compared, and that is said."""
-    project = yard.project(f'{SETTINGS}environment = {{ CFLAGS = "-O1" }}\n')
+def test_failing_plain_build(builder: Builder) -> None:
+    """If the plain build fails, the variant is delivered with a note that nothing was compared."""
+    project = builder.project(f'{SETTINGS}environment = {{ CFLAGS = "-O1" }}\n')
     (project / "broken").touch()
-    result = yard.build("--variant", "v3", "--flags")
+    result = builder.build("--variant", "v3", "--flags")
     assert "is not compared with a plain wheel" in result.err
-    assert yard.labels() == {"v3"}
+    assert builder.labels() == {"v3"}
 
 
-def test_a_plain_build_that_fails_is_not_tried_again(yard: Yard) -> None:
-    """One failure is enough for all variants, each of which is told not to be compared."""
+def test_failing_plain_build_is_not_repeated(builder: Builder) -> None:
+    """A plain build that fails is not repeated for other variants."""
     table = '[variant.variants.v2]\nx86_64.level = ["v2"]\n'
     settings = "".join(
         f'[tool.wheelfit.build.variants.{label}]\nenvironment = {{ CFLAGS = "-{level}" }}\n'
         for label, level in (("v2", "O1"), ("v3", "O2"))
     )
-    (yard.project(table + settings) / "broken").touch()
-    result = yard.build("--variant", "v2", "--variant", "v3", "--flags")
+    (builder.project(table + settings) / "broken").touch()
+    result = builder.build("--variant", "v2", "--variant", "v3", "--flags")
     assert result.err.count("is not compared with a plain wheel") == 2
-    assert (yard.labels(), yard.count()) == ({"v2", "v3"}, 3)
+    assert (builder.labels(), builder.count()) == ({"v2", "v3"}, 3)
 
 
 MATRIX = f"""
@@ -264,46 +261,46 @@ platforms = ["any"]
 
 
 @pytest.mark.parametrize("plain", [[], ["--no-plain"]])
-def test_jobs_of_a_matrix(plain: list[str], yard: Yard) -> None:
-    """A job whose variant lost something has failed; its wheel is gone, and is built next time."""
-    project = yard.project(MATRIX)
+def test_lost_optimisation_in_a_matrix(plain: list[str], builder: Builder) -> None:
+    """A job that lost optimisation has failed; its wheel is deleted and built next time."""
+    project = builder.project(MATRIX)
     there = {"v3"} if plain else {"", "v3"}
     words = ("--all", "--flags", "--json", *plain)
     good = (project / "pyproject.toml").read_text()
     bad = f'{good}{SETTINGS}environment = {{ CFLAGS = "-DNDEBUG" }}\n'
     (project / "pyproject.toml").write_text(bad)
-    result = yard.build(*words, code=9)
+    result = builder.build(*words, code=9)
     jobs = {job["label"]: job for job in result.object["jobs"]}
     assert jobs["v3"]["status"] == "failed"
     assert jobs["v3"]["error"]["code"] == "lost-optimisation"
-    assert yard.labels() == there - {"v3"}
-    assert yard.build(*words, code=9).object["jobs"][-1]["status"] == "failed"
+    assert builder.labels() == there - {"v3"}
+    assert builder.build(*words, code=9).object["jobs"][-1]["status"] == "failed"
     (project / "pyproject.toml").write_text(good)
-    yard.build(*words)
-    assert yard.labels() == there
-    again = Counter(job["status"] for job in yard.build(*words).object["jobs"])
+    builder.build(*words)
+    assert builder.labels() == there
+    again = Counter(job["status"] for job in builder.build(*words).object["jobs"])
     assert again == {"kept": len(there)}
 
 
-def test_a_job_is_built_when_its_variant_is_good(yard: Yard) -> None:
-    """The plain wheel is built as soon as it is there, a variant once it was compared."""
-    project = yard.project(MATRIX)
+def test_variant_is_reported_after_the_comparison(builder: Builder) -> None:
+    """A variant is reported as built only after the comparison."""
+    project = builder.project(MATRIX)
     good = (project / "pyproject.toml").read_text()
     bad = f'{good}{SETTINGS}environment = {{ CFLAGS = "-DNDEBUG" }}\n'
     (project / "pyproject.toml").write_text(bad)
-    stderr = yard.build("--all", "--flags", code=9).err
+    stderr = builder.build("--all", "--flags", code=9).err
     assert "built plain for" in stderr
     assert "failed v3 for" in stderr
     assert "built v3 for" not in stderr
     (project / "pyproject.toml").write_text(good)
-    assert "built v3 for" in yard.build("--all", "--flags").err
-    assert "kept v3 for" in yard.build("--all", "--flags").err
+    assert "built v3 for" in builder.build("--all", "--flags").err
+    assert "kept v3 for" in builder.build("--all", "--flags").err
 
 
 @pytest.mark.parametrize("library", ["elftools", "iced_x86"])
-def test_without_what_compares(library: str, yard: Yard) -> None:
-    """Whoever lacks the extra is told before anything is built, and not behind an hour of it."""
-    project = yard.project()
+def test_missing_extra(library: str, builder: Builder) -> None:
+    """A missing extra is an error before the build starts."""
+    project = builder.project()
     words = ["build", str(project), "--variant", "v3", "--flags", "--no-isolation", "--no-index"]
     program = (
         f"import sys; sys.modules[{library!r}] = None\n"
@@ -311,7 +308,7 @@ def test_without_what_compares(library: str, yard: Yard) -> None:
     )
     completed = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=yard.folder,
+        cwd=builder.folder,
         capture_output=True,
         text=True,
         check=False,

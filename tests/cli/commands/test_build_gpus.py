@@ -1,4 +1,4 @@
-"""``wheelfit build`` reads the code for GPUs back, and refuses a label that it contradicts."""
+"""``wheelfit build`` checks the GPU code of wheels against their labels."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 '''
 
 
-class Yard:
-    """Build one project."""
+class Builder:
+    """Builds of one project."""
 
     def __init__(self, run: Runner, folder: Path) -> None:
         self._run = run
         self._folder = folder
 
     def build(self, *words: str, compiler: str = "", code: int = 0) -> CommandResult:
-        """Build a project whose compiler is another one, without an environment for it."""
+        """Build a project with a simulated compiler, without isolation."""
         backend = BACKEND + compiler
         project = write_project(self._folder / "demo", "demo", backend=backend)
         with (project / "pyproject.toml").open("a") as file:
@@ -64,38 +64,38 @@ class Yard:
 
     @property
     def files(self) -> list[str]:
-        """The names of the wheels that are there."""
+        """The names of the built wheels."""
         return sorted(path.name for path in self._folder.glob("dist/*.whl"))
 
 
 @pytest.fixture
-def yard(run: Runner, tmp_path: Path) -> Yard:
-    """Give a place to build in."""
-    return Yard(run, tmp_path)
+def builder(run: Runner, tmp_path: Path) -> Builder:
+    """Return a builder in a temporary folder."""
+    return Builder(run, tmp_path)
 
 
-def test_each_label_has_its_code(yard: Yard) -> None:
-    """B-60: what compilers are told follows from the label, and is what the wheel has."""
-    report = yard.build("--all", "--no-plain").object
+def test_architectures_follow_from_the_label(builder: Builder) -> None:
+    """B-60: the compiler gets the architectures of the label, and the wheel has their code."""
+    report = builder.build("--all", "--no-plain").object
     assert [wheel["flags"] for wheel in report["wheels"]] == [["sm_80", "compute_90"], ["sm_90a"]]
     assert report["warnings"] == []
-    assert len(yard.files) == 2
+    assert len(builder.files) == 2
 
 
-def test_no_plain_wheel_is_built_to_compare_with(yard: Yard, tmp_path: Path) -> None:
-    """Architectures of GPUs leave the code for processors as it is, and kernels take hours."""
-    yard.build("--variant", "hopper")
+def test_no_comparison_for_gpus(builder: Builder, tmp_path: Path) -> None:
+    """No plain wheel is built to compare GPU variants with."""
+    builder.build("--variant", "hopper")
     assert (tmp_path / "demo" / "count").read_text() == "x"
 
 
 @pytest.mark.integration
-def test_a_label_that_lies(yard: Yard) -> None:
-    """A project that names its architectures itself makes a wheel that no such GPU can run."""
+def test_label_without_its_code(builder: Builder) -> None:
+    """A wheel without code for the GPU of its label is an error."""
     deaf = 'def code():\n    return ["sm_75"]\n'
-    error = yard.build("--variant", "hopper", compiler=deaf, code=1).object["error"]
+    error = builder.build("--variant", "hopper", compiler=deaf, code=1).object["error"]
     assert error["code"] == "build-failed"
     assert "it claims 90a_real, and has no code for 9.0: only sm_75" in error["message"]
-    assert yard.files == []
+    assert builder.files == []
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_a_label_that_lies(yard: Yard) -> None:
         ],
     ),
 )
-def test_what_is_not_as_it_was_asked_for(architectures: list[str], told: str, yard: Yard) -> None:
-    """Code that is missing altogether, or that was not asked for, is told."""
-    report = yard.build(
+def test_unexpected_code(architectures: list[str], told: str, builder: Builder) -> None:
+    """Missing or unrequested code causes a warning."""
+    report = builder.build(
         "--variant", "hopper", compiler=f"def code():\n    return {architectures}\n"
     ).object
     assert any(told in warning for warning in report["warnings"])
-    assert len(yard.files) == 1
+    assert len(builder.files) == 1

@@ -47,10 +47,10 @@ x86_64.level = ["v3"]
     ],
     ids=["plain", "lower", "as claimed", "higher", "baseline", "chosen"],
 )
-def test_warned_at_once(
+def test_native_code_causes_a_warning(
     source: str, march: str, options: list[str], standing: str | None, tmp_path: Path, run: Runner
 ) -> None:
-    """P-102: what -march=native does to a wheel is told when it is built, with counts."""
+    """P-102: code of -march=native causes a warning with counts at build time."""
     project = write_project(tmp_path / "demo", "demo", backend=BACKEND)
     with (project / "pyproject.toml").open("a") as file:
         file.write(TABLE)

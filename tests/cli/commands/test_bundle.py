@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.bundling import CHOSEN, HOSTS, NAMES, Shop, build_index, write_a_lock
+from cli.bundling import CHOSEN, HOSTS, NAMES, BundleSetup, build_index, write_a_lock
 from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 
@@ -50,15 +50,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recording
 def written_lock(
     served: tuple[RecordingIndex, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> bytes:
-    """Return a lock of the index."""
+    """Return the bytes of a lock of the index."""
     return write_a_lock(served[0].url, tmp_path_factory.mktemp("lock") / "pylock.toml").read_bytes()
 
 
 @pytest.fixture
-def shop(
+def setup(
     served: tuple[RecordingIndex, Path], written_lock: bytes, tmp_path: Path
-) -> Iterator[Shop]:
-    """Give a lock of the index, and the machines."""
+) -> Iterator[BundleSetup]:
+    """Yield a lock of the index and the host files."""
     index, folder = served
     hosts = tmp_path / "machines"
     hosts.mkdir()
@@ -68,30 +68,30 @@ def shop(
     lock.parent.mkdir()
     lock.write_bytes(written_lock)
     index.forget()
-    yield Shop(index, folder, lock, hosts)
+    yield BundleSetup(index, folder, lock, hosts)
     faults = index.faults
     for broken in (faults.status, faults.content, faults.delay):
         broken.clear()
 
 
 @pytest.fixture(scope="module")
-def kept_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return where the first test that needs a bundle makes it."""
+def shared_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a bundle that the tests of this module share."""
     return tmp_path_factory.mktemp("kept") / "bundle"
 
 
 @pytest.fixture
-def bundle(shop: Shop, run: Runner, tmp_path: Path, kept_bundle: Path) -> Path:
+def bundle(setup: BundleSetup, run: Runner, tmp_path: Path, shared_bundle: Path) -> Path:
     """Return a copy of a bundle for all machines."""
-    if not kept_bundle.exists():
-        run("bundle", shop.lock, *shop.options(*ALL), "-o", kept_bundle)
+    if not shared_bundle.exists():
+        run("bundle", setup.lock, *setup.options(*ALL), "-o", shared_bundle)
     folder = tmp_path / "bundle"
-    shutil.copytree(kept_bundle, folder)
+    shutil.copytree(shared_bundle, folder)
     return folder
 
 
 def chosen_from(folder: Path, host: str) -> dict[str, str | None]:
-    """Choose from the lock of a bundle by its own host file; nobody can be asked."""
+    """Return the labels that the lock of a bundle gives a host, without any network access."""
     path = folder / "hosts" / f"{host}.toml"
     file = read_host_file(tomllib.loads(path.read_text()), str(path))
     lock = folder / "pylock.toml"
@@ -110,20 +110,20 @@ def wheels_in(folder: Path) -> set[str]:
     return {path.name for path in (folder / "wheels").glob("*.whl")}
 
 
-def beside(folder: Path) -> list[str]:
-    """Return what stands in the same folder and is called like it."""
+def siblings(folder: Path) -> list[str]:
+    """Return the names of the folder and of its siblings with the same name in theirs."""
     return sorted(path.name for path in folder.parent.iterdir() if folder.name in path.name)
 
 
 class TestContents:
-    """What is in the folder."""
+    """Files of a bundle."""
 
-    def test_each_host_gets_its_own(self, bundle: Path) -> None:
-        """F-123: from the lock of the bundle alone, each machine gets what was chosen for it."""
+    def test_labels_by_host(self, bundle: Path) -> None:
+        """F-123: every host gets its best labels from the lock of the bundle alone."""
         assert {host: chosen_from(bundle, host) for host in ALL} == CHOSEN
 
-    def test_exactly_the_union_of_the_wheels(self, bundle: Path) -> None:
-        """No wheel is there that no machine gets, and each is there once."""
+    def test_no_unneeded_wheels(self, bundle: Path) -> None:
+        """The bundle has exactly the wheels that some host gets, each once."""
         assert {parse_wheel_filename(name).label for name in wheels_in(bundle)} == {
             None, "cu12.8", "cu11.8", "v3",
         }  # fmt: skip
@@ -131,8 +131,8 @@ class TestContents:
         assert {path.suffix for path in (bundle / "wheels").iterdir()} == {".whl", ".metadata"}
 
     @pytest.mark.parametrize("name", ["fast", "native"])
-    def test_without_any_wheel_a_host_is_not_served(self, name: str, bundle: Path) -> None:
-        """Size-minimal: whichever wheel is taken out, some machine gets something else or fails."""
+    def test_bundle_is_minimal(self, name: str, bundle: Path) -> None:
+        """Without any one of the wheels some host gets another wheel or fails."""
         table = tomllib.loads((bundle / "pylock.toml").read_text())
         entries = effective_entries(table)
         del table["tool"]["wheelfit"]["packages"]
@@ -142,7 +142,7 @@ class TestContents:
             packages = [less if entry["name"] == name else entry for entry in entries]
             assert any(differs(bundle, {**table, "packages": packages}, host) for host in ALL)
 
-    def test_the_lock_has_no_url(self, bundle: Path) -> None:
+    def test_paths_in_the_lock(self, bundle: Path) -> None:
         """Every wheel of the lock is a path in the folder, with hash and size."""
         table = tomllib.loads((bundle / "pylock.toml").read_text())
         wheels = [wheel for entry in effective_entries(table) for wheel in entry["wheels"]]
@@ -158,28 +158,28 @@ class TestContents:
         needs = fast["tool"]["wheelfit"]["variant-dependencies"]
         assert needs.keys() == {"cu12.8", "cu11.8", "v3"}
 
-    def test_variants_are_pruned_for_fewer_hosts(
-        self, shop: Shop, run: Runner, tmp_path: Path
+    def test_variants_of_other_hosts_are_pruned(
+        self, setup: BundleSetup, run: Runner, tmp_path: Path
     ) -> None:
-        """F-116: what only other machines would use is neither in the lock nor in the index."""
+        """F-116: variants for other machines are neither in the lock nor in the index."""
         folder = tmp_path / "bundle"
-        run("bundle", shop.lock, *shop.options("win"), "-o", folder)
+        run("bundle", setup.lock, *setup.options("win"), "-o", folder)
         document = json.loads((folder / "simple/fast/fast-2.0-variants.json").read_text())
         assert document["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
         assert list(document["providers"]) == ["x86_64"]
         assert "gpu-lib" not in (folder / "pylock.toml").read_text()
         assert not (folder / "simple" / "gpu-lib").exists()
 
-    def test_the_same_bytes_every_time(
-        self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path
+    def test_reproducible_bundle(
+        self, bundle: Path, setup: BundleSetup, run: Runner, tmp_path: Path
     ) -> None:
-        """Equal inputs give equal trees, whatever the folder is called."""
+        """Equal inputs give equal trees, whatever the name of the folder."""
         again = tmp_path / "again"
-        run("bundle", shop.lock, *shop.options(*ALL), "-o", again, "--no-cache-dir")
+        run("bundle", setup.lock, *setup.options(*ALL), "-o", again, "--no-cache-dir")
         assert tree(again) == tree(bundle)
 
-    def test_the_manifest_has_everything(self, bundle: Path) -> None:
-        """Each file but the manifest itself is in it, and who gets which wheel."""
+    def test_manifest(self, bundle: Path) -> None:
+        """The manifest lists every other file, and the wheels of each host."""
         manifest = json.loads((bundle / "bundle.json").read_text())
         files = {name: digest for name, digest in tree(bundle).items() if digest != "folder"}
         del files["bundle.json"]
@@ -190,8 +190,8 @@ class TestContents:
         }
         assert by_host == {host: set(CHOSEN[host].values()) for host in ALL}
 
-    def test_permissions_are_those_of_new_files(self, bundle: Path, tmp_path: Path) -> None:
-        """Whoever may read what the user writes may read the bundle."""
+    def test_permissions(self, bundle: Path, tmp_path: Path) -> None:
+        """Files and folders have the permissions of newly created ones."""
         (tmp_path / "file").touch()
         (tmp_path / "folder").mkdir()
         wanted = {False: (tmp_path / "file").stat().st_mode, True: 0}
@@ -199,19 +199,19 @@ class TestContents:
         for path in (bundle, *bundle.rglob("*")):
             assert path.stat().st_mode == wanted[path.is_dir()]
 
-    def test_nothing_is_shared_with_the_cache(
-        self, shop: Shop, run: Runner, tmp_path: Path
+    def test_wheels_are_not_linked_to_the_cache(
+        self, setup: BundleSetup, run: Runner, tmp_path: Path
     ) -> None:
-        """A change in the bundle must not reach the cache."""
+        """No wheel is a hard link into the cache."""
         bundle = tmp_path / "bundle"
-        run("bundle", shop.lock, *shop.options("new"), "-o", bundle)
+        run("bundle", setup.lock, *setup.options("new"), "-o", bundle)
         assert {path.stat().st_nlink for path in (bundle / "wheels").iterdir()} == {1}
 
-    def test_presets_become_host_files(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """A preset is written out with interpreter and platform, so it means the same anywhere."""
+    def test_preset_as_host_file(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """A preset is written as a host file with interpreter and platform."""
         folder = tmp_path / "bundle"
         preset = "cuda-12.8-sm90+linux-x86_64"
-        run("bundle", shop.lock, "--for", preset, "-o", folder)
+        run("bundle", setup.lock, "--for", preset, "-o", folder)
         (path,) = (folder / "hosts").iterdir()
         assert path.name == f"{preset}.toml"
         file = read_host_file(tomllib.loads(path.read_text()), str(path))
@@ -220,24 +220,24 @@ class TestContents:
         assert "platform_release" not in file.environment
         assert chosen_from(folder, preset)["fast"] == "cu12.8"
 
-    def test_this_machine_without_hosts(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """Without --for it is for this machine, whose answers are written down."""
+    def test_default_is_this_machine(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """Without --for the bundle is for this machine, whose detection becomes a host file."""
         folder = tmp_path / "bundle"
-        result = run("bundle", shop.lock, "-o", folder, "--json")
+        result = run("bundle", setup.lock, "-o", folder, "--json")
         (host,) = result.object["hosts"]
         assert (host["name"], host["host"]) == ("this-machine", None)
         file = tomllib.loads((folder / "hosts/this-machine.toml").read_text())
         assert file["interpreter"]["version"].split(".")[:2] == list(map(str, sys.version_info[:2]))
         run("bundle", "--verify", folder)
 
-    def test_what_this_machine_added_is_written_down(
-        self, shop: Shop, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_allow_incomplete_host_file(
+        self, setup: BundleSetup, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With --allow-incomplete the host file in the bundle has what it left out before."""
-        bare = shop.hosts / "bare.toml"
+        """With --allow-incomplete the detected values are added to the host file of the bundle."""
+        bare = setup.hosts / "bare.toml"
         bare.write_text(HOSTS["new"].partition("[[provider]]")[0])
         monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.8")
-        words: list[str | Path] = ["bundle", shop.lock, "--for", bare, "-o"]
+        words: list[str | Path] = ["bundle", setup.lock, "--for", bare, "-o"]
         run(*words, tmp_path / "incomplete")
         assert chosen_from(tmp_path / "incomplete", "bare")["fast"] == "null"
         run(*words, tmp_path / "complete", "--allow-incomplete")
@@ -249,11 +249,11 @@ class TestContents:
             "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION=12.8"
         ]
 
-    def test_every_wheel(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """``--all`` takes every wheel of the lock, and every machine is served."""
+    def test_all_wheels(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """``--all`` includes every wheel of the lock, for any machine."""
         folder = tmp_path / "bundle"
-        run("bundle", shop.lock, "--all", "-o", folder)
-        assert wheels_in(folder) == {path.name for path in shop.folder.glob("*.whl")}
+        run("bundle", setup.lock, "--all", "-o", folder)
+        assert wheels_in(folder) == {path.name for path in setup.folder.glob("*.whl")}
         lock = folder / "pylock.toml"
         assert len(read_lock(lock.read_bytes(), where=str(lock)).packages) == len(NAMES)
         readme = (folder / "README.txt").read_text()
@@ -261,8 +261,8 @@ class TestContents:
         assert "hosts/" not in readme  # there are none
         run("bundle", "--verify", folder)
 
-    def test_versions_with_odd_signs(self, run: Runner, tmp_path: Path) -> None:
-        """What must be quoted in a link is quoted, and found again."""
+    def test_version_that_needs_quoting(self, run: Runner, tmp_path: Path) -> None:
+        """A version with characters that need quoting can be bundled and installed."""
         index, version = tmp_path / "odd index", "1!2.0+a.1"
         build_wheel(index, "odd", version, requires_python=">=3.9,<4")
         with RecordingIndex(index) as served:
@@ -275,27 +275,29 @@ class TestContents:
         assert 'data-requires-python="&gt;=3.9,&lt;4"' in page
         assert 'data-core-metadata="sha256=' in page
         run("bundle", "--verify", folder)
-        there = tmp_path / "there"
-        run("install", "--index-url", folder / "simple", "--target", there, "odd", "--no-cache-dir")
-        assert (there / "odd/__init__.py").exists()
+        target = tmp_path / "there"
+        run(
+            "install", "--index-url", folder / "simple", "--target", target, "odd", "--no-cache-dir"
+        )
+        assert (target / "odd/__init__.py").exists()
 
-    def test_names_of_hosts_are_file_names(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """Odd names become harmless ones, and equal names are told apart."""
+    def test_host_file_names(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """Names of host files are sanitised and made unique."""
         odd, other = tmp_path / "a b;$(x).toml", tmp_path / "else"
         other.mkdir()
         odd.write_text(HOSTS["new"])
         (other / "New.toml").write_text(HOSTS["old"])
         (other / "Con.x.toml").write_text(HOSTS["old"])
         folder = tmp_path / "bundle"
-        new = shop.hosts / "new.toml"
-        run("bundle", shop.lock, "--for", odd, "--for", new, "--for", other / "New.toml",
+        new = setup.hosts / "new.toml"
+        run("bundle", setup.lock, "--for", odd, "--for", new, "--for", other / "New.toml",
             "--for", other / "Con.x.toml", "-o", folder)  # fmt: skip
         assert sorted(path.name for path in (folder / "hosts").iterdir()) == [
             "New-2.toml", "a-b-x.toml", "host-Con.x.toml", "new.toml",
         ]  # fmt: skip
 
-    def test_other_machines_are_refused(self, bundle: Path) -> None:
-        """The lock of a bundle is for the systems and Pythons of its hosts, and says so."""
+    def test_lock_refuses_other_machines(self, bundle: Path) -> None:
+        """The lock of a bundle is limited to the platforms and Pythons of its hosts."""
         path = bundle / "pylock.toml"
         lock = read_lock(path.read_bytes(), where=str(path))
         assert len(lock.environments) == 3
@@ -304,7 +306,7 @@ class TestContents:
 
 
 def differs(folder: Path, table: dict[str, Any], host: str) -> bool:
-    """Say whether a host gets something else from a changed lock than from that of the bundle."""
+    """Return whether a changed lock gives a host other wheels than the lock of the bundle."""
     changed = folder.parent / "changed"
     shutil.rmtree(changed, ignore_errors=True)
     shutil.copytree(folder, changed)
@@ -316,11 +318,11 @@ def differs(folder: Path, table: dict[str, Any], host: str) -> bool:
 
 
 class TestOffline:
-    """With the index gone, the bundle is enough."""
+    """Use of a bundle without a network."""
 
     @pytest.fixture
     def no_network(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let every connection fail the test."""
+        """Make every attempt to connect fail the test."""
 
         def refuse(*_: object) -> None:
             raise AssertionError("a connection was opened")
@@ -329,22 +331,24 @@ class TestOffline:
 
     @pytest.mark.usefixtures("bundle", "no_network")
     @pytest.mark.parametrize("host", ALL)
-    def test_an_installation_from_the_index(
+    def test_install_from_the_index(
         self, host: str, bundle: Path, run: Runner, tmp_path: Path
     ) -> None:
-        """`install` from the folder's index gives each machine its own build."""
-        there = tmp_path / "there"
+        """`install` from the index of the bundle gives each host its build."""
+        target = tmp_path / "there"
         report = run(
             "install", "--index-url", bundle / "simple", "--for",
-            bundle / "hosts" / f"{host}.toml", "--target", there, "--json", "--no-cache-dir",
+            bundle / "hosts" / f"{host}.toml", "--target", target, "--json", "--no-cache-dir",
             "fast",
         ).object  # fmt: skip
         assert {one["name"]: one["label"] for one in report["install"]} == CHOSEN[host]
-        assert f"__variant__ = {CHOSEN[host]['fast']!r}" in (there / "fast/__init__.py").read_text()
+        assert (
+            f"__variant__ = {CHOSEN[host]['fast']!r}" in (target / "fast/__init__.py").read_text()
+        )
 
     @pytest.mark.usefixtures("bundle", "no_network")
-    def test_checking(self, bundle: Path, run: Runner, tmp_path: Path) -> None:
-        """``--verify`` needs nothing but the folder, wherever it was copied to."""
+    def test_verify_a_copy(self, bundle: Path, run: Runner, tmp_path: Path) -> None:
+        """``--verify`` works on a copy, without the original."""
         copied = tmp_path / "stick" / "copy"
         shutil.copytree(bundle, copied)
         shutil.rmtree(bundle)
@@ -353,16 +357,16 @@ class TestOffline:
 
 
 class TestVerify:
-    """What ``--verify`` finds."""
+    """Problems that ``--verify`` reports."""
 
     def problems(self, run: Runner, folder: Path) -> set[tuple[str, str]]:
-        """Return what is wrong with a bundle."""
+        """Return the paths and problems of a bundle."""
         error = run("bundle", "--verify", folder, "--json", code=4).error
         assert error["code"] == "damaged-bundle"
         return {(problem["path"], problem["problem"]) for problem in error["problems"]}
 
-    def test_missing_changed_and_extra(self, bundle: Path, run: Runner) -> None:
-        """Everything that is wrong with the files is said at once."""
+    def test_missing_changed_and_extra_files(self, bundle: Path, run: Runner) -> None:
+        """All problems with files are reported at once."""
         gone, *_, changed = sorted((bundle / "wheels").glob("*.whl"))
         gone.unlink()
         data = bytearray(changed.read_bytes())
@@ -381,8 +385,8 @@ class TestVerify:
         }
         assert f"wheels/{gone.name}: missing" in run("bundle", "--verify", bundle, code=4).err
 
-    def test_what_is_no_file_is_not_opened(self, bundle: Path, run: Runner) -> None:
-        """Nobody waits for a pipe, and nothing is read through a link to a folder."""
+    def test_special_files_are_not_opened(self, bundle: Path, run: Runner) -> None:
+        """Pipes are not opened and links to folders are not followed."""
         manifest = bundle / "bundle.json"
         table = json.loads(manifest.read_text())
         nothing = {"sha256": hashlib.sha256().hexdigest(), "size": 0}
@@ -397,8 +401,8 @@ class TestVerify:
         os.mkfifo(manifest)
         assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
 
-    def test_a_bundle_without_its_lock(self, bundle: Path, run: Runner) -> None:
-        """A lock that the manifest forgot, too, is missing; one that is none cannot be read."""
+    def test_missing_lock(self, bundle: Path, run: Runner) -> None:
+        """A lock that is not in the manifest either is missing; an invalid one is unreadable."""
         rewrite(bundle, "pylock.toml", "lock-version = '9'\n")
         assert self.problems(run, bundle) == {("pylock.toml", "unreadable")}
         manifest = bundle / "bundle.json"
@@ -408,16 +412,16 @@ class TestVerify:
         (bundle / "pylock.toml").unlink()
         assert self.problems(run, bundle) == {("pylock.toml", "missing")}
 
-    def test_a_manifest_that_fits_a_changed_lock(self, bundle: Path, run: Runner) -> None:
-        """Whoever repairs the hashes after a change is found out by what the hosts get."""
+    def test_changed_lock_with_matching_manifest(self, bundle: Path, run: Runner) -> None:
+        """A changed lock with a matching manifest is detected by the selections of the hosts."""
         lock = bundle / "pylock.toml"
         rewrite(bundle, "pylock.toml", lock.read_text().replace('"12.8"', '"13.8"'))
         assert self.problems(run, bundle) == {
             ("hosts/new.toml", "selection"), ("hosts/arm.toml", "selection"),
         }  # fmt: skip
 
-    def test_a_manifest_that_fits_a_changed_page(self, bundle: Path, run: Runner) -> None:
-        """A page that leads elsewhere is found although its hash is right."""
+    def test_changed_page_with_matching_manifest(self, bundle: Path, run: Runner) -> None:
+        """A changed index page with a matching manifest is detected by its links."""
         text = (bundle / "simple/plain/index.html").read_text()
         rewrite(bundle, "simple/plain/index.html", text.replace("../../", "../../../"))
         assert self.problems(run, bundle) == {("simple/plain/index.html", "changed")}
@@ -444,16 +448,14 @@ class TestVerify:
             {"lock": None},
         ],
     )
-    def test_manifests_that_cannot_be_used(
-        self, change: dict[str, object], bundle: Path, run: Runner
-    ) -> None:
-        """A manifest is read with care: it may have come from anywhere."""
+    def test_invalid_manifest(self, change: dict[str, object], bundle: Path, run: Runner) -> None:
+        """An invalid manifest is unreadable."""
         path = bundle / "bundle.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
         assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
 
-    def test_no_bundle(self, bundle: Path, run: Runner, tmp_path: Path) -> None:
-        """A folder without a manifest, one that is not JSON, and no folder at all."""
+    def test_no_manifest(self, bundle: Path, run: Runner, tmp_path: Path) -> None:
+        """A missing manifest, one that is not JSON, and a missing folder."""
         (bundle / "bundle.json").write_text("{")
         assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
         (bundle / "bundle.json").unlink()
@@ -462,10 +464,12 @@ class TestVerify:
             "file-problem"
         )
 
-    def test_the_options_of_the_choice_count(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """What a bundle was chosen by is in it, so checking and the README know."""
+    def test_selection_options_are_recorded(
+        self, setup: BundleSetup, run: Runner, tmp_path: Path
+    ) -> None:
+        """The options of the selection are in the manifest and in the README."""
         folder = tmp_path / "bundle"
-        run("bundle", shop.lock, *shop.options("new", "old"), "--label", "fast=cu11.8",
+        run("bundle", setup.lock, *setup.options("new", "old"), "--label", "fast=cu11.8",
             "-o", folder)  # fmt: skip
         assert "--label fast=cu11.8" in (folder / "README.txt").read_text()
         manifest = json.loads((folder / "bundle.json").read_text())
@@ -473,13 +477,13 @@ class TestVerify:
         run("bundle", "--verify", folder)
 
 
-def process(*words: str | Path) -> list[str]:
-    """Return the command line of a process of its own."""
+def command_line(*words: str | Path) -> list[str]:
+    """Return the command line of a separate process."""
     return [sys.executable, "-m", "wheelfit", *map(str, words)]
 
 
 def rewrite(bundle: Path, name: str, text: str) -> None:
-    """Change a file of a bundle, and its manifest with it."""
+    """Replace a file of a bundle and its entry in the manifest."""
     (bundle / name).write_text(text)
     path = bundle / "bundle.json"
     manifest = json.loads(path.read_text())
@@ -489,40 +493,44 @@ def rewrite(bundle: Path, name: str, text: str) -> None:
 
 
 class TestUpdate:
-    """An earlier bundle."""
+    """``--update`` of an earlier bundle."""
 
-    def test_only_what_changed_is_fetched(self, bundle: Path, shop: Shop, run: Runner) -> None:
-        """``--update`` takes over what is unchanged, drops what nobody needs, fetches the rest."""
-        shop.index.forget()
+    def test_only_changed_wheels_are_fetched(
+        self, bundle: Path, setup: BundleSetup, run: Runner
+    ) -> None:
+        """``--update`` keeps unchanged wheels, deletes unneeded ones, and fetches the others."""
+        setup.index.forget()
         damaged = next((bundle / "wheels").glob("plain-*.whl"))
         damaged.write_bytes(b"x")
-        result = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, "--update", "--json",
-                   "--no-cache-dir")  # fmt: skip
-        fetched = {request.path.rpartition("/")[2] for request in shop.index.requests}
+        words = ("-o", bundle, "--update", "--json", "--no-cache-dir")
+        result = run("bundle", setup.lock, *setup.options("new"), *words)
+        fetched = {request.path.rpartition("/")[2] for request in setup.index.requests}
         assert fetched == {damaged.name}
         assert result.object["reused"] == 3
         assert {parse_wheel_filename(name).label for name in wheels_in(bundle)} == {None, "cu12.8"}
         run("bundle", "--verify", bundle)
-        assert beside(bundle) == ["bundle"]
+        assert siblings(bundle) == ["bundle"]
 
-    def test_without_it_nothing_happens(self, bundle: Path, shop: Shop, run: Runner) -> None:
-        """A bundle is never replaced by accident."""
+    def test_existing_bundle_is_not_replaced(
+        self, bundle: Path, setup: BundleSetup, run: Runner
+    ) -> None:
+        """An existing bundle is not replaced without --update."""
         before = tree(bundle)
-        result = run("bundle", shop.lock, *shop.options("new"), "-o", bundle, code=1)
+        result = run("bundle", setup.lock, *setup.options("new"), "-o", bundle, code=1)
         assert "--update" in result.err
         assert tree(bundle) == before
 
-    def test_other_folders_stay(
-        self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path
+    def test_other_folders_are_not_replaced(
+        self, bundle: Path, setup: BundleSetup, run: Runner, tmp_path: Path
     ) -> None:
-        """A folder that is not a bundle, or has more than one, is never replaced."""
-        words: list[str | Path] = ["bundle", shop.lock, *shop.options("new"), "--update", "-o"]
+        """A folder that is not a bundle, or has other files, is not replaced."""
+        words: list[str | Path] = ["bundle", setup.lock, *setup.options("new"), "--update", "-o"]
         (bundle / "my notes").touch()
         assert "my notes" in run(*words, bundle, code=1).err
-        assert "not a bundle" in run(*words, shop.hosts, code=1).err
+        assert "not a bundle" in run(*words, setup.hosts, code=1).err
         (bundle / "bundle.json").write_text("{")
         assert "its manifest cannot be used" in run(*words, bundle, code=1).err
-        assert (shop.hosts / "new.toml").exists()
+        assert (setup.hosts / "new.toml").exists()
         result = run(*words, tmp_path / "a" / "b", code=1)
         assert "the folder for the bundle does not exist" in result.err
 
@@ -535,10 +543,10 @@ class TestUpdate:
             ("main.c", "files that do not belong to the bundle"),
         ],
     )
-    def test_a_forged_manifest(
-        self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path, name: str, words: str
+    def test_forged_manifest(
+        self, bundle: Path, setup: BundleSetup, run: Runner, tmp_path: Path, name: str, words: str
     ) -> None:
-        """What a manifest lists besides the files of a bundle does not go away with them."""
+        """Files that a forged manifest lists are not deleted."""
         (tmp_path / "precious").write_text("x")
         if name == "main.c":
             (bundle / name).write_text("x")
@@ -547,56 +555,58 @@ class TestUpdate:
         manifest["files"][name] = {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}
         path.write_text(json.dumps(manifest))
         before = tree(bundle)
-        result = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
+        result = run("bundle", setup.lock, *setup.options("new"), "--update", "-o", bundle, code=1)
         assert words in result.err
         assert tree(bundle) == before
         assert (tmp_path / "precious").exists()
 
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
     @pytest.mark.parametrize("name", ["wheels", "simple", "simple/fast", "hosts"])
-    def test_links(self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path, name: str) -> None:
-        """A folder of a bundle that is a link is none of its own, so nothing is done by it."""
+    def test_linked_folders_of_a_bundle(
+        self, bundle: Path, setup: BundleSetup, run: Runner, tmp_path: Path, name: str
+    ) -> None:
+        """A bundle with a linked folder is neither updated nor valid."""
         elsewhere = tmp_path / "elsewhere"
         (bundle / name).rename(elsewhere)
         (bundle / name).symlink_to(elsewhere)
         before = tree(elsewhere)
-        result = run("bundle", shop.lock, *shop.options("new"), "--update", "-o", bundle, code=1)
+        result = run("bundle", setup.lock, *setup.options("new"), "--update", "-o", bundle, code=1)
         assert name in result.err
         run("bundle", "--verify", bundle, code=4)
         assert tree(elsewhere) == before
 
-    def test_an_empty_folder_will_do(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """As `mkdir` leaves it."""
+    def test_empty_folder(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """An empty folder can become a bundle."""
         folder = tmp_path / "empty"
         folder.mkdir()
-        run("bundle", shop.lock, *shop.options("win"), "-o", folder)
+        run("bundle", setup.lock, *setup.options("win"), "-o", folder)
         run("bundle", "--verify", folder)
 
 
 class TestFailures:
-    """Whatever goes wrong, the folder is complete or as it was."""
+    """Failures, after which the folder is complete or unchanged."""
 
-    def test_a_host_that_cannot_be_served(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """It is named before anything is fetched, and nothing is written."""
-        mac = shop.hosts / "mac.toml"
+    def test_unsupported_host(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """A host without a wheel is an error before any download."""
+        mac = setup.hosts / "mac.toml"
         mac.write_text(HOSTS["win"].replace("win_amd64", "macosx_14_0_arm64"))
-        shop.index.forget()
+        setup.index.forget()
         result = run(
-            "bundle", shop.lock, *shop.options("new", "mac"), "-o", tmp_path / "out", code=3
+            "bundle", setup.lock, *setup.options("new", "mac"), "-o", tmp_path / "out", code=3
         )
         assert f"{mac} cannot be served" in result.err
-        assert not shop.index.requests
-        assert beside(tmp_path / "out") == []
+        assert not setup.index.requests
+        assert siblings(tmp_path / "out") == []
 
     @pytest.mark.parametrize("update", [False, True])
-    def test_a_download_that_fails(
-        self, *, update: bool, shop: Shop, run: Runner, tmp_path: Path
+    def test_failing_download(
+        self, *, update: bool, setup: BundleSetup, run: Runner, tmp_path: Path
     ) -> None:
-        """The network goes away, or bytes are wrong: an error, and nothing half-written."""
+        """A failing download or a wrong hash leaves no partial bundle."""
         folder = tmp_path / "out"
         words: list[str | Path] = [
             "bundle",
-            shop.lock,
+            setup.lock,
             "-o",
             folder,
             "--no-cache-dir",
@@ -604,25 +614,25 @@ class TestFailures:
             "0",
         ]
         if update:
-            run(*words, *shop.options("win"))
+            run(*words, *setup.options("win"))
         before = tree(tmp_path)
-        words += ["--update", *shop.options(*ALL)]
+        words += ["--update", *setup.options(*ALL)]
         cuda = "fast-2.0-py3-none-any-cu11.8.whl"
-        shop.index.faults.status[cuda] = 503
+        setup.index.faults.status[cuda] = 503
         assert "[unexpected-status]" in run(*words, code=5).err
         assert tree(tmp_path) == before
-        shop.index.faults.status.clear()
-        shop.index.faults.content[cuda] = (shop.folder / cuda).read_bytes()[:-1] + b"x"
+        setup.index.faults.status.clear()
+        setup.index.faults.content[cuda] = (setup.folder / cuda).read_bytes()[:-1] + b"x"
         assert "[hash-mismatch]" in run(*words, code=4).err
         assert tree(tmp_path) == before
-        shop.index.faults.content.clear()
+        setup.index.faults.content.clear()
         run(*words)
 
     @pytest.mark.integration
-    def test_a_full_disk(self, shop: Shop, tmp_path: Path) -> None:
-        """What cannot be written is an error that names the folder, and nothing is left."""
+    def test_write_error(self, setup: BundleSetup, tmp_path: Path) -> None:
+        """A write error names the folder and leaves no file."""
         completed = subprocess.run(
-            process("bundle", shop.lock, *shop.options("new"), "-o", tmp_path / "out"),
+            command_line("bundle", setup.lock, *setup.options("new"), "-o", tmp_path / "out"),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)),
             # Python would cut off what it compiles, and all later tests would read that.
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -633,45 +643,45 @@ class TestFailures:
         assert completed.returncode == 1
         assert "[file-problem]" in completed.stderr
         assert "too large" in completed.stderr  # what the system says of such a file
-        assert beside(tmp_path / "out") == []
+        assert siblings(tmp_path / "out") == []
 
     @pytest.mark.integration
-    def test_an_interruption(self, shop: Shop, tmp_path: Path) -> None:
-        """Whoever has had enough leaves nothing behind."""
+    def test_interrupt(self, setup: BundleSetup, tmp_path: Path) -> None:
+        """Ctrl-C leaves no file."""
         name = "fast-2.0-py3-none-any-cu12.8.whl"
-        shop.index.faults.delay[name] = 2
+        setup.index.faults.delay[name] = 2
         with subprocess.Popen(
-            process("bundle", shop.lock, *shop.options("new"), "-o", tmp_path / "out",
+            command_line("bundle", setup.lock, *setup.options("new"), "-o", tmp_path / "out",
                     "--no-cache-dir"),
             stderr=subprocess.PIPE, text=True,
         ) as running:  # fmt: skip
-            while not shop.index.requests_for(name):
+            while not setup.index.requests_for(name):
                 assert running.poll() is None
                 time.sleep(0.01)
-            assert len(beside(tmp_path / "out")) == 1  # hidden, under another name
+            assert len(siblings(tmp_path / "out")) == 1  # hidden, under another name
             assert not (tmp_path / "out").exists()
             running.send_signal(signal.SIGINT)
-            shop.index.faults.delay.clear()
+            setup.index.faults.delay.clear()
             assert running.wait(60) == 130
-        assert beside(tmp_path / "out") == []
+        assert siblings(tmp_path / "out") == []
 
-    def test_usage(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """Options that contradict each other are refused before anything is done."""
-        run("bundle", shop.lock, code=2)
-        run("bundle", shop.lock, "--all", *shop.options("new"), "-o", tmp_path / "out", code=2)
+    def test_usage_errors(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """Conflicting options are a usage error."""
+        run("bundle", setup.lock, code=2)
+        run("bundle", setup.lock, "--all", *setup.options("new"), "-o", tmp_path / "out", code=2)
         run("bundle", "--verify", tmp_path, "-o", tmp_path / "out", code=2)
         long = tmp_path / ("x" * 300) / "bundle"
-        for words in (("--verify", long), (shop.lock, "-o", long)):
+        for words in (("--verify", long), (setup.lock, "-o", long)):
             assert run("bundle", *words, "--json", code=1).error["code"] == "file-problem"
-        run("bundle", shop.lock, "--verify", tmp_path, code=2)
+        run("bundle", setup.lock, "--verify", tmp_path, code=2)
 
 
-class TestWheelsThatAreNotWhatTheLockSays:
-    """F-93: the next best wheel is taken, for every machine."""
+class TestWheelsThatDifferFromTheLock:
+    """F-93: the next best wheel is used, for every machine."""
 
     @pytest.fixture
-    def lying(self, tmp_path: Path, shop: Shop) -> Iterator[Shop]:
-        """Serve an index whose best wheel says something else of itself than the lock."""
+    def mismatched(self, tmp_path: Path, setup: BundleSetup) -> Iterator[BundleSetup]:
+        """Yield an index whose best wheel has other properties than the lock lists."""
         folder = tmp_path / "lying"
         build_index(folder)
         name = "fast-2.0-py3-none-any-cu12.8.whl"
@@ -681,34 +691,36 @@ class TestWheelsThatAreNotWhatTheLockSays:
         assert (folder / name).exists()
         with RecordingIndex(folder) as index:
             lock = write_a_lock(index.url, tmp_path / "lying project" / "pylock.toml")
-            yield Shop(index, folder, lock, shop.hosts)
+            yield BundleSetup(index, folder, lock, setup.hosts)
 
-    def test_for_hosts(self, lying: Shop, run: Runner, tmp_path: Path) -> None:
-        """The wheel is left out, and those for whom it was best get the next one."""
+    def test_next_best_wheel(self, mismatched: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """The mismatched wheel is left out, and its hosts get the next best one."""
         folder = tmp_path / "bundle"
-        result = run("bundle", lying.lock, *lying.options(*ALL), "-o", folder)
+        result = run("bundle", mismatched.lock, *mismatched.options(*ALL), "-o", folder)
         assert "cu12.8.whl is not taken: the properties of cu12.8 differ" in result.err
         assert {host: chosen_from(folder, host)["fast"] for host in ALL} == {
             "new": "cu11.8", "old": "cu11.8", "arm": "cu11.8", "win": "v3",
         }  # fmt: skip
         assert not any("cu12.8" in name for name in wheels_in(folder))
 
-    def test_for_all(self, lying: Shop, run: Runner, tmp_path: Path) -> None:
-        """With ``--all`` it is left out, and that is said."""
+    def test_mismatched_wheel_with_all(
+        self, mismatched: BundleSetup, run: Runner, tmp_path: Path
+    ) -> None:
+        """With ``--all`` the mismatched wheel is left out with a note."""
         folder = tmp_path / "bundle"
-        report = run("bundle", lying.lock, "--all", "-o", folder, "--json").object
+        report = run("bundle", mismatched.lock, "--all", "-o", folder, "--json").object
         assert any("cu12.8.whl is left out" in note for note in report["notes"])
         assert len(wheels_in(folder)) == 9
 
 
 class TestReport:
-    """What the command says."""
+    """Output of the command."""
 
-    def test_json(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """Per host and in all, packages, labels and bytes; and what sharing saved."""
+    def test_json_report(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """Packages, labels and bytes by host and in total, and the bytes saved by sharing."""
         folder = tmp_path / "bundle"
         report = run(
-            "bundle", shop.lock, *shop.options("new", "arm"), "-o", folder, "--json"
+            "bundle", setup.lock, *setup.options("new", "arm"), "-o", folder, "--json"
         ).object
         by_host = {host["name"]: host for host in report["hosts"]}
         labels = {package["name"]: package["label"] for package in by_host["new"]["packages"]}
@@ -722,59 +734,65 @@ class TestReport:
         schema.validate(report)
         schema.validate(run("bundle", "--verify", folder, "--json").object)
 
-    def test_a_dry_run(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """``--dry-run`` says the sizes, fetches nothing and writes nothing."""
-        shop.index.forget()
-        words: list[str | Path] = ["bundle", shop.lock, *shop.options(*ALL), "-o", tmp_path / "out"]
+    def test_dry_run(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """``--dry-run`` reports the same sizes, and neither fetches nor writes."""
+        setup.index.forget()
+        words: list[str | Path] = [
+            "bundle",
+            setup.lock,
+            *setup.options(*ALL),
+            "-o",
+            tmp_path / "out",
+        ]
         dry = run(*words, "--dry-run", "--json").object
-        assert not shop.index.requests
-        assert beside(tmp_path / "out") == []
+        assert not setup.index.requests
+        assert siblings(tmp_path / "out") == []
         wet = run(*words, "--json").object
         assert dry["size"] == wet["size"]
         Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(dry)
         assert dry["hosts"] == wet["hosts"]
 
-    def test_bounds(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """What the user lets no result go beyond holds for every machine, before a download."""
-        shop.index.forget()
+    def test_max_download(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """The limit of --max-download applies before any download."""
+        setup.index.forget()
         folder = tmp_path / "out"
-        words: list[str | Path] = ["bundle", shop.lock, "-o", folder, "--no-cache-dir"]
-        words += shop.options("new", "win")
+        words: list[str | Path] = ["bundle", setup.lock, "-o", folder, "--no-cache-dir"]
+        words += setup.options("new", "win")
         result = run(*words, "--max-download", "1kB", code=7)
         assert "would be downloaded, and 1.0 kB are allowed" in result.err
         result = run(*words, "--require-accelerator", code=3)
         assert "win.toml cannot be served" in result.err
-        assert beside(folder) == []
-        assert not shop.index.requests
+        assert siblings(folder) == []
+        assert not setup.index.requests
         run(*words, "--max-download", "1MB")
         run(*words, "--update", "--max-download", "0")
 
-    def test_people_see_labels(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """One line for each machine, one for each variant, one for all."""
-        stdout = run("bundle", shop.lock, *shop.options("new", "win"), "-o", tmp_path / "out").out
+    def test_text_output(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """The text has a line for each host, each variant and the total."""
+        stdout = run("bundle", setup.lock, *setup.options("new", "win"), "-o", tmp_path / "out").out
         assert "new: 4 packages" in stdout
         assert "  fast 2.0 (cu12.8)" in stdout
         assert "win: 3 packages" in stdout
         assert "a folder for each would take" in stdout
 
-    def test_own_words_mean_the_same_elsewhere(
-        self, shop: Shop, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_own_shorthand_is_expanded(
+        self, setup: BundleSetup, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A shorthand of the user's own is written out, for others do not have it."""
+        """A shorthand of the user's settings is expanded in the manifest."""
         settings = tmp_path / "wheelfit.toml"
         settings.write_text(
             '[shorthand.old]\nforbid = ["nvidia :: cuda_version_lower_bound :: 12.8"]\n'
         )
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
         folder = tmp_path / "bundle"
-        run("bundle", shop.lock, *shop.options("new"), "--variant", "old", "-o", folder)
+        run("bundle", setup.lock, *setup.options("new"), "--variant", "old", "-o", folder)
         assert any("cu11.8" in name for name in wheels_in(folder))
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", os.devnull)
         run("bundle", "--verify", folder)
         run(
             "bundle",
-            shop.lock,
-            *shop.options("new"),
+            setup.lock,
+            *setup.options("new"),
             "--variant",
             "cuda11",
             "-o",
@@ -785,17 +803,17 @@ class TestReport:
         assert manifest["options"] == ["--variant", "cuda11"]
         run("bundle", "--verify", folder)
 
-    def test_extras_and_groups(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """Only what was asked for can be asked of the bundle."""
+    def test_extras_and_groups(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """A bundle supports only the extras and groups it was made with."""
         lock = write_a_lock(
-            shop.index.url,
+            setup.index.url,
             tmp_path / "more" / "pylock.toml",
             roots=["plain", "gpu-lib ; 'gpu' in extras", "native ; 'dev' in dependency_groups"],
             extras=["gpu", "other"],
             dependency_groups=["dev", "docs"],
             default_groups=["docs"],
         )
-        words: list[str | Path] = ["bundle", lock, *shop.options("new")]
+        words: list[str | Path] = ["bundle", lock, *setup.options("new")]
         run(*words, "-o", tmp_path / "bare")
         table = tomllib.loads((tmp_path / "bare" / "pylock.toml").read_text())
         assert [package["name"] for package in table["packages"]] == ["plain"]
@@ -809,12 +827,14 @@ class TestReport:
         assert "other" in run(*words, "--extra", "none", "-o", tmp_path / "x", code=1).err
 
 
-class TestOddLocks:
-    """Locks that others wrote."""
+class TestLocksOfOtherTools:
+    """Locks of other tools."""
 
-    def test_two_files_of_one_name(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """Entries that mean different files by one name cannot both be in a folder."""
-        table = tomllib.loads(shop.lock.read_text())
+    def test_two_files_with_the_same_name(
+        self, setup: BundleSetup, run: Runner, tmp_path: Path
+    ) -> None:
+        """Different files with the same name cannot be in one bundle."""
+        table = tomllib.loads(setup.lock.read_text())
         plain = next(package for package in table["packages"] if package["name"] == "plain")
         plain["marker"] = "sys_platform == 'linux'"
         (wheel,) = plain["wheels"]
@@ -823,21 +843,22 @@ class TestOddLocks:
         table["packages"].append(other)
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
-        for words in (["--all"], shop.options("new", "win")):
+        for words in (["--all"], setup.options("new", "win")):
             result = run("bundle", path, *words, "-o", tmp_path / "out", code=1)
             assert "two different files are called plain-1-py3-none-any.whl" in result.err
-        run("bundle", path, *shop.options("new"), "-o", tmp_path / "out")
+        run("bundle", path, *setup.options("new"), "-o", tmp_path / "out")
 
-    def test_wheels_on_this_machine_without_a_table(
-        self, shop: Shop, run: Runner, tmp_path: Path
+    def test_local_wheels_without_a_variants_table(
+        self, setup: BundleSetup, run: Runner, tmp_path: Path
     ) -> None:
-        """F-122: what the wheels say of themselves gets into the lock and the index."""
-        names = [path.name for path in sorted(shop.folder.glob("fast-*.whl"))]
+        """F-122: the documents of local wheels supply the variants of lock and index."""
+        names = [path.name for path in sorted(setup.folder.glob("fast-*.whl"))]
         digests = {
-            name: hashlib.sha256((shop.folder / name).read_bytes()).hexdigest() for name in names
+            name: hashlib.sha256((setup.folder / name).read_bytes()).hexdigest() for name in names
         }
         wheels = [
-            {"path": f"{shop.folder}/{name}", "hashes": {"sha256": digests[name]}} for name in names
+            {"path": f"{setup.folder}/{name}", "hashes": {"sha256": digests[name]}}
+            for name in names
         ]
         table = {
             "lock-version": "1.0",
@@ -847,29 +868,29 @@ class TestOddLocks:
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
         folder = tmp_path / "out"
-        run("bundle", path, *shop.options("new", "win"), "-o", folder)
+        run("bundle", path, *setup.options("new", "win"), "-o", folder)
         assert chosen_from(folder, "new") == {"fast": "cu12.8"}
         assert chosen_from(folder, "win") == {"fast": "v3"}
         document = json.loads((folder / "simple/fast/fast-2.0-variants.json").read_text())
         assert set(document["variants"]) == {"cu12.8", "v3"}
         run("bundle", "--verify", folder)
 
-    def test_only_a_repository(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """What no bundle can have is an error for a machine, and a note with ``--all``."""
+    def test_locked_repository(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
+        """A locked repository is an error for a host and a note with ``--all``."""
         vcs = {"type": "git", "url": "https://fake.invalid/s", "commit-id": "0" * 40}
-        table = tomllib.loads(shop.lock.read_text())
+        table = tomllib.loads(setup.lock.read_text())
         table["packages"].append({"name": "s", "version": "1", "vcs": vcs})
         table["tool"]["wheelfit"]["roots"].append("s")
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
-        result = run("bundle", path, *shop.options("new"), "-o", tmp_path / "out", code=3)
+        result = run("bundle", path, *setup.options("new"), "-o", tmp_path / "out", code=3)
         assert "only a repository is locked" in result.err
         result = run("bundle", path, "--all", "-o", tmp_path / "out")
         assert "s is left out" in result.err
 
 
-def test_packages_that_agree_on_cuda(run: Runner, tmp_path: Path) -> None:
-    """Where the best builds disagree on CUDA's major, the bundle has those that agree."""
+def test_packages_agree_on_the_cuda_major(run: Runner, tmp_path: Path) -> None:
+    """Where the best builds differ in the CUDA major version, builds that agree are bundled."""
     index = tmp_path / "index"
     for name, majors in (("alpha", ("13.0", "12.8")), ("beta", ("12.8",))):
         labels = {f"cu{version[:2]}": version for version in majors}

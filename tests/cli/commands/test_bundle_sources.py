@@ -1,4 +1,4 @@
-"""``wheelfit bundle`` of locks with what must be built from source."""
+"""``wheelfit bundle`` of locks with source distributions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.integration
 SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "bundle.json"
 
 
-class Desk:
-    """Lock projects and bundle the lock, in an empty folder."""
+class BundleFolder:
+    """Locks and bundles in an empty folder."""
 
     def __init__(self, run: Runner, folder: Path, url: str) -> None:
         self._run = run
@@ -31,12 +31,12 @@ class Desk:
     def bundle(
         self, *requirements: str | Path, words: tuple[str, ...] = (), code: int = 0
     ) -> CommandResult:
-        """Lock for Linux with this Python, and bundle that."""
+        """Lock for Linux with this Python, and bundle the lock."""
         self._run("lock", "-i", self._url, "--platform", "linux-x86_64", *requirements)
         return self._run("bundle", "-o", "bundle", "pylock.toml", *words, code=code)
 
     def sync(self, *words: str, code: int = 0) -> CommandResult:
-        """Install from the bundle, with no network."""
+        """Install from the bundle, offline."""
         place = ("--offline", "--no-cache-dir", "--target", "target")
         return self._run("sync", "bundle/pylock.toml", *place, *words, code=code)
 
@@ -53,52 +53,54 @@ class Desk:
 
 
 @pytest.fixture
-def desk(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Serve a wheel and a source distribution that needs it."""
+def bundle_folder(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BundleFolder]:
+    """Yield a folder with an index of a wheel and a source distribution that requires it."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with RecordingIndex(tmp_path / "index") as index:
         build_wheel(tmp_path / "index", "plain", "1.0")
         made = write_project(tmp_path / "reader", "reader", dependencies=["plain"])
         write_sdist(tmp_path / "index", made, "reader")
-        yield Desk(run, tmp_path, index.url)
+        yield BundleFolder(run, tmp_path, index.url)
 
 
 @pytest.mark.parametrize("words", [(), ("--all",)])
-def test_a_source_distribution(desk: Desk, words: tuple[str, ...]) -> None:
-    """The archive is in the bundle by its hash, and is built with consent, with no network."""
-    result = desk.bundle("reader", words=words)
+def test_source_distribution(bundle_folder: BundleFolder, words: tuple[str, ...]) -> None:
+    """The archive is bundled by hash, and is built offline if the user allows it."""
+    result = bundle_folder.bundle("reader", words=words)
     assert "1 wheel, 1 source" in result.out
     assert "reader-1.0.tar.gz must be built where it is installed" in result.err
     assert [path.name for path in Path("bundle/sources").iterdir()] == ["reader-1.0.tar.gz"]
-    sdist = desk.entry("reader")["sdist"]
+    sdist = bundle_folder.entry("reader")["sdist"]
     assert isinstance(sdist, dict)
     assert sdist["path"] == "sources/reader-1.0.tar.gz"
     assert "url" not in sdist
     assert "--allow-source reader" in Path("bundle/README.txt").read_text()
-    assert "--allow-source reader" in desk.sync(code=3).err
-    desk.sync("--allow-source", "reader")
+    assert "--allow-source reader" in bundle_folder.sync(code=3).err
+    bundle_folder.sync("--allow-source", "reader")
     assert Path("target/reader").is_dir()
     assert Path("target/plain").is_dir()
 
 
-def test_nothing_is_run(desk: Desk) -> None:
-    """To make and to check a bundle builds nothing; a changed archive is found."""
-    made = write_project(desk.folder / "poisoned", "poisoned", backend=POISONED)
+def test_no_code_is_executed(bundle_folder: BundleFolder) -> None:
+    """Making and verifying a bundle builds nothing; a changed archive is reported."""
+    made = write_project(bundle_folder.folder / "poisoned", "poisoned", backend=POISONED)
     path = write_sdist(Path.cwd(), made, "poisoned")
-    desk.bundle(path)
-    assert "is valid" in desk.verify().out
-    archive = desk.entry("poisoned")["archive"]
+    bundle_folder.bundle(path)
+    assert "is valid" in bundle_folder.verify().out
+    archive = bundle_folder.entry("poisoned")["archive"]
     assert isinstance(archive, dict)
     assert archive["path"] == "sources/poisoned-1.0.tar.gz"
     Path("bundle/sources/poisoned-1.0.tar.gz").write_bytes(b"another")
-    assert "sources/poisoned-1.0.tar.gz" in desk.verify(code=4).err
+    assert "sources/poisoned-1.0.tar.gz" in bundle_folder.verify(code=4).err
 
 
-def test_for_programs(desk: Desk) -> None:
-    """``--json`` lists archives apart from wheels, before the bundle is made too."""
+def test_json_report(bundle_folder: BundleFolder) -> None:
+    """``--json`` lists source archives separately from wheels, also in a dry run."""
     for words in (("--dry-run", "--json"), ("--json",)):
-        report = desk.bundle("reader", words=words).object
+        report = bundle_folder.bundle("reader", words=words).object
         validate(report, json.loads(SCHEMA.read_text()))
         assert [source["filename"] for source in report["sources"]] == ["reader-1.0.tar.gz"]
         assert [wheel["filename"] for wheel in report["wheels"]] == ["plain-1.0-py3-none-any.whl"]
@@ -106,12 +108,12 @@ def test_for_programs(desk: Desk) -> None:
         assert files["reader"] == "reader-1.0.tar.gz"
 
 
-def test_a_folder(desk: Desk) -> None:
-    """A folder cannot be in a bundle, which is said with what helps."""
+def test_locked_folder(bundle_folder: BundleFolder) -> None:
+    """A locked folder cannot be bundled; the hint says what to do."""
     write_project(Path("demo"), "demo")
-    result = desk.bundle("./demo", code=3)
+    result = bundle_folder.bundle("./demo", code=3)
     assert "only a directory is locked" in result.err
     assert "build a wheel and lock that" in result.err
     assert not Path("bundle").exists()
-    result = desk.bundle("./demo", "reader", words=("--all",))
+    result = bundle_folder.bundle("./demo", "reader", words=("--all",))
     assert "demo is left out: only a folder is locked, which no bundle has" in result.err

@@ -36,8 +36,8 @@ def dist(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def spoilt(dist: Path) -> Path:
-    """Spoil the release: an error in the index file, a warning in a wheel."""
+def faulty_dist(dist: Path) -> Path:
+    """Add an error to the index file and a warning to a wheel."""
     changed: Any = json.loads((dist / INDEX_FILE).read_text())
     changed["variants"]["mkl"]["blas"]["library"] = ["mkl", "mkl"]
     (dist / INDEX_FILE).write_text(json.dumps(changed, indent=1))
@@ -46,23 +46,23 @@ def spoilt(dist: Path) -> Path:
     return dist
 
 
-def test_nothing_found(dist: Path, run: Runner) -> None:
-    """F-131: a sound release ends with 0 and one line."""
+def test_sound_release(dist: Path, run: Runner) -> None:
+    """F-131: A sound release exits with 0 and one line."""
     result = run("check", dist)
     assert result.out == "no faults in 3 wheels, 1 index file, 1 release\n"
     assert result.err == ""
 
 
-def test_faults(spoilt: Path, run: Runner) -> None:
-    """F-131: every fault is said at once, by file, with place, rule and what to do."""
-    result = run("check", spoilt, code=FAULTS)
+def test_text_report(faulty_dist: Path, run: Runner) -> None:
+    """F-131: all faults are listed by file, with place, rule and remedy."""
+    result = run("check", faulty_dist, code=FAULTS)
     assert result.out.splitlines() == [
-        str(spoilt / "fast-1.0-py3-none-any-mkl.whl"),
+        str(faulty_dist / "fast-1.0-py3-none-any-mkl.whl"),
         "  warning marker-never-matches (F-106)  METADATA",
         f"          'a; \"blas :: library\" in variant_properties': {PARTS}",
         f"          → write {', '.join(SHAPES)}, in lower case",
         "",
-        str(spoilt / INDEX_FILE),
+        str(faulty_dist / INDEX_FILE),
         "  error   bad-values (F-23)  line 20, variants.mkl.blas.library",
         "          a value is there more than once",
         "          → sort the list by code point and name each value once",
@@ -71,23 +71,23 @@ def test_faults(spoilt: Path, run: Runner) -> None:
     ]
 
 
-def test_exit_codes(spoilt: Path, run: Runner) -> None:
-    """Errors count, warnings with ``--strict``; what could not be looked at counts most."""
-    run("check", spoilt, "--ignore", "bad-values")
-    run("check", spoilt, "--ignore", "bad-values", "--strict", code=FAULTS)
+def test_exit_codes(faulty_dist: Path, run: Runner) -> None:
+    """Errors decide the exit code, warnings with ``--strict``, unchecked targets before both."""
+    run("check", faulty_dist, "--ignore", "bad-values")
+    run("check", faulty_dist, "--ignore", "bad-values", "--strict", code=FAULTS)
     both = ["--ignore", "bad-values", "--ignore", "marker-never-matches"]
-    run("check", spoilt, *both, "--strict")
-    result = run("check", spoilt, spoilt / "gone.whl", code=INCOMPLETE)
+    run("check", faulty_dist, *both, "--strict")
+    result = run("check", faulty_dist, faulty_dist / "gone.whl", code=INCOMPLETE)
     assert "bad-values" in result.out
     assert "not checked: the file or folder does not exist [file-problem]" in result.out
     assert result.out.endswith("; 1 target could not be checked\n")
 
 
-def test_json(spoilt: Path, run: Runner) -> None:
-    """``--json`` follows its schema and says the same."""
+def test_json_report(faulty_dist: Path, run: Runner) -> None:
+    """``--json`` follows its schema and has the same findings."""
     schema = json.loads((REFERENCE / "schemas" / "check.json").read_text())
-    words = ("check", spoilt, "--json", "--profile", "uv", "--full")
-    report = run(*words, spoilt / "gone.whl", code=INCOMPLETE).object
+    words = ("check", faulty_dist, "--json", "--profile", "uv", "--full")
+    report = run(*words, faulty_dist / "gone.whl", code=INCOMPLETE).object
     Draft202012Validator(schema).validate(report)
     assert report["checked"] == {"wheels": 3, "index_files": 1, "releases": 1, "installed": 0}
     assert report["summary"] == {"errors": 2, "warnings": 1, "notes": 0}
@@ -96,7 +96,7 @@ def test_json(spoilt: Path, run: Runner) -> None:
         "severity": "error",
         "code": "bad-values",
         "rule": "F-23",
-        "where": str(spoilt / INDEX_FILE),
+        "where": str(faulty_dist / INDEX_FILE),
         "member": None,
         "path": "variants.mkl.blas.library",
         "line": 20,
@@ -107,9 +107,9 @@ def test_json(spoilt: Path, run: Runner) -> None:
     assert run(*words, code=FAULTS).object["unchecked"] == []
 
 
-def test_sarif(spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``--sarif`` prints the log; with ``--output`` people still get their report."""
-    monkeypatch.chdir(spoilt.parent)
+def test_sarif_report(faulty_dist: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--sarif`` prints the log; with ``--output`` the text is printed too."""
+    monkeypatch.chdir(faulty_dist.parent)
     log = json.loads(run("check", "dist", "--sarif", code=FAULTS).out)
     assert log["version"] == "2.1.0"
     assert [result["ruleId"] for result in log["runs"][0]["results"]] == [
@@ -117,39 +117,39 @@ def test_sarif(spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> No
         "bad-values",
     ]
     said = run("check", "dist", "--sarif", "--output", "wheels.sarif", code=FAULTS)
-    assert json.loads((spoilt.parent / "wheels.sarif").read_text()) == log
+    assert json.loads((faulty_dist.parent / "wheels.sarif").read_text()) == log
     assert f"\ndist/{INDEX_FILE}\n  error   bad-values" in said.out
 
 
-def test_output(spoilt: Path, run: Runner, tmp_path: Path) -> None:
-    """``--output`` writes the report as it is printed, or as JSON."""
+def test_output_file(faulty_dist: Path, run: Runner, tmp_path: Path) -> None:
+    """``--output`` writes the report as text or as JSON."""
     path = tmp_path / "report"
-    result = run("check", spoilt, "-o", path, code=FAULTS)
+    result = run("check", faulty_dist, "-o", path, code=FAULTS)
     assert path.read_text() == result.out
-    result = run("check", spoilt, "-o", path, "--json", code=FAULTS)
+    result = run("check", faulty_dist, "-o", path, "--json", code=FAULTS)
     assert json.loads(path.read_text()) == result.object
-    error = run("check", spoilt, "-o", tmp_path / "no" / "where", "--json", code=1).error
+    error = run("check", faulty_dist, "-o", tmp_path / "no" / "where", "--json", code=1).error
     assert error["code"] == "file-problem"
 
 
-def test_how_much_is_said(spoilt: Path, run: Runner) -> None:
-    """``--verbose`` repeats advice and says what was not done, ``--quiet`` hides notes."""
-    build_wheel(spoilt, "other", "1", files={"a.pth": "", "b.pth": ""})
-    usual = run("check", spoilt, code=FAULTS)
+def test_verbosity(faulty_dist: Path, run: Runner) -> None:
+    """``--verbose`` repeats advice and names skipped checks; ``--quiet`` hides notes."""
+    build_wheel(faulty_dist, "other", "1", files={"a.pth": "", "b.pth": ""})
+    usual = run("check", faulty_dist, code=FAULTS)
     assert usual.out.count("→ make sure that this is intended") == 1
     assert usual.err == ""
-    verbose = run("check", spoilt, "--verbose", code=FAULTS)
+    verbose = run("check", faulty_dist, "--verbose", code=FAULTS)
     assert verbose.out.count("→ make sure that this is intended") == 2
     assert "use --full to do that" in verbose.err
-    quiet = run("check", spoilt, "--quiet", code=FAULTS)
+    quiet = run("check", faulty_dist, "--quiet", code=FAULTS)
     assert "a.pth" not in quiet.out
     assert "bad-values" in quiet.out
 
 
-def test_published(spoilt: Path, run: Runner) -> None:
-    """F-131, B-54: a published release has the findings that it had in its folder."""
-    here = run("check", spoilt, "--json", code=FAULTS).object["findings"]
-    with RecordingIndex(spoilt) as index:
+def test_published_release(faulty_dist: Path, run: Runner) -> None:
+    """F-131, B-54: A published release has the same findings as its folder."""
+    here = run("check", faulty_dist, "--json", code=FAULTS).object["findings"]
+    with RecordingIndex(faulty_dist) as index:
         for target in ("fast", "fast==1.0", "Fast >= 1"):
             there = run("check", target, "-i", index.url, "--json", code=FAULTS).object
             keys = ("code", "severity", "member", "path", "line", "message")
@@ -159,12 +159,12 @@ def test_published(spoilt: Path, run: Runner) -> None:
         result = run("check", index.file_url(INDEX_FILE), code=FAULTS)
         assert "bad-values" in result.out
         # A folder and a project together are one report.
-        both = run("check", spoilt, "fast", "-i", index.url, "--json", code=FAULTS).object
+        both = run("check", faulty_dist, "fast", "-i", index.url, "--json", code=FAULTS).object
     assert len(both["findings"]) == 2 * len(here)
 
 
-def test_nothing_to_look_at(run: Runner, tmp_path: Path) -> None:
-    """F-131: of a project without variants nothing was looked at, and that is said."""
+def test_project_without_variants(run: Runner, tmp_path: Path) -> None:
+    """F-131: A project without variants was not checked."""
     build_wheel(tmp_path, "plain", "1.0")
     with RecordingIndex(tmp_path) as index:
         result = run("check", "plain", "-i", index.url, code=INCOMPLETE)
@@ -178,14 +178,14 @@ def test_nothing_to_look_at(run: Runner, tmp_path: Path) -> None:
     ["dist", "Dist", "build", "wheelhouse", "wheels", "out", "my/wheels", "a.whl", "a.tar.gz",
      "pylock.toml", "fast", "fast-wheels", "fast==1.0"],
 )  # fmt: skip
-def test_what_is_not_there_is_asked_of_nobody(
+def test_missing_path_is_not_a_project(
     run: Runner,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     word: str,
     options: tuple[str, ...],
 ) -> None:
-    """A slip of a folder's name ends with 10, though there is a project of that name."""
+    """A missing path exits with 10 and contacts no index, though a project has its name."""
     monkeypatch.chdir(tmp_path)
     for name in ("dist", "build", "fast", "wheels"):
         build_wheel(tmp_path / "index", name, "1.0")
@@ -197,10 +197,10 @@ def test_what_is_not_there_is_asked_of_nobody(
     assert "project:NAME" in result.out
 
 
-def test_a_project_that_is_named(
+def test_project_by_name(
     dist: Path, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``project:`` asks the index in use; with an index that is named a name alone will do."""
+    """``project:`` uses the configured index; with an explicit index a bare name is enough."""
     monkeypatch.chdir(tmp_path / "..")
     build_wheel(dist, "wheels", "1.0")
     with RecordingIndex(dist) as index:
@@ -217,16 +217,16 @@ def test_a_project_that_is_named(
     assert error["hint"] == "as project:torch or project:torch==2.8.0"
 
 
-def test_an_empty_folder(run: Runner, tmp_path: Path) -> None:
-    """Where nothing was checked nothing is well."""
+def test_empty_folder(run: Runner, tmp_path: Path) -> None:
+    """A folder without files to check is incomplete."""
     (tmp_path / "dist").mkdir()
     for command in (["check"], ["wheel", "check"], ["index", "check"]):
         result = run(*command, tmp_path / "dist", code=INCOMPLETE)
         assert "the folder has no files to check" in result.out
 
 
-def test_an_index_that_is_away(dist: Path, run: Runner) -> None:
-    """An index that cannot be reached is no fault of the wheels."""
+def test_unreachable_index(dist: Path, run: Runner) -> None:
+    """An unreachable index is not a fault of the wheels."""
     with RecordingIndex(dist) as index:
         pass
     result = run("check", "fast", dist, "-i", index.url, "--retries", "0", code=INCOMPLETE)
@@ -237,8 +237,8 @@ def test_an_index_that_is_away(dist: Path, run: Runner) -> None:
     assert "[project-not-found]" in result.out
 
 
-def test_logins_are_not_shown(dist: Path, run: Runner) -> None:
-    """Neither report nor file has the login of an index."""
+def test_credentials_are_not_shown(dist: Path, run: Runner) -> None:
+    """Neither the report nor the file contains the credentials of an index."""
     with RecordingIndex(dist) as index:
         index.faults.login = ("joe", "s3cret")
         index.faults.wrong_hash.add(INDEX_FILE)
@@ -262,8 +262,8 @@ def test_logins_are_not_shown(dist: Path, run: Runner) -> None:
         ([""], 2, "usage"),
     ],
 )
-def test_wrong_words(run: Runner, words: list[str], code: int, reference: str | None) -> None:
-    """What is asked wrongly is refused before anything is looked at."""
+def test_usage_errors(run: Runner, words: list[str], code: int, reference: str | None) -> None:
+    """Wrong options and targets are errors before any check."""
     result = run("check", *words, "--json", code=code)
     if reference:
         assert result.error["code"] == reference
@@ -272,8 +272,8 @@ def test_wrong_words(run: Runner, words: list[str], code: int, reference: str | 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are Unicode there")
-def test_strange_names(run: Runner, tmp_path: Path) -> None:
-    """Names that are not UTF-8, or steer terminals, are shown harmlessly in every form."""
+def test_file_names_with_control_characters(run: Runner, tmp_path: Path) -> None:
+    """Names that are not UTF-8 or have control characters are escaped in every form."""
     names = (
         b"\xff-1-py3-none-any.whl",
         b"\x1b[2J-1-py3-none-any.whl",
@@ -293,8 +293,8 @@ def test_strange_names(run: Runner, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of Unix")
-def test_progress(dist: Path) -> None:
-    """On a terminal a bar shows how far the check is, and leaves nothing behind."""
+def test_progress_bar(dist: Path) -> None:
+    """A terminal shows a progress bar, which is cleared at the end."""
     from cli.terminal import in_terminal, screen
 
     session = in_terminal(["-m", "wheelfit", "check", str(dist)], {"CI": ""})
@@ -304,8 +304,8 @@ def test_progress(dist: Path) -> None:
     assert session.out == "no faults in 3 wheels, 1 index file, 1 release\n"
 
 
-def test_profiles(dist: Path, run: Runner) -> None:
-    """F-155, B-53: the rules of a tool count when it is named."""
+def test_profile_of_a_tool(dist: Path, run: Runner) -> None:
+    """F-155, B-53: the rules of a tool apply with its profile."""
     report = run("check", dist, "--profile", "pypi", "--json", code=FAULTS).object
     assert {finding["code"] for finding in report["findings"]} == {
         "pypi-variant-wheel",
@@ -314,11 +314,11 @@ def test_profiles(dist: Path, run: Runner) -> None:
 
 
 class TestEnvironment:
-    """``--environment`` looks at what is installed."""
+    """``--environment``, which checks installed packages."""
 
     @pytest.fixture
     def target(self, tmp_path: Path, run: Runner) -> Path:
-        """Install a GPU build and one for torch 2.8, on a machine that can run them."""
+        """Install a GPU build and a build for torch 2.8, with a matching host."""
         shop = tmp_path / "shop"
         needs = {
             "gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}},
@@ -344,7 +344,7 @@ class TestEnvironment:
         return tmp_path / "site"
 
     def host(self, folder: Path, bounds: str) -> Path:
-        """Describe the machine."""
+        """Write a host file with the CUDA bounds."""
         path = folder / "host.toml"
         path.write_text(
             '[metadata]\ncreated-by = "a test"\nversion = "0.1"\n\n[[provider]]\n'
@@ -352,14 +352,14 @@ class TestEnvironment:
         )
         return path
 
-    def test_all_fits(self, target: Path, run: Runner) -> None:
-        """F-96: nothing is found while machine and packages are as they were."""
+    def test_no_findings(self, target: Path, run: Runner) -> None:
+        """F-96: nothing is reported while machine and packages are unchanged."""
         words = ("check", "--environment", "--target", target)
         result = run(*words, "--for", target.parent / "host.toml")
         assert result.out == "no faults in 2 installed variants\n"
 
-    def test_the_machine_changed(self, target: Path, run: Runner) -> None:
-        """F-96: a variant that the machine no longer supports is named, with the reason."""
+    def test_unsupported_variant(self, target: Path, run: Runner) -> None:
+        """F-96: A variant that the machine no longer supports is reported with the reason."""
         host = self.host(target.parent, '["12.6", "12"]')
         words = ("check", "--environment", "--target", target, "--for", host, "--json")
         (finding,) = run(*words, code=FAULTS).object["findings"]
@@ -368,8 +368,8 @@ class TestEnvironment:
         assert "fast 1.0 (gpu)" in finding["message"]
         assert "12.8" in finding["message"]
 
-    def test_a_dependency_changed(self, target: Path, run: Runner) -> None:
-        """P-56: an upgrade of the package that a build was made for is found."""
+    def test_dependency_of_another_version(self, target: Path, run: Runner) -> None:
+        """P-56: an upgrade of the package that a build was made for is reported."""
         dist_info = target / "torch-2.8.0.dist-info"
         changed = (dist_info / "METADATA").read_text().replace("2.8.0", "2.9.0")
         (dist_info / "METADATA").write_text(changed)
@@ -381,16 +381,16 @@ class TestEnvironment:
         assert "torch 2.9.0 is installed" in finding["message"]
         assert report["checked"]["installed"] == 2
 
-    def test_nobody_to_ask(self, target: Path, run: Runner) -> None:
-        """A namespace that the host file leaves out is not checked, and nothing is claimed."""
+    def test_namespace_without_a_provider(self, target: Path, run: Runner) -> None:
+        """A namespace that the host file lacks is reported as unchecked."""
         host = self.host(target.parent, "[]")
         host.write_text(host.read_text().replace('"nvidia"', '"other"'))
         words = ("check", "--environment", "--target", target, "--for", host)
         result = run(*words, code=INCOMPLETE)
         assert "fast 1.0 (gpu) needs nvidia, for which no provider is available here" in result.out
 
-    def test_what_is_broken(self, target: Path, run: Runner) -> None:
-        """Records that cannot be read are named, and a lost document is too."""
+    def test_unreadable_metadata(self, target: Path, run: Runner) -> None:
+        """Unreadable metadata and documents are reported."""
         (target / "broken-1.0.dist-info").mkdir()
         (target / "fast-1.0.dist-info" / "variant.json").write_text("{")
         words = ("check", "--environment", "--target", target)
@@ -402,25 +402,25 @@ class TestEnvironment:
 @pytest.mark.parametrize(
     "options", sampled([["-j", "1"], ["-j", "2"], ["--executor", "processes"]], fast={0})
 )
-def test_who_works_makes_no_difference(
-    spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch, options: list[str]
+def test_executors_give_the_same_report(
+    faulty_dist: Path, run: Runner, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
-    """The report is the same whoever looks, also for relative paths, and what cannot be read."""
-    (spoilt / "broken-1.0-py3-none-any.whl").write_bytes(b"no archive")
-    (spoilt / "other-1.0-py3-none-any.whl").symlink_to(spoilt / "missing")
-    (spoilt / "index.html").write_text(
+    """The report is the same for any number of processes and any executor."""
+    (faulty_dist / "broken-1.0-py3-none-any.whl").write_bytes(b"no archive")
+    (faulty_dist / "other-1.0-py3-none-any.whl").symlink_to(faulty_dist / "missing")
+    (faulty_dist / "index.html").write_text(
         '<a href="fast-1.0-py3-none-any-null.whl#sha256=00">fast-1.0-py3-none-any-null.whl</a>'
     )
-    monkeypatch.chdir(spoilt.parent)
-    alone = run("check", "--json", "--full", spoilt.name, code=INCOMPLETE)
-    others = run("check", "--json", "--full", *options, spoilt.name, code=INCOMPLETE)
+    monkeypatch.chdir(faulty_dist.parent)
+    alone = run("check", "--json", "--full", faulty_dist.name, code=INCOMPLETE)
+    others = run("check", "--json", "--full", *options, faulty_dist.name, code=INCOMPLETE)
     assert others.out == alone.out
     assert {"wrong-hash", "unsound-archive"} <= {
         finding["code"] for finding in alone.object["findings"]
     }
 
 
-def test_wrong_executors(dist: Path, run: Runner) -> None:
-    """Who works is a number of processes, or a URL that somebody answers to."""
+def test_invalid_executor(dist: Path, run: Runner) -> None:
+    """An invalid number of processes or executor URL is a usage error."""
     for words in (["-j", "0"], ["-j", "two"], ["--executor", "spark://here:1"]):
         assert run("check", dist, *words, code=2).err

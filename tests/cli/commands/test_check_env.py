@@ -1,4 +1,4 @@
-"""``wheelfit check-env``, and the exchange of what does not fit any more."""
+"""``wheelfit check-env``, and the replacement of variants that do not fit."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ CUDA_13, CUDA_12, CUDA_OLD, CPU = (
 )
 
 
-class Place:
-    """Install into one folder and judge it."""
+class TargetFolder:
+    """Installations into one folder, and their checks."""
 
     def __init__(self, run: Runner, folder: Path) -> None:
         self._run = run
@@ -46,7 +46,7 @@ class Place:
         self.folder = folder / "place"
 
     def add(self, name: str, version: str, *labels: str | None, requires: str = "") -> None:
-        """Add a release with builds for CUDA."""
+        """Write a release with builds for CUDA."""
         for label in labels:
             document = DOCUMENT if label else None
             needs = [requires] if requires else []
@@ -55,7 +55,7 @@ class Place:
             (self.wheels / f"{name}-{version}-variants.json").write_text(json.dumps(DOCUMENT))
 
     def add_cuda(self, name: str, version: str, **labels: str) -> None:
-        """Add a release whose labels stand for one CUDA version each."""
+        """Write a release with one label for each CUDA version."""
         variants = {
             label: {"nvidia": {"cuda_version_lower_bound": [cuda]}}
             for label, cuda in labels.items()
@@ -67,23 +67,23 @@ class Place:
 
     def install(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Install for a host."""
-        place = ("--no-index", "-f", self.wheels, "--target", self.folder, "--for", host)
-        return self._run("install", *place, *words, code=code)
+        target = ("--no-index", "-f", self.wheels, "--target", self.folder, "--for", host)
+        return self._run("install", *target, *words, code=code)
 
     def check(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
-        """Judge for a host."""
+        """Check the folder for a host."""
         return self._run("check-env", "--target", self.folder, "--for", host, *words, code=code)
 
     def installed(self) -> dict[str, tuple[str, str | None]]:
-        """Return version and label of what is there."""
+        """Return version and label of the installed packages."""
         packages = self._run("list", "--target", self.folder, "--json").object["packages"]
         return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
 
 
 @pytest.fixture
-def place(run: Runner, tmp_path: Path) -> Place:
-    """Offer a project with builds for three CUDA versions, and two that need it."""
-    made = Place(run, tmp_path)
+def target(run: Runner, tmp_path: Path) -> TargetFolder:
+    """Return a folder with an index of a project for three CUDA versions and its dependents."""
+    made = TargetFolder(run, tmp_path)
     made.add("torch", "2.8", "cu130", "cu128", "cu126", None)
     made.add("vision", "1.0", None, requires="torch")
     made.add("plain", "1.0", None)
@@ -91,19 +91,19 @@ def place(run: Runner, tmp_path: Path) -> Place:
     return made
 
 
-def values(said: CommandResult) -> dict[str, Any]:
-    """Return the object, held against its schema."""
+def validated_report(said: CommandResult) -> dict[str, Any]:
+    """Return the JSON report, validated by its schema."""
     Draft202012Validator(SCHEMA).validate(said.object)
     return said.object
 
 
-def test_all_fits(place: Place) -> None:
-    """A variant that fits is not a finding, and --verbose names it."""
-    place.install(CUDA_12, "torch")
-    result = place.check(CUDA_12, "-v")
+def test_fitting_variant(target: TargetFolder) -> None:
+    """A variant that fits is not a finding; --verbose lists it."""
+    target.install(CUDA_12, "torch")
+    result = target.check(CUDA_12, "-v")
     assert result.out.splitlines() == ["  fits    torch 2.8 (cu128)", "nothing is wrong"]
     assert "1 of 1 installed variants fit cuda-12.8-sm90" in result.err
-    (variant,) = values(place.check(CUDA_13, "--json"))["variants"]
+    (variant,) = validated_report(target.check(CUDA_13, "--json"))["variants"]
     assert variant == {
         "name": "torch",
         "version": "2.8",
@@ -113,60 +113,60 @@ def test_all_fits(place: Place) -> None:
     }
 
 
-def test_it_does_not_fit_any_more(place: Place) -> None:
-    """F-96: reason and remedy, with the place that was asked for."""
-    place.install(CUDA_12, "torch")
-    before = tree(place.folder)
-    result = place.check(CUDA_OLD, code=13)
+def test_variant_that_does_not_fit(target: TargetFolder) -> None:
+    """F-96: the finding has the reason and a remedy for the same target."""
+    target.install(CUDA_12, "torch")
+    before = tree(target.folder)
+    result = target.check(CUDA_OLD, code=13)
     assert "error   unsupported-here (F-96)" in result.out
-    command = f"wheelfit install --target {place.folder} --for {CUDA_OLD} --refit`; "
+    command = f"wheelfit install --target {target.folder} --for {CUDA_OLD} --refit`; "
     assert command in result.out
-    found = values(place.check(CUDA_OLD, "--json", code=13))
+    found = validated_report(target.check(CUDA_OLD, "--json", code=13))
     (variant,) = found["variants"]
     assert variant["fits"] is False
     assert "cuda_version_lower_bound" in variant["reason"]
     assert found["summary"]["errors"] == 1
-    assert tree(place.folder) == before
+    assert tree(target.folder) == before
 
 
-def test_what_nobody_can_be_asked_about(place: Place, run: Runner) -> None:
-    """Of what only a plugin knows nothing is claimed."""
+def test_variant_of_a_plugin(target: TargetFolder, run: Runner) -> None:
+    """A variant whose namespace needs a plugin is reported as unchecked."""
     document = release_document(
         {"a": {"acme": {"speed": ["fast"]}}},
         providers={"acme": {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}},
     )
-    build_wheel(place.wheels, "odd", "1.0", label="a", document=document)
-    host = place.folder.parent / "acme.toml"
+    build_wheel(target.wheels, "odd", "1.0", label="a", document=document)
+    host = target.folder.parent / "acme.toml"
     host.write_text(
         '[metadata]\nversion = "0.1"\n\n[[provider]]\nnamespace = "acme"\n'
         '[provider.properties]\nspeed = ["fast"]\n'
     )
-    place.install(str(host), "odd")
-    found = values(place.check(str(host), "--json"))
+    target.install(str(host), "odd")
+    found = validated_report(target.check(str(host), "--json"))
     assert [variant["fits"] for variant in found["variants"]] == [True]
-    found = run("check-env", "--target", place.folder, "--json").object
+    found = run("check-env", "--target", target.folder, "--json").object
     assert [variant["fits"] for variant in found["variants"]] == [None]
     assert [finding["code"] for finding in found["findings"]] == ["unchecked-variant"]
 
 
-def test_a_record_without_its_label(place: Place) -> None:
-    """Of a variant whose properties cannot be read nobody claims that it fits."""
-    place.install(CUDA_12, "torch")
-    (record,) = place.folder.glob("torch-*.dist-info/variant.json")
+def test_unreadable_variant_properties(target: TargetFolder) -> None:
+    """A variant with unreadable properties is not reported as fitting."""
+    target.install(CUDA_12, "torch")
+    (record,) = target.folder.glob("torch-*.dist-info/variant.json")
     record.write_text(record.read_text().replace('"12.8"', '"12.8 "'))
-    found = values(place.check(CUDA_12, "--json"))
+    found = validated_report(target.check(CUDA_12, "--json"))
     assert [variant["fits"] for variant in found["variants"]] == [None]
 
 
-def test_a_folder_that_is_not_there(run: Runner, tmp_path: Path) -> None:
-    """A slip of the name is an error: of nothing it would be said that all fits."""
+def test_missing_folder(run: Runner, tmp_path: Path) -> None:
+    """A missing folder is an error."""
     for option in ("--target", "--prefix", "--root"):
         result = run("check-env", option, tmp_path / "slip", code=1)
         assert "the folder does not exist" in result.err
 
 
-def test_needs_and_mixtures(place: Place) -> None:
-    """They are warnings, which count with --strict."""
+def test_unmet_and_mixed_requirements(target: TargetFolder) -> None:
+    """Unmet requirements and mixed variants are warnings, and errors with --strict."""
     blas = release_document(
         {
             "mkl": {"blas_lapack": {"provider": ["mkl"]}},
@@ -174,55 +174,55 @@ def test_needs_and_mixtures(place: Place) -> None:
         },
         static={"blas_lapack": {"provider": ["mkl", "openblas"]}},
     )
-    build_wheel(place.wheels, "one", "1.0", label="mkl", document=blas, requires=["torch"])
-    build_wheel(place.wheels, "two", "1.0", label="open", document=blas)
-    place.install(CPU, "--no-deps", "--allow-mixed", "blas", "one", "two")
-    found = values(place.check(CPU, "--json"))
+    build_wheel(target.wheels, "one", "1.0", label="mkl", document=blas, requires=["torch"])
+    build_wheel(target.wheels, "two", "1.0", label="open", document=blas)
+    target.install(CPU, "--no-deps", "--allow-mixed", "blas", "one", "two")
+    found = validated_report(target.check(CPU, "--json"))
     assert [finding["code"] for finding in found["findings"]] == [
         "mixed-variants",
         "unmet-requirement",
     ]
     assert found["findings"][0]["message"] == "BLAS mkl: one; BLAS openblas: two"
-    place.check(CPU, "--strict", code=13)
+    target.check(CPU, "--strict", code=13)
 
 
 class TestRefit:
     """``install --refit``."""
 
-    def test_exactly_what_does_not_fit(self, place: Place) -> None:
-        """The same version, another build; what fits or is plain stays, however old."""
-        place.install(CUDA_12, "vision", "plain==1.0")
-        place.add("torch", "2.9", "cu128", "cu126")
-        requested = next(place.folder.glob("torch-*.dist-info"), place.folder) / "REQUESTED"
+    def test_refit_replaces_only_unfit_variants(self, target: TargetFolder) -> None:
+        """Unfit variants get another build of the same version; other packages are unchanged."""
+        target.install(CUDA_12, "vision", "plain==1.0")
+        target.add("torch", "2.9", "cu128", "cu126")
+        requested = next(target.folder.glob("torch-*.dist-info"), target.folder) / "REQUESTED"
         assert not requested.exists()
-        result = place.install(CUDA_OLD, "--refit")
+        result = target.install(CUDA_OLD, "--refit")
         assert "note: torch 2.8 cu128 -> cu126, because " in result.err
         assert result.out.startswith("installed torch 2.8 (cu126), replacing 2.8 (cu128): best fit")
         assert len(result.out.splitlines()) == 1
-        assert place.installed()["plain"] == ("1.0", None)
+        assert target.installed()["plain"] == ("1.0", None)
         assert not requested.exists()
-        result = place.install(CUDA_OLD, "--refit")
+        result = target.install(CUDA_OLD, "--refit")
         assert result.out == "nothing to do: all installed variants that could be checked fit\n"
 
-    def test_another_version_if_there_is_no_build(self, place: Place) -> None:
-        """Where the version has no build that fits, not even a plain one, another one is taken."""
-        place.add("jax", "1.0", "cu128")
-        place.add("jax", "1.1", "cu126")
-        place.install(CUDA_12, "jax==1.0")
-        result = place.install(CUDA_OLD, "--refit")
+    def test_refit_to_another_version(self, target: TargetFolder) -> None:
+        """Where the version has no build that fits, another version is installed."""
+        target.add("jax", "1.0", "cu128")
+        target.add("jax", "1.1", "cu126")
+        target.install(CUDA_12, "jax==1.0")
+        result = target.install(CUDA_OLD, "--refit")
         assert "installed jax 1.1 (cu126), replacing 1.0 (cu128)" in result.out
 
-    def test_with_requirements(self, place: Place) -> None:
-        """What they need is exchanged on the way; other misfits stay, and that is said."""
-        place.add("jax", "1.0", "cu128", "cu126")
-        place.install(CUDA_12, "torch", "jax")
-        result = place.install(CUDA_OLD, "--refit", "vision")
+    def test_refit_with_requirements(self, target: TargetFolder) -> None:
+        """Only dependencies of the requirements are replaced; other unfit variants are named."""
+        target.add("jax", "1.0", "cu128", "cu126")
+        target.install(CUDA_12, "torch", "jax")
+        result = target.install(CUDA_OLD, "--refit", "vision")
         assert "installed torch 2.8 (cu126), replacing 2.8 (cu128)" in result.out
         assert "jax 1.0 (cu128) does not fit any more" in result.err
-        assert place.installed()["jax"] == ("1.0", "cu128")
+        assert target.installed()["jax"] == ("1.0", "cu128")
 
-    def test_a_build_for_another_version(self, place: Place, run: Runner) -> None:
-        """P-56: a build whose package was exchanged below it is a misfit too."""
+    def test_refit_after_a_dependency_changed(self, target: TargetFolder, run: Runner) -> None:
+        """P-56: A build for another version of its dependency is unfit too."""
         document = release_document(
             {
                 "t28": {"abi_dependency": {"torch": ["2.8"]}},
@@ -232,68 +232,68 @@ class TestRefit:
         )
         for label in ("t28", "t29"):
             build_wheel(
-                place.wheels, "ext", "1.0", label=label, document=document, requires=["torch"]
+                target.wheels, "ext", "1.0", label=label, document=document, requires=["torch"]
             )
-        place.install(CUDA_12, "torch==2.8", "ext")
-        assert place.installed()["ext"] == ("1.0", "t28")
-        place.add("torch", "2.9", "cu128")
-        result = place.install(CUDA_12, "-U", "torch")
+        target.install(CUDA_12, "torch==2.8", "ext")
+        assert target.installed()["ext"] == ("1.0", "t28")
+        target.add("torch", "2.9", "cu128")
+        result = target.install(CUDA_12, "-U", "torch")
         assert "warning: ext 1.0 (t28) does not fit any more: is built for torch 2.8" in result.err
-        assert "broken-by-dependency (P-56)" in place.check(CUDA_12, code=13).out
-        result = place.install(CUDA_12, "--refit")
+        assert "broken-by-dependency (P-56)" in target.check(CUDA_12, code=13).out
+        result = target.install(CUDA_12, "--refit")
         assert "installed ext 1.0 (t29), replacing 1.0 (t28)" in result.out
-        place.check(CUDA_12)
-        result = run("uninstall", "--target", place.folder, "ext")
-        place.install(CUDA_12, "torch==2.8", "ext")
-        result = place.install(CUDA_12, "-U", "torch", "ext")
+        target.check(CUDA_12)
+        result = run("uninstall", "--target", target.folder, "ext")
+        target.install(CUDA_12, "torch==2.8", "ext")
+        result = target.install(CUDA_12, "-U", "torch", "ext")
         assert "note: ext 1.0 t28 -> t29, because " in result.err  # told, and nothing refused
 
 
 class TestConsent:
-    """No installed variant is exchanged unasked."""
+    """Installed variants, which are replaced only with consent."""
 
-    def test_what_does_not_fit_is_not_exchanged_on_the_way(self, place: Place) -> None:
-        """F-96: installing something that needs it is refused, and names --refit."""
-        place.install(CUDA_12, "torch")
-        before = tree(place.folder)
+    def test_unfit_dependency(self, target: TargetFolder) -> None:
+        """F-96: replacing an unfit dependency is refused, with --refit in the hint."""
+        target.install(CUDA_12, "torch")
+        before = tree(target.folder)
         for words in ((), ("--dry-run",)):
-            result = place.install(CUDA_OLD, "vision", *words, code=7)
+            result = target.install(CUDA_OLD, "vision", *words, code=7)
             assert "torch would be replaced by another build" in result.err
             assert (
                 "torch 2.8 cu128 -> cu126, because cu128 needs CUDA driver >= 12.8, " in result.err
             )
             assert "hint: --refit exchanges variants that do not fit any more" in result.err
-        assert tree(place.folder) == before
+        assert tree(target.folder) == before
 
-    def test_what_is_not_needed_stays(self, place: Place) -> None:
-        """A misfit that nothing asked for needs is left alone, and named."""
-        place.install(CUDA_12, "torch")
-        result = place.install(CUDA_OLD, "plain")
+    def test_unfit_package_that_is_not_needed(self, target: TargetFolder) -> None:
+        """An unfit package that is not needed is unchanged, and named."""
+        target.install(CUDA_12, "torch")
+        result = target.install(CUDA_OLD, "plain")
         assert result.out == "installed plain 2.0\n"
         assert "torch 2.8 (cu128) does not fit any more" in result.err
-        (misfit,) = place.install(CUDA_OLD, "plain", "--json").object["incompatible_variants"]
+        (misfit,) = target.install(CUDA_OLD, "plain", "--json").object["incompatible_variants"]
         assert (misfit["name"], misfit["label"]) == ("torch", "cu128")
 
-    def test_an_upgrade_keeps_the_label(self, place: Place) -> None:
-        """The newer release is taken in the installed build, though a better one would fit."""
-        place.install(CUDA_12, "torch")
-        place.add("torch", "2.9", "cu130", "cu128")
-        result = place.install(CUDA_13, "-U", "torch")
+    def test_upgrade_keeps_the_label(self, target: TargetFolder) -> None:
+        """An upgrade keeps the installed label, though a better build would fit."""
+        target.install(CUDA_12, "torch")
+        target.add("torch", "2.9", "cu130", "cu128")
+        result = target.install(CUDA_13, "-U", "torch")
         assert "installed torch 2.9 (cu128), replacing 2.8: cu128 is installed" in result.out
         assert "note: torch stays cu128, though cu130 would fit better" in result.err
 
-    def test_an_upgrade_that_has_no_such_build(self, place: Place) -> None:
-        """It is refused, with both ways to have it; -P and a plain dependency alike."""
-        place.install(CUDA_12, "torch")
-        place.add("torch", "2.9", "cu130")
+    def test_upgrade_without_the_installed_label(self, target: TargetFolder) -> None:
+        """An upgrade without the installed label is refused; the hint has both options."""
+        target.install(CUDA_12, "torch")
+        target.add("torch", "2.9", "cu130")
         for words in (("-U", "torch"), ("-P", "torch", "vision"), ("torch>=2.9",)):
-            result = place.install(CUDA_13, *words, code=7)
+            result = target.install(CUDA_13, *words, code=7)
             assert (
                 "torch 2.8 cu128 -> 2.9 cu130, because torch 2.9 has no build cu128" in result.err
             )
             assert "--allow-variant-change allows this; --label torch=cu130" in result.err
-        result = place.install(CUDA_13, "-U", "torch", "--allow-variant-change")
-        assert place.installed()["torch"] == ("2.9", "cu130")
+        result = target.install(CUDA_13, "-U", "torch", "--allow-variant-change")
+        assert target.installed()["torch"] == ("2.9", "cu130")
 
     @pytest.mark.parametrize(
         "words",
@@ -304,147 +304,151 @@ class TestConsent:
             ("--forbid", "nvidia :: cuda_version_lower_bound :: 12.8", "torch"),
         ],
     )
-    def test_asked_for(self, place: Place, words: tuple[str, ...]) -> None:
-        """Who names the package, and says which build or that it shall be chosen anew, agrees."""
-        place.install(CUDA_12, "torch")
-        result = place.install(CUDA_13, *words)
+    def test_explicit_label(self, target: TargetFolder, words: tuple[str, ...]) -> None:
+        """Options that name the label or a new selection for the package are consent."""
+        target.install(CUDA_12, "torch")
+        result = target.install(CUDA_13, *words)
         assert "note: torch 2.8 cu128 -> cu130, because " in result.err
-        assert place.installed()["torch"] == ("2.8", "cu130")
+        assert target.installed()["torch"] == ("2.8", "cu130")
 
-    def test_to_a_plain_wheel(self, place: Place) -> None:
-        """A wish about variants in general counts for what is named, not for what is needed."""
-        place.install(CUDA_12, "torch")
-        result = place.install(CUDA_12, "--no-variants", "vision", code=7)
+    def test_no_variants_is_consent_for_named_packages(self, target: TargetFolder) -> None:
+        """General preferences are consent for named packages, not for dependencies."""
+        target.install(CUDA_12, "torch")
+        result = target.install(CUDA_12, "--no-variants", "vision", code=7)
         assert "torch 2.8 cu128 -> plain, because " in result.err
-        place.install(CUDA_12, "--no-variants", "torch")
-        assert place.installed()["torch"] == ("2.8", None)
+        target.install(CUDA_12, "--no-variants", "torch")
+        assert target.installed()["torch"] == ("2.8", None)
 
-    def test_from_a_plain_wheel(self, place: Place) -> None:
-        """Nobody chose a plain wheel among builds, so a change to a variant is only told."""
-        place.install(CPU, "torch")
-        place.add("torch", "2.9", "cu130")
-        report = place.install(CUDA_13, "-U", "torch", "--json").object
+    def test_plain_wheel_by_default(self, target: TargetFolder) -> None:
+        """A plain wheel without a preference is replaced by a variant with a note."""
+        target.install(CPU, "torch")
+        target.add("torch", "2.9", "cu130")
+        report = target.install(CUDA_13, "-U", "torch", "--json").object
         (change,) = report["variant_changes"]
         assert (change["from"], change["to"], change["needs_consent"]) == (None, "cu130", False)
 
     @pytest.mark.parametrize("wish", ["--variant cpu", "--no-variants", "--forbid nvidia"])
-    def test_from_a_plain_wheel_that_was_chosen(self, place: Place, wish: str) -> None:
-        """Who ruled variants out when it was installed is asked before one comes in its place."""
-        place.install(CUDA_13, *wish.split(" ", 1), "torch")
-        place.add("torch", "2.9", "cu130", None)
-        place.add("other", "1.0", None, requires="torch>=2.9")
-        result = place.install(CUDA_13, "other", code=7)
+    def test_plain_wheel_by_preference(self, target: TargetFolder, wish: str) -> None:
+        """A plain wheel of a preference against variants needs consent."""
+        target.install(CUDA_13, *wish.split(" ", 1), "torch")
+        target.add("torch", "2.9", "cu130", None)
+        target.add("other", "1.0", None, requires="torch>=2.9")
+        result = target.install(CUDA_13, "other", code=7)
         assert "torch 2.8 plain -> 2.9 cu130, because " in result.err
         assert f"{wish}, as when it was installed, keeps it plain" in result.err
-        place.install(CUDA_13, *wish.split(" ", 1), "other")
-        assert place.installed()["torch"] == ("2.9", None)
-        place.install(CUDA_13, "--force-reinstall", "--label", "torch=cu130", "torch")
-        assert place.installed()["torch"] == ("2.9", "cu130")
+        target.install(CUDA_13, *wish.split(" ", 1), "other")
+        assert target.installed()["torch"] == ("2.9", None)
+        target.install(CUDA_13, "--force-reinstall", "--label", "torch=cu130", "torch")
+        assert target.installed()["torch"] == ("2.9", "cu130")
 
     @pytest.mark.parametrize("wish", ["--variant cpu", "--forbid nvidia"])
-    def test_from_a_plain_wheel_to_what_was_not_ruled_out(self, place: Place, wish: str) -> None:
-        """A wish against accelerators says nothing against a build for the processor."""
-        place.install(CPU, *wish.split(), "plain==1.0")
+    def test_preference_against_accelerators_only(self, target: TargetFolder, wish: str) -> None:
+        """A preference against accelerators does not concern CPU variants."""
+        target.install(CPU, *wish.split(), "plain==1.0")
         document = release_document(
             {"v2": {"x86_64": {"level": ["v2"]}}},
             providers={"x86_64": {"requires": ["x86-64-variant-provider<1"]}},
         )
-        build_wheel(place.wheels, "plain", "3.0", label="v2", document=document)
-        result = place.install(CPU, "-U", "plain")
+        build_wheel(target.wheels, "plain", "3.0", label="v2", document=document)
+        result = target.install(CPU, "-U", "plain")
         assert "note: plain 1.0 plain -> 3.0 v2" in result.err
 
-    def test_the_same_properties_under_another_label(self, place: Place) -> None:
-        """A label that was only renamed is told, and needs no consent."""
-        place.install(CUDA_12, "torch==2.8")
+    def test_renamed_label(self, target: TargetFolder) -> None:
+        """A renamed label with the same properties causes a note and needs no consent."""
+        target.install(CUDA_12, "torch==2.8")
         document = release_document(
             {"cuda12.8": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
             providers={"nvidia": NVIDIA},
         )
-        build_wheel(place.wheels, "torch", "2.9", label="cuda12.8", document=document)
-        result = place.install(CUDA_12, "-U", "torch")
+        build_wheel(target.wheels, "torch", "2.9", label="cuda12.8", document=document)
+        result = target.install(CUDA_12, "-U", "torch")
         assert "note: torch 2.8 cu128 -> 2.9 cuda12.8, because torch 2.9 has no" in result.err
 
-    def test_the_installed_build_under_another_label(self, place: Place) -> None:
-        """A newer release is taken in the build with the same properties, however it is called."""
-        place.install(CUDA_13, "--label", "torch=cu128", "torch==2.8")
-        place.add_cuda("torch", "2.9", new="13.0", old="12.8")
-        result = place.install(CUDA_13, "-U", "torch")
+    def test_upgrade_to_a_renamed_label(self, target: TargetFolder) -> None:
+        """An upgrade keeps the properties, though their label was renamed."""
+        target.install(CUDA_13, "--label", "torch=cu128", "torch==2.8")
+        target.add_cuda("torch", "2.9", new="13.0", old="12.8")
+        result = target.install(CUDA_13, "-U", "torch")
         assert (
             "note: torch 2.8 cu128 -> 2.9 old, because torch 2.9 has no build cu128" in result.err
         )
-        assert place.installed()["torch"] == ("2.9", "old")
+        assert target.installed()["torch"] == ("2.9", "old")
 
     @pytest.mark.parametrize("words", [("-U", "jax"), ("-P", "jax", "user"), ("user>=2",)])
-    def test_the_same_label_for_another_cuda(self, place: Place, words: tuple[str, ...]) -> None:
-        """A label is only a name: what it stands for now needs consent where it is another CUDA."""
-        place.add("user", "1.0", None, requires="jax")
-        place.add("user", "2.0", None, requires="jax>=2")
-        place.add_cuda("jax", "1.0", gpu="12.8")
-        place.install(CUDA_13, "user==1.0")
-        place.add_cuda("jax", "2.0", gpu="13.0")
-        result = place.install(CUDA_13, *words, code=7)
+    def test_same_label_for_another_cuda_version(
+        self, target: TargetFolder, words: tuple[str, ...]
+    ) -> None:
+        """A label that now means another CUDA version needs consent."""
+        target.add("user", "1.0", None, requires="jax")
+        target.add("user", "2.0", None, requires="jax>=2")
+        target.add_cuda("jax", "1.0", gpu="12.8")
+        target.install(CUDA_13, "user==1.0")
+        target.add_cuda("jax", "2.0", gpu="13.0")
+        result = target.install(CUDA_13, *words, code=7)
         assert (
             "jax 1.0 gpu -> 2.0 gpu, because gpu of jax 2.0 is built for CUDA 13, "
             "and the installed one for CUDA 12"
         ) in result.err
-        place.install(CUDA_13, *words, "--label", "jax=gpu")
-        assert place.installed()["jax"] == ("2.0", "gpu")
+        target.install(CUDA_13, *words, "--label", "jax=gpu")
+        assert target.installed()["jax"] == ("2.0", "gpu")
 
-    def test_the_same_label_of_what_cannot_be_read(self, place: Place) -> None:
-        """Where the record says nothing but the label, the label is what is held on to."""
-        place.add_cuda("jax", "1.0", gpu="12.8")
-        place.install(CUDA_13, "jax")
-        next(place.folder.glob("jax-*.dist-info/variant.json")).unlink()
-        place.add_cuda("jax", "2.0", gpu="12.8", other="13.0")
-        assert "->" not in place.install(CUDA_13, "-U", "jax").err
-        assert place.installed()["jax"] == ("2.0", "gpu")
+    def test_same_label_without_a_document(self, target: TargetFolder) -> None:
+        """Without a readable document the label alone is kept."""
+        target.add_cuda("jax", "1.0", gpu="12.8")
+        target.install(CUDA_13, "jax")
+        next(target.folder.glob("jax-*.dist-info/variant.json")).unlink()
+        target.add_cuda("jax", "2.0", gpu="12.8", other="13.0")
+        assert "->" not in target.install(CUDA_13, "-U", "jax").err
+        assert target.installed()["jax"] == ("2.0", "gpu")
 
-    def test_the_same_label_for_more_devices(self, place: Place) -> None:
-        """What builds need not agree on may change below a label without a word."""
-        place.add_cuda("jax", "1.0", gpu="12.6")
-        place.install(CUDA_13, "jax")
-        place.add_cuda("jax", "2.0", gpu="12.8", other="12.6")
-        result = place.install(CUDA_13, "-U", "jax")
+    def test_same_label_with_a_compatible_change(self, target: TargetFolder) -> None:
+        """Compatible changes of a label's properties need no consent."""
+        target.add_cuda("jax", "1.0", gpu="12.6")
+        target.install(CUDA_13, "jax")
+        target.add_cuda("jax", "2.0", gpu="12.8", other="12.6")
+        result = target.install(CUDA_13, "-U", "jax")
         assert "->" not in result.err
-        assert place.installed()["jax"] == ("2.0", "gpu")
+        assert target.installed()["jax"] == ("2.0", "gpu")
 
-    def test_what_another_package_forces(self, place: Place) -> None:
-        """What must agree may force an exchange; that is a reason, and no consent."""
-        place.install(CUDA_12, "torch")
-        place.add("jax", "1.0", "cu130")
-        result = place.install(CUDA_13, "jax", code=7)
+    def test_change_required_by_another_package(self, target: TargetFolder) -> None:
+        """A change that another package requires is refused with that reason."""
+        target.install(CUDA_12, "torch")
+        target.add("jax", "1.0", "cu130")
+        result = target.install(CUDA_13, "jax", code=7)
         assert (
             "torch 2.8 cu128 -> cu130, because cu128 is built for CUDA 12, this environment has "
             "CUDA 13 because of jax"
         ) in result.err
-        place.install(CUDA_13, "jax", "--allow-variant-change")
-        assert place.installed()["torch"] == ("2.8", "cu130")
+        target.install(CUDA_13, "jax", "--allow-variant-change")
+        assert target.installed()["torch"] == ("2.8", "cu130")
 
-    def test_a_given_wheel(self, place: Place) -> None:
-        """The very file that was named is what was asked for."""
-        place.install(CUDA_12, "torch")
-        place.install(CUDA_13, place.wheels / "torch-2.8-py3-none-any-cu130.whl")
-        assert place.installed()["torch"] == ("2.8", "cu130")
+    def test_wheel_file_is_consent(self, target: TargetFolder) -> None:
+        """A wheel file on the command line is consent."""
+        target.install(CUDA_12, "torch")
+        target.install(CUDA_13, target.wheels / "torch-2.8-py3-none-any-cu130.whl")
+        assert target.installed()["torch"] == ("2.8", "cu130")
 
-    def test_once_for_all(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The configuration can agree in general; the best build is then taken."""
-        file = place.folder.parent / "wheelfit.toml"
+    def test_consent_by_configuration(
+        self, target: TargetFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The configuration can give consent for all packages."""
+        file = target.folder.parent / "wheelfit.toml"
         file.write_text("allow-variant-change = true\n")
-        place.install(CUDA_12, "torch")
-        place.add("torch", "2.9", "cu130", "cu128")
+        target.install(CUDA_12, "torch")
+        target.add("torch", "2.9", "cu130", "cu128")
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        place.install(CUDA_13, "-U", "torch")
-        assert place.installed()["torch"] == ("2.9", "cu130")
+        target.install(CUDA_13, "-U", "torch")
+        assert target.installed()["torch"] == ("2.9", "cu130")
 
 
 @pytest.mark.integration
 @pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is found as on Linux")
-def test_a_driver_is_exchanged(
+def test_downgraded_driver(
     run: Runner, tmp_path: Path, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F-96: chosen on one driver, found out and exchanged on an older one, in an environment."""
-    place = Place(run, tmp_path)
-    place.add("torch", "2.8", "cu130", "cu128", "cu126", None)
+    """F-96: with an older driver the variant is reported as unfit and replaced."""
+    target = TargetFolder(run, tmp_path)
+    target.add("torch", "2.8", "cu130", "cu128", "cu126", None)
     environment = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
 
@@ -453,7 +457,7 @@ def test_a_driver_is_exchanged(
         for name, value in {**environ, "LD_LIBRARY_PATH": str(fake_driver.folder)}.items():
             monkeypatch.setenv(name, value)
 
-    words = ("--no-index", "-f", place.wheels, "--python", environment)
+    words = ("--no-index", "-f", target.wheels, "--python", environment)
     driver("12.8")
     assert "installed torch 2.8 (cu128)" in run("install", *words, "torch").out
     assert run("check-env", "--python", environment).out == "nothing is wrong\n"

@@ -1,4 +1,4 @@
-"""``wheelfit completion``: real shells answer from its scripts."""
+"""``wheelfit completion``: its scripts in real shells."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ answer() {
 """
 
 
-def needs(shell: str) -> str:
-    """Return where a shell is; skip the test where it is not installed."""
+def shell_path(shell: str) -> str:
+    """Return the path of a shell, or skip the test."""
     found = shutil.which(shell)
     if found is None:
         pytest.skip(f"{shell} is not installed")
@@ -42,7 +42,7 @@ def needs(shell: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a file and a folder whose names begin alike."""
+    """Return a folder with a file and a folder that have a common prefix."""
     path = tmp_path_factory.mktemp("completed")
     (path / "wall paper.toml").touch()
     (path / "walls").mkdir()
@@ -51,17 +51,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def script_for(shell: str) -> str:
-    """Return the script of all commands for a shell."""
+    """Return the completion script of a shell."""
     return completion_script(shell, every_command())
 
 
-def in_bash(folder: Path, *lines: list[str]) -> list[str]:
-    """Return what bash offers for each line of words, without any other program."""
+def complete_in_bash(folder: Path, *lines: list[str]) -> list[str]:
+    """Return the completions of bash for each line of words."""
     script = script_for("bash")
     # What bash lacks where nobody presses a key is not missed, as in the bash of macOS.
     calls = [f"answer {' '.join(repr(word) for word in words)}" for words in lines]
     completed = subprocess.run(
-        [needs("bash"), "--norc", "-c", "\n".join([script, "compopt() { :; }", ANSWER, *calls])],
+        [
+            shell_path("bash"),
+            "--norc",
+            "-c",
+            "\n".join([script, "compopt() { :; }", ANSWER, *calls]),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -72,17 +77,17 @@ def in_bash(folder: Path, *lines: list[str]) -> list[str]:
     return completed.stdout.splitlines()
 
 
-def each(commands: Mapping[str, Command]) -> Iterator[tuple[list[str], Command]]:
-    """Yield every command that has options, with its words."""
+def commands_with_options(commands: Mapping[str, Command]) -> Iterator[tuple[list[str], Command]]:
+    """Yield every command with options, with its words."""
     for top, head in commands.items():
         for name, command in head.leaves(top):
             yield name.split(), command
 
 
 class TestBash:
-    """bash, which is there on every machine that runs these tests."""
+    """Completion in bash."""
 
-    def test_words(self, folder: Path) -> None:
+    def test_kinds_of_words(self, folder: Path) -> None:
         """Commands, subcommands, options, choices and paths are completed."""
         table: list[tuple[list[str], str]] = [
             (["ins"], "install"),
@@ -105,16 +110,16 @@ class TestBash:
             (["run", "--", "--no"], ""),
             (["nonsense", "--"], ""),
         ]
-        found = in_bash(folder, *(["wheelfit", *words] for words, _ in table))
+        found = complete_in_bash(folder, *(["wheelfit", *words] for words, _ in table))
         for (words, offered), answer in zip(table, found, strict=True):
             assert sorted(answer.split()) == sorted(offered.split()), words
 
     @pytest.mark.integration
     def test_every_option(self, folder: Path) -> None:
-        """Every option of every command is offered, and every choice."""
+        """Every option and every choice of every command is completed."""
         expected: list[set[str]] = []
         lines: list[list[str]] = []
-        for words, command in each(every_command()):
+        for words, command in commands_with_options(every_command()):
             shown = [
                 option for option in command.command_line_options() if not option.is_positional
             ]
@@ -125,7 +130,7 @@ class TestBash:
                     lines.append(["wheelfit", *words, option.name, ""])
                     expected.append(set(option.kind.choices))
         assert len(lines) > len(COMMANDS)
-        found = in_bash(folder, *lines)
+        found = complete_in_bash(folder, *lines)
         for line, offered, names in zip(lines, found, expected, strict=True):
             assert set(offered.split()) == names, line
 
@@ -148,11 +153,16 @@ class TestBash:
     ],
 )
 def test_fish(folder: Path, words: str, offered: set[str]) -> None:
-    """The script for fish offers the same, with descriptions."""
+    """The script for fish completes the same, with descriptions."""
     script = folder / "wheelfit.fish"
     script.write_text(script_for("fish"))
     completed = subprocess.run(
-        [needs("fish"), "--no-config", "-c", f"source {script}; complete -C 'wheelfit {words}'"],
+        [
+            shell_path("fish"),
+            "--no-config",
+            "-c",
+            f"source {script}; complete -C 'wheelfit {words}'",
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -165,12 +175,7 @@ def test_fish(folder: Path, words: str, offered: set[str]) -> None:
 
 
 class Terminal:
-    """A shell that runs in a terminal.
-
-    :param words: the shell.
-    :param folder: where it runs.
-    :param environ: its environment.
-    """
+    """A shell in a terminal."""
 
     def __init__(self, words: list[str], folder: Path, environ: Mapping[str, str]) -> None:
         self._pid, self._file = pty.fork()
@@ -178,12 +183,12 @@ class Terminal:
             os.chdir(folder)
             os.execvpe(words[0], words, dict(environ))
 
-    def type(self, text: str) -> None:
+    def press_keys(self, text: str) -> None:
         """Press keys."""
         os.write(self._file, text.encode())
 
     def read_until(self, *words: str) -> str:
-        """Return what is shown until it has every word; a minute at most."""
+        """Return the output until it has every word; at most a minute."""
         shown, end = "", time.monotonic() + 60
         while not all(word in shown for word in words):
             ready, _, _ = select.select([self._file], [], [], max(0, end - time.monotonic()))
@@ -193,7 +198,7 @@ class Terminal:
         return shown
 
     def close(self) -> None:
-        """End it."""
+        """End the shell."""
         os.close(self._file)
         os.waitpid(self._pid, 0)
 
@@ -215,8 +220,8 @@ class Terminal:
     ),
 )
 def test_zsh(folder: Path, tmp_path: Path, words: str, shown: list[str]) -> None:
-    """The script for zsh offers the same."""
-    zsh = needs("zsh")
+    """The script for zsh completes the same."""
+    zsh = shell_path("zsh")
     (tmp_path / "_wheelfit").write_text(script_for("zsh"))
     (tmp_path / ".zshrc").write_text(
         f"PROMPT='ready> '; fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D\n"
@@ -226,14 +231,14 @@ def test_zsh(folder: Path, tmp_path: Path, words: str, shown: list[str]) -> None
     terminal = Terminal([zsh, "-i"], folder, environ)
     try:
         terminal.read_until("ready> ")
-        terminal.type(f"{words}\t\t")
+        terminal.press_keys(f"{words}\t\t")
         terminal.read_until(*shown)
     finally:
         terminal.close()
 
 
-def test_words_that_shells_could_misread() -> None:
-    """Help is quoted: nothing in it is run, and nothing ends a word too early."""
+def test_quoting_of_help_texts() -> None:
+    """Help texts are quoted, so that shells execute nothing in them."""
     help_text = 'it\'s 50% [of $HOME], `pwd`: \\ "and" more'
     option = Option("--odd", OneOf("a", "b"), help_text)
     commands = {"paint": Command(help_text, (OptionGroup("", option),))}
@@ -252,8 +257,8 @@ def test_words_that_shells_could_misread() -> None:
         assert (completed.returncode, completed.stderr) == (0, ""), shell
 
 
-def test_the_command(run: Runner) -> None:
-    """The script is printed as it is, and nothing else."""
+def test_command(run: Runner) -> None:
+    """The command prints only the script."""
     for shell in ("bash", "zsh", "fish"):
         script = completion_script(shell, every_command())
         assert run("completion", shell).out == script

@@ -1,4 +1,4 @@
-"""``wheelfit config``: which settings are in effect, and who set them."""
+"""``wheelfit config``: effective settings and their origins."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "docs/reference/schemas/config.
 
 
 @pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a project, and return the user's file."""
+def user_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a project, and return the user's settings file."""
     path = tmp_path / "user.toml"
     path.write_text('strict = true\nprefer = [\n  "nvidia",\n]\n[limit]\nlabels = 7\n')
     project = tmp_path / "project"
@@ -31,9 +31,9 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_every_setting(run: Runner, user: Path) -> None:
-    """All settings of all commands are shown, as a file would say them."""
-    del user
+def test_show_all_settings(run: Runner, user_settings: Path) -> None:
+    """All settings of all commands are shown as TOML."""
+    del user_settings
     text = run("config", "show").out
     assert run("config", "show").out == text
     shown = tomllib.loads(text)
@@ -46,24 +46,24 @@ def test_every_setting(run: Runner, user: Path) -> None:
     assert all(f"# {key} is not set" in text for key in unset)
 
 
-def test_who_set_it(run: Runner, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``--origin`` names the file with the line, the variable, or the default."""
+def test_origin(run: Runner, user_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--origin`` names the file and line, the variable, or the default."""
     monkeypatch.setenv("WHEELFIT_DEVICES", "any")
     lines = run("config", "show", "--origin").out.splitlines()
-    assert f"strict = true  # {user}:1" in lines
+    assert f"strict = true  # {user_settings}:1" in lines
     assert 'devices = "any"  # WHEELFIT_DEVICES' in lines
     assert 'rocm-compat = "exact"  # default' in lines
-    assert f"limit = {{labels = 7}}  # {user}:5" in lines
+    assert f"limit = {{labels = 7}}  # {user_settings}:5" in lines
     index = lines.index('prefer = ["x86_64", "nvidia"]')
     assert lines[index + 1 : index + 3] == [
         '  # ["x86_64"]  pyproject.toml:4',
-        f'  # ["nvidia"]  {user}:2',
+        f'  # ["nvidia"]  {user_settings}:2',
     ]
 
 
-def test_one_command(run: Runner, user: Path) -> None:
-    """Of a command what concerns it; one that works on no project does not see the project."""
-    del user
+def test_show_settings_of_a_command(run: Runner, user_settings: Path) -> None:
+    """Only settings of that command are shown, and the project's where it uses a project."""
+    del user_settings
     shown = tomllib.loads(run("config", "show", "install").out)
     assert shown["prefer"] == ["nvidia"]
     assert shown["overrides"] == []
@@ -75,10 +75,10 @@ def test_one_command(run: Runner, user: Path) -> None:
     assert run("config", "show", "uninstall").out == "no setting concerns uninstall\n"
 
 
-def test_another_project(run: Runner, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``--project`` names the project, by its folder or its file."""
+def test_project_option(run: Runner, user_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--project`` accepts a folder or a file."""
     folder = Path.cwd()
-    monkeypatch.chdir(user.parent)
+    monkeypatch.chdir(user_settings.parent)
     assert tomllib.loads(run("config", "show").out)["overrides"] == []
     for path in (folder, folder / "pyproject.toml"):
         assert tomllib.loads(run("config", "show", "--project", path).out)["overrides"] == [
@@ -86,8 +86,8 @@ def test_another_project(run: Runner, user: Path, monkeypatch: pytest.MonkeyPatc
         ]
 
 
-def test_as_json(run: Runner, user: Path) -> None:
-    """The JSON object holds values and origins, and is valid by its schema."""
+def test_json_report(run: Runner, user_settings: Path) -> None:
+    """The JSON object has values and origins, and follows its schema."""
     found = run("config", "show", "lock", "--json").object
     Draft202012Validator(SCHEMA).validate(found)
     assert found["command"] == "lock"
@@ -95,17 +95,17 @@ def test_as_json(run: Runner, user: Path) -> None:
         "value": ["x86_64", "nvidia"],
         "origin": [
             {"layer": "project", "where": "pyproject.toml:4", "value": ["x86_64"]},
-            {"layer": "user", "where": f"{user}:2", "value": ["nvidia"]},
+            {"layer": "user", "where": f"{user_settings}:2", "value": ["nvidia"]},
         ],
     }
     assert found["settings"]["pre"] == {"value": False, "origin": []}
 
 
-def test_the_files(run: Runner, user: Path) -> None:
-    """``path`` names the files, those that count most first, and says which are not there."""
+def test_path(run: Runner, user_settings: Path) -> None:
+    """``path`` lists the files by precedence, and marks missing ones."""
     lines = run("config", "path").out.splitlines()
     assert lines[0] == "project  pyproject.toml"
-    assert lines[1] == f"user     {user}"
+    assert lines[1] == f"user     {user_settings}"
     assert lines[2].startswith("site     ")
     found = run("config", "path", "--json").object
     Draft202012Validator(SCHEMA).validate(found)
@@ -114,9 +114,11 @@ def test_the_files(run: Runner, user: Path) -> None:
     assert run("config", "path").out.splitlines()[0] == "project  pyproject.toml  (not there)"
 
 
-def test_a_variable_that_is_none(run: Runner, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that is likely misspelt gets a warning that names the right one."""
-    del user
+def test_unknown_variable(
+    run: Runner, user_settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt variable causes a warning with the right name."""
+    del user_settings
     monkeypatch.setenv("WHEELFIT_STRIKT", "1")
     monkeypatch.setenv("WHEELFIT_XYZZY", "1")
     monkeypatch.setenv("WHEELFIT_DEFAULT_GROUPS", "dev")
@@ -126,11 +128,11 @@ def test_a_variable_that_is_none(run: Runner, user: Path, monkeypatch: pytest.Mo
     assert "WHEELFIT_DEFAULT_GROUPS is not a setting; default-groups belongs to a" in result.err
 
 
-def test_a_setting_that_is_none(run: Runner, user: Path) -> None:
-    """What cannot be read is the same error as for any command."""
-    user.write_text("\nstrikt = true\n")
+def test_unknown_setting(run: Runner, user_settings: Path) -> None:
+    """An unknown setting is the same error as in other commands."""
+    user_settings.write_text("\nstrikt = true\n")
     result = run("config", "show", code=1)
-    assert f"where: {user}:2\n" in result.err
+    assert f"where: {user_settings}:2\n" in result.err
     assert "did you mean 'strict'?" in result.err
     assert run("install", "demo", "--no-index", code=1).err == result.err
 
@@ -145,12 +147,12 @@ def test_a_setting_that_is_none(run: Runner, user: Path) -> None:
         (["path", "install"], "wheelfit config path --help"),
     ],
 )
-def test_wrong_usage(run: Runner, words: list[str], hint: str) -> None:
-    """An unknown action or command is an error with what may have been meant."""
+def test_usage_errors(run: Runner, words: list[str], hint: str) -> None:
+    """The error about an unknown action or command suggests a similar one."""
     assert hint in run("config", *words, code=2).err
 
 
-def test_a_project_that_is_not_there(run: Runner, user: Path) -> None:
-    """Whoever names one is told, and does not read the settings of none."""
-    del user
+def test_missing_project(run: Runner, user_settings: Path) -> None:
+    """A missing project is an error."""
+    del user_settings
     assert "the project does not exist" in run("config", "show", "--project", "none", code=1).err

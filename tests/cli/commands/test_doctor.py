@@ -34,28 +34,28 @@ LEVELS = release_document(
 )
 
 
-def closed(schema: Any) -> Any:
+def closed_schema(schema: Any) -> Any:
     """Return the schema without room for keys that it does not name."""
     if isinstance(schema, list):
-        return [closed(one) for one in schema]
+        return [closed_schema(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    result = {key: closed(value) for key, value in schema.items()}
+    result = {key: closed_schema(value) for key, value in schema.items()}
     if "required" in schema and isinstance(schema.get("properties"), dict):
         result["additionalProperties"] = False
     return result
 
 
-VALIDATOR = Draft202012Validator(closed(SCHEMA))
+VALIDATOR = Draft202012Validator(closed_schema(SCHEMA))
 
 
-def checked(value: dict[str, Any]) -> dict[str, Any]:
-    """Hold an object against the schema, with no key that it does not name."""
+def validated(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an object, validated by the schema without additional keys."""
     VALIDATOR.validate(value)
     return value
 
 
-def codes(value: dict[str, Any]) -> list[str]:
+def findings(value: dict[str, Any]) -> list[str]:
     """Return area, severity and code of the findings."""
     return [
         f"{finding['area']} {finding['severity']} {finding['code']}"
@@ -64,8 +64,8 @@ def codes(value: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def quiet_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no setting of whoever runs the tests be found."""
+def clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the variables that the doctor examines."""
     for name in ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "CUDA_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_PATH", "KMP_DUPLICATE_LIB_OK"):
@@ -74,7 +74,7 @@ def quiet_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a virtual environment with nothing in it."""
+    """Create a virtual environment without packages."""
     folder = tmp_path_factory.mktemp("doctor") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     return folder
@@ -82,7 +82,7 @@ def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def target(run: Runner, tmp_path: Path) -> Path:
-    """Install a variant for x86-64-v4, chosen on a machine that has it."""
+    """Install a variant for x86-64-v4 with a matching host."""
     folder = tmp_path / "target"
     build_wheel(tmp_path, "fast", "2.0", label="v4", document=LEVELS)
     host = tmp_path / "v4.toml"
@@ -95,8 +95,8 @@ def target(run: Runner, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_healthy_machine(empty_venv: Path, run: Runner) -> None:
-    """Where nothing is wrong, that is said, on one screen, with every namespace and its time."""
+def test_no_findings(empty_venv: Path, run: Runner) -> None:
+    """Without findings the report fits one screen, with every namespace and its time."""
     replay = MACHINES / "linux-x86-v3-zen3"
     result = run("doctor", "--python", empty_venv, "--replay", replay)
     lines = result.out.splitlines()
@@ -111,12 +111,12 @@ def test_a_healthy_machine(empty_venv: Path, run: Runner) -> None:
     assert result.err == ""
 
 
-def test_the_machine_changed(target: Path, run: Runner) -> None:
-    """F-96, P-21: a variant that fits no longer is an error, with reason and repair."""
+def test_unsupported_variant(target: Path, run: Runner) -> None:
+    """F-96, P-21: A variant that the machine no longer supports is an error with a remedy."""
     words = ("doctor", "--target", target, "--json", "--replay")
-    assert codes(checked(run(*words, MACHINES / "linux-x86-v4-zen5").object)) == []
-    value = checked(run(*words, MACHINES / "linux-x86-v3-zen3", code=13).object)
-    assert codes(value) == ["packages error unsupported-here"]
+    assert findings(validated(run(*words, MACHINES / "linux-x86-v4-zen5").object)) == []
+    value = validated(run(*words, MACHINES / "linux-x86-v3-zen3", code=13).object)
+    assert findings(value) == ["packages error unsupported-here"]
     (finding,) = value["findings"]
     assert finding["rule"] == "F-96"
     assert "fast 2.0 (v4)" in finding["message"]
@@ -144,20 +144,20 @@ def test_driver_of_a_captured_machine(
     build_wheel(tmp_path, "cupy-cuda12x", "13.6.0")
     run("install", "--no-index", "-f", tmp_path, "--target", tmp_path / "site", "cupy-cuda12x")
     words = ("doctor", "--target", tmp_path / "site", "--json", "--only", "driver-too-old")
-    (finding,) = checked(run(*words, "--replay", record, code=13).object)["findings"]
+    (finding,) = validated(run(*words, "--replay", record, code=13).object)["findings"]
     assert f"update NVIDIA's driver to release {floor} or newer" in finding["remedy"]
 
 
-def test_another_host(target: Path, run: Runner, tmp_path: Path) -> None:
-    """``--for`` judges for a described machine; this one's settings are left out."""
+def test_other_machine(target: Path, run: Runner, tmp_path: Path) -> None:
+    """``--for`` examines a described machine, without the settings of this one."""
     host = tmp_path / "host.toml"
     host.write_text(
         '[metadata]\nversion = "0.1"\n\n[[provider]]\nnamespace = "x86_64"\n'
         '[provider.properties]\nlevel = ["v2", "v1"]\n'
     )
     words = ("doctor", "--target", target, "--for", host)
-    value = checked(run(*words, "--json", code=13).object)
-    assert codes(value) == ["packages error unsupported-here"]
+    value = validated(run(*words, "--json", code=13).object)
+    assert findings(value) == ["packages error unsupported-here"]
     command = f"`wheelfit install --target {target} --for {host} --refit`; "
     assert value["findings"][0]["remedy"].startswith(command)
     assert value["settings"] is None
@@ -167,7 +167,7 @@ def test_another_host(target: Path, run: Runner, tmp_path: Path) -> None:
 
 
 def test_exit_codes(target: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first area with a fault decides; warnings count with ``--strict``, notes never."""
+    """The first area with an error decides; warnings count with ``--strict``, notes never."""
     zen3 = MACHINES / "linux-x86-v3-zen3"
     words = ("doctor", "--target", target, "--replay")
     run(*words, MACHINES / "linux-x86-bad-overrides", "--ignore", "unsupported-here", code=11)
@@ -186,11 +186,11 @@ def test_exit_codes(target: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) 
     assert "LD_PRELOAD: /gone.so does not exist" in run(*here, "-v").out
 
 
-def test_every_probe(run: Runner, tmp_path: Path) -> None:
-    """P-75: with ``-v`` every piece of evidence is shown, and every child process asked."""
+def test_verbose(run: Runner, tmp_path: Path) -> None:
+    """P-75: ``-v`` shows every piece of evidence and every child process."""
     replay = MACHINES / "linux-x86-amd-rocminfo"
     words = ("doctor", "--target", tmp_path, "--replay", replay)
-    value = checked(run(*words, "--json").object)
+    value = validated(run(*words, "--json").object)
     asked = {process["name"]: process for process in value["processes"]}
     assert "rocminfo" in " ".join(asked)
     assert all(one["seconds"] >= 0 for one in asked.values())
@@ -210,59 +210,59 @@ def test_every_probe(run: Runner, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "machine", sampled(sorted(path.name for path in MACHINES.iterdir()), fast=range(0, 1000, 8))
 )
-def test_every_captured_machine(
+def test_captured_machines(
     machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """P-17: no machine is too odd to be told of, and what is told fits the schema."""
+    """P-17: every captured machine gives a report that follows the schema."""
     replay = str(MACHINES / machine)
     report = diagnose(DoctorRequest(target=str(tmp_path), replay=replay), Context())
     show_diagnosis(report, Output())
     assert replay in capsys.readouterr().out.splitlines()[0]
-    value = checked(json.loads(json.dumps(report.to_json())))
+    value = validated(json.loads(json.dumps(report.to_json())))
     errors = [finding for finding in value["findings"] if finding["severity"] == "error"]
     assert report.faulty_areas(strict=False) == ({"machine"} if errors else set())
     assert all(finding["remedy"] for finding in value["findings"])
 
 
-def test_words_of_others_stay_in_their_line(
+def test_control_characters_are_escaped(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value cannot pretend to be a finding, nor turn the line around."""
+    """A value with line breaks or control characters cannot imitate a finding."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0\n  error   made-up\u202e")
     out = run("doctor", "--target", tmp_path).out
     assert "  CUDA_VISIBLE_DEVICES=0\\n  error   made-up\\u202e  (programs see no" in out
 
 
-def test_the_active_environment_is_gone(
+def test_missing_active_environment(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broken active environment is a finding; the rest is looked at all the same."""
+    """A missing active environment is a finding; the other checks still run."""
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "gone"))
     words = ("doctor", "--only", "environment-unusable")
-    value = checked(run(*words, "--json", code=12).object)
-    assert codes(value) == ["settings error environment-unusable"]
+    value = validated(run(*words, "--json", code=12).object)
+    assert findings(value) == ["settings error environment-unusable"]
     assert "does not exist" in value["findings"][0]["message"]
     assert value["environment"]["packages"] > 0
     run("doctor", "--python", tmp_path / "gone", code=1)
 
 
-def test_switched_off(run: Runner, tmp_path: Path) -> None:
-    """P-10: what the user switched off is not asked, and nothing is said against it."""
+def test_disabled_provider(run: Runner, tmp_path: Path) -> None:
+    """P-10: A disabled provider is not run and causes no finding."""
     words = ("--target", tmp_path, "--replay", MACHINES / "linux-x86-amd-hanging-tool")
     run("doctor", *words, code=11)
-    value = checked(run("doctor", *words, "--disable-provider", "amd", "--json").object)
+    value = validated(run("doctor", *words, "--disable-provider", "amd", "--json").object)
     assert value["namespaces"]["amd"]["status"] == "disabled"
     assert value["overrides"] == ["--disable-provider amd"]
     assert value["processes"] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other variables")
-def test_variables_of_conda(empty_venv: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-73: those about hardware and those about the system are findings, and so are slips."""
+def test_conda_variables(empty_venv: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-73: Conda's variables for hardware and system are findings, and so are misspelt ones."""
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
     monkeypatch.setenv("CONDA_OVERRIDE_GLIBC", "2.17")
     monkeypatch.setenv("CONDA_OVERRIDE_ARCHSPEC", "pentium")
-    value = checked(run("doctor", "--json", "--python", empty_venv, code=11).object)
+    value = validated(run("doctor", "--json", "--python", empty_venv, code=11).object)
     found = {
         finding["code"]: finding for finding in value["findings"] if "override" in finding["code"]
     }
@@ -279,8 +279,8 @@ def test_variables_of_conda(empty_venv: Path, run: Runner, monkeypatch: pytest.M
     assert value["overrides"] == ["CONDA_OVERRIDE_CUDA=", "CONDA_OVERRIDE_GLIBC=2.17"]
 
 
-def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
-    """Wrong words are errors of usage with a hint."""
+def test_usage_errors(run: Runner, tmp_path: Path) -> None:
+    """Wrong options are usage errors with a hint."""
     said = run("doctor", "--ignore", "mixed-cudas", "--json", code=2).error
     assert said["hint"] == "did you mean 'mixed-cuda'?"
     run("doctor", "--only", "xyz", code=2)
@@ -293,10 +293,8 @@ def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
     assert error["message"].startswith("not a record of a machine")
 
 
-def test_nothing_that_identifies(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What people paste has no user, no home, no host and no credentials in it."""
+def test_no_personal_data(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report has no user name, home, host name or credentials."""
     home = tmp_path / "homes" / "wilhelmine"
     (home / "env").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
@@ -312,8 +310,8 @@ def test_nothing_that_identifies(
         assert "/home/user/env" in said
 
 
-def test_nothing_is_done(target: Path, tmp_path: Path) -> None:
-    """No file is written, no address is asked, and nothing installed is imported."""
+def test_no_side_effects(target: Path, tmp_path: Path) -> None:
+    """No file is written, no address contacted and no installed package imported."""
     (target / "evil.pth").write_text("import fast.broken\n")
     before = tree(tmp_path)
     watch = (
@@ -338,7 +336,7 @@ def test_nothing_is_done(target: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is found as on Linux")
 class TestDriver:
-    """A driver that is asked through its libraries, in child processes."""
+    """A driver that is queried through its libraries, in child processes."""
 
     @pytest.fixture
     def driver(self, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> SetDriver:
@@ -352,8 +350,8 @@ class TestDriver:
 
         return change
 
-    def test_a_driver_is_exchanged(self, driver: SetDriver, run: Runner, tmp_path: Path) -> None:
-        """F-96: chosen on one driver, refused on an older one, in a real environment."""
+    def test_downgraded_driver(self, driver: SetDriver, run: Runner, tmp_path: Path) -> None:
+        """F-96: A variant of a newer driver is an error on an older one, in a real environment."""
         cuda = release_document(
             {"cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"], "sm_arch": ["90_real"]}}},
             providers={
@@ -368,21 +366,21 @@ class TestDriver:
         driver(cuda="12.9", devices=["9.0 NVIDIA H100"])
         run("install", "--no-index", "-f", tmp_path, "--target", target, "torch")
         words = ("doctor", "--target", target, "--json")
-        value = checked(run(*words).object)
-        assert codes(value) == []
+        value = validated(run(*words).object)
+        assert findings(value) == []
         (asked,) = value["processes"]
         assert (asked["name"], asked["ending"], asked["code"]) == ("nvidia libraries", "exited", 0)
         assert 0 < asked["seconds"] <= value["namespaces"]["nvidia"]["seconds"]
         driver(cuda="12.4", devices=["9.0 NVIDIA H100"])
-        assert codes(run(*words, code=13).object) == ["packages error unsupported-here"]
+        assert findings(run(*words, code=13).object) == ["packages error unsupported-here"]
         driver(cuda="12.9", devices=["8.6 NVIDIA A10"])
-        assert codes(run(*words, code=13).object) == ["packages error unsupported-here"]
+        assert findings(run(*words, code=13).object) == ["packages error unsupported-here"]
 
-    def test_a_driver_that_breaks(self, driver: SetDriver, run: Runner, tmp_path: Path) -> None:
-        """P-71: a crash is a fault of the machine, with the call in which it happened."""
+    def test_crashing_driver(self, driver: SetDriver, run: Runner, tmp_path: Path) -> None:
+        """P-71: A crash is an error of the machine that names the failing call."""
         driver(cuda="12.9", devices=[], abort="nvmlInitWithFlags")
-        value = checked(run("doctor", "--target", tmp_path, "--json", code=11).object)
-        assert codes(value) == ["machine error detection-failed"]
+        value = validated(run("doctor", "--target", tmp_path, "--json", code=11).object)
+        assert findings(value) == ["machine error detection-failed"]
         assert "crashed with SIGABRT" in value["findings"][0]["message"]
         assert value["processes"][0]["ending"] == "killed"
         driver(cuda="12.9", devices=[], abort="", nvml_init=18, cuda_init=803)
@@ -391,18 +389,18 @@ class TestDriver:
 
 
 class TestRuntime:
-    """``--runtime`` looks at a process."""
+    """``--runtime``, which examines a process."""
 
     pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 
-    def test_itself(self, run: Runner) -> None:
-        """``self`` is the process that asks."""
-        value = checked(run("doctor", "--runtime", "self", "--json").object)
+    def test_own_process(self, run: Runner) -> None:
+        """``self`` is the current process."""
+        value = validated(run("doctor", "--runtime", "self", "--json").object)
         assert value["runtime"]["pid"] == os.getpid()
         assert value["environment"] is None
         assert value["namespaces"] == {}
 
-    def test_another(self, run: Runner) -> None:
+    def test_other_process(self, run: Runner) -> None:
         """A process is shown with the variables it was started with."""
         command = [sys.executable, "-c", "print('up', flush=True); input()"]
         environ = {**os.environ, "CUDA_VISIBLE_DEVICES": "3"}
@@ -411,17 +409,17 @@ class TestRuntime:
             assert process.stdout is not None
             process.stdout.readline()
             result = run("doctor", "--runtime", str(process.pid))
-            value = checked(run("doctor", "--runtime", str(process.pid), "--json").object)
+            value = validated(run("doctor", "--runtime", str(process.pid), "--json").object)
             process.communicate(b"\n")
         assert f"  process {process.pid} (python" in result.out
         assert "  CUDA_VISIBLE_DEVICES=3  (programs see NVIDIA GPUs 3 only)" in result.out
         assert result.out.endswith("nothing is wrong\n")
         assert value["runtime"]["problem"] is None
 
-    def test_gone(self, run: Runner) -> None:
-        """A process that has ended is told of, exit code 14."""
+    def test_ended_process(self, run: Runner) -> None:
+        """A process that has ended is an error, with exit code 14."""
         process = subprocess.Popen([sys.executable, "-c", ""])
         process.wait()
-        value = checked(run("doctor", "--runtime", str(process.pid), "--json", code=14).object)
-        assert codes(value) == ["process error process-unreadable"]
+        value = validated(run("doctor", "--runtime", str(process.pid), "--json", code=14).object)
+        assert findings(value) == ["process error process-unreadable"]
         assert value["runtime"]["problem"] == f"there is no process {process.pid}"

@@ -1,4 +1,4 @@
-"""One build of a release gives way to another, and only what differs is fetched."""
+"""Replacement of one build of a release by another, with a delta download."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 
 
 @pytest.mark.parametrize("has_ranges", sampled([True, False], fast={0}))
-def test_another_label(
+def test_delta_download(
     run: Runner, index: RecordingIndex, tmp_path: Path, *, has_ranges: bool
 ) -> None:
-    """What is said tells what was fetched; files that are the same take their place once."""
+    """Only differing parts are downloaded; identical files share their disk space."""
     target, cache = tmp_path / "target", tmp_path / "cache"
 
     def install(label: str) -> CommandResult:

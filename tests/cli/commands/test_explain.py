@@ -1,4 +1,4 @@
-"""What ``wheelfit explain`` says; the JSON is tested with the contract."""
+"""Text output of ``wheelfit explain``; the JSON is tested with the contract."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 
 
 class Machine:
-    """Explain for a machine with some driver."""
+    """Explanations for a machine with a given driver."""
 
     def __init__(self, run: Runner, index: RecordingIndex, folder: Path) -> None:
         self._run = run
@@ -52,7 +52,7 @@ class Machine:
         self._folder = folder
 
     def explain(self, driver: str, *words: str | Path, code: int = 0) -> CommandResult:
-        """Explain for a driver; empty: there is none."""
+        """Explain for a driver; empty: no driver."""
         host = self._folder / "host.toml"
         supported = {"12.9": ["12.9", "12.8"], "12.4": ["12.4", "12.3"], "": []}[driver]
         host.write_text(
@@ -65,12 +65,12 @@ class Machine:
 
 @pytest.fixture
 def machine(run: Runner, index: RecordingIndex, tmp_path: Path) -> Machine:
-    """Return what explains."""
+    """Return a machine of the index."""
     return Machine(run, index, tmp_path)
 
 
-def test_the_winner_and_the_others(machine: Machine, tmp_path: Path) -> None:
-    """The winner with its properties; for the others why they lost, in a user's words."""
+def test_chosen_and_rejected_variants(machine: Machine, tmp_path: Path) -> None:
+    """The chosen variant has its properties, each other one the reason of its rejection."""
     result = machine.explain("12.9", "torch")
     title, source, properties, *rows = result.out.splitlines()
     assert title == f"torch 2.8.0 for {tmp_path}/host.toml: torch-2.8.0-py3-none-any-cu129.whl"
@@ -87,15 +87,15 @@ def test_the_winner_and_the_others(machine: Machine, tmp_path: Path) -> None:
     assert "warning" not in result.err
 
 
-def test_releases_passed_over(machine: Machine) -> None:
+def test_skipped_release(machine: Machine) -> None:
     """A newer release that does not fit is a note, with the reason."""
     stderr = machine.explain("12.9", "torch").err
     (note,) = [line for line in stderr.splitlines() if "torch 2.9.0 is passed over" in line]
     assert "needs CUDA driver >= 13.0" in note
 
 
-def test_a_gpu_that_stays_idle(machine: Machine) -> None:
-    """A GPU is there and a build without it is chosen: a warning says so, unless quiet."""
+def test_idle_gpu(machine: Machine) -> None:
+    """A build that leaves the GPU idle causes a warning, unless -q is given."""
     result = machine.explain("12.4", "torch")
     assert "chosen      null" in result.out
     (warning,) = [line for line in result.err.splitlines() if line.startswith("warning: ")]
@@ -107,17 +107,15 @@ def test_a_gpu_that_stays_idle(machine: Machine) -> None:
 
 
 def test_several_projects(machine: Machine) -> None:
-    """Each in its turn, with an empty line between."""
+    """Several projects are explained in order, separated by an empty line."""
     result = machine.explain("", "plain", "torch")
     first, second = result.out.split("\n\n")
     assert first.startswith("plain 1.0 for ")
     assert second.startswith("torch 2.8.0 for ")
 
 
-def test_what_is_best_alone_and_not_together(
-    run: Runner, index: RecordingIndex, tmp_path: Path
-) -> None:
-    """Builds that install would not take together are no advice, and that is said."""
+def test_builds_that_do_not_agree(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """Best builds that install would not combine cause a warning."""
     document = release_document(
         {"cu12": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}}, providers={"nvidia": NVIDIA}
     )
@@ -144,8 +142,8 @@ def test_what_is_best_alone_and_not_together(
         (["plain @ file://{here}/given/plain-0.5-py3-none-any.whl"], "plain 0.5 for "),
     ],
 )
-def test_what_is_asked_for(words: list[str], title: str, machine: Machine, tmp_path: Path) -> None:
-    """Limits, pre-releases and given wheels count as they do for install."""
+def test_selection_options(words: list[str], title: str, machine: Machine, tmp_path: Path) -> None:
+    """Constraints, pre-releases and local wheels apply as for install."""
     build_wheel(tmp_path / "given", "plain", "0.5")
     build_wheel(tmp_path / "index", "plain", "0.9")
     (tmp_path / "limits.txt").write_text("plain<1\n")
@@ -154,28 +152,28 @@ def test_what_is_asked_for(words: list[str], title: str, machine: Machine, tmp_p
 
 
 def test_with_dependencies(machine: Machine) -> None:
-    """What comes in variants is explained, besides what was asked for."""
+    """With --with-deps dependencies with variants are explained too."""
     out = machine.explain("12.9", "torch", "--with-deps").out
     assert out.startswith("torch 2.8.0 for ")
     assert "plain" not in [line.split()[0] for line in out.splitlines() if line[:1].isalpha()]
 
 
-def test_nothing_fits(machine: Machine) -> None:
-    """The reasons are shown, and the exit code says it."""
+def test_no_compatible_wheel(machine: Machine) -> None:
+    """The reasons are shown, with exit code 3."""
     result = machine.explain("12.9", "torch==2.9.0", code=3)
     assert result.out.startswith("torch 2.9.0: nothing fits ")
     assert "needs CUDA driver >= 13.0" in result.out
 
 
-def test_a_label_that_does_not_exist(machine: Machine) -> None:
-    """F-91: it is the same mistake as for ``install``, and named with the labels there are."""
+def test_unknown_label(machine: Machine) -> None:
+    """F-91: an unknown label is the same error as for ``install``, with the known labels."""
     result = machine.explain("12.9", "torch", "--label", "torch=nope", "--json", code=3)
     assert result.error["code"] == "unknown-label"
     assert "cu129" in result.error["note"]
 
 
-def test_a_wish_that_nothing_meets(machine: Machine) -> None:
-    """F-91: as install, explain refuses a result in which a required property occurs nowhere."""
+def test_unmet_required_property(machine: Machine) -> None:
+    """F-91: A required property that no variant has is refused, as by install."""
     result = machine.explain("12.9", "plain", "--require", "nvidia")
     assert "nvidia is required, but no package has a variant with it" in result.err
     machine.explain("12.9", "plain", "--require", "nvidia", "--with-deps", code=3)

@@ -1,4 +1,4 @@
-"""What ``wheelfit explain --all`` shows; the JSON is tested with the contract."""
+"""Text output of ``wheelfit explain --all``; the JSON is tested with the contract."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
         yield server
 
 
-def test_every_label_and_who_takes_it(index: RecordingIndex, run: Runner) -> None:
-    """The newest release, whatever this machine is; presets show the conditions at work."""
+def test_labels_and_presets(index: RecordingIndex, run: Runner) -> None:
+    """Every label of the newest release is listed with the presets that select it."""
     lines = run("explain", "--all", "torch", "-i", index.url, "--no-cache-dir").out.splitlines()
     assert lines[:2] == ["torch 2.8 for all machines: 4 wheels of 4 labels", f"  from {index.url}"]
     assert [line.strip() for line in lines if line.startswith("  ") and line[2] != " "] == [
@@ -60,10 +60,10 @@ def test_every_label_and_who_takes_it(index: RecordingIndex, run: Runner) -> Non
     assert "    taken by    cuda-13.0-sm50, cuda-13.0-sm52, " in text
 
 
-def test_own_hosts_come_first(
+def test_own_hosts(
     index: RecordingIndex, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user's machines are asked too; one that cannot be read is told and left out."""
+    """The user's host files are listed first; an unreadable one causes a warning."""
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "config" / "wheelfit.toml"))
     hosts = tmp_path / "config" / "hosts"
     hosts.mkdir(parents=True)
@@ -82,8 +82,8 @@ def test_own_hosts_come_first(
     assert not [name for name in result.object["machines"] if name.startswith("rocm")]
 
 
-def test_labels_without_versions(run: Runner, tmp_path: Path) -> None:
-    """Where labels name hardware and no version, the usual presets of its family are asked."""
+def test_labels_without_a_version(run: Runner, tmp_path: Path) -> None:
+    """For labels with hardware but no version the usual presets of the family are used."""
     document = release_document(
         {"gfx": {"amd": {"gfx_arch": ["gfx942"]}}},
         providers={"amd": {"requires": ["amd-variant-provider<1"]}},
@@ -96,8 +96,8 @@ def test_labels_without_versions(run: Runner, tmp_path: Path) -> None:
     assert not [name for name in report["machines"] if name.startswith(("cuda", "cpu"))]
 
 
-def test_constraints_for_other_pythons(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
-    """A limit whose marker does not hold limits nothing, with --all and without."""
+def test_constraint_markers(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
+    """A constraint whose marker is false is ignored, with --all and without."""
     limits = tmp_path / "limits.txt"
     for marker, version in (('python_version < "3"', "2.8"), ('python_version > "3"', "2.7")):
         limits.write_text(f"torch<2.8; {marker}\n")
@@ -107,8 +107,8 @@ def test_constraints_for_other_pythons(index: RecordingIndex, run: Runner, tmp_p
     run("explain", "plain", "-i", index.url, "-c", limits)
 
 
-def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
-    """Without variants the platforms alone are asked."""
+def test_plain_release(index: RecordingIndex, run: Runner) -> None:
+    """A release without variants is listed with platforms only."""
     report = run("explain", "--all", "plain", "torch<2.8", "-i", index.url, "--json").object
     assert [(release["name"], release["version"]) for release in report["releases"]] == [
         ("plain", "1.0"),
@@ -122,23 +122,23 @@ def test_a_plain_release(index: RecordingIndex, run: Runner) -> None:
     assert "linux-x86_64" in row["selected_by"]
 
 
-def test_a_wheel_by_its_path(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
-    """A wheel that is named is a release of one label."""
+def test_wheel_file(index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
+    """A wheel file is a release of one label."""
     path = tmp_path / "index" / "torch-2.8-cp38-cp38-manylinux_2_28_x86_64-cu129.whl"
     result = run("explain", "--all", path, "-i", index.url)
     assert result.out.startswith("torch 2.8 for all machines: 1 wheel of 1 label\n")
     assert "needs CUDA driver >= 12.9" in result.out
 
 
-def test_verbose_names_all(index: RecordingIndex, run: Runner) -> None:
-    """Machines that are counted otherwise, and each file."""
+def test_verbose(index: RecordingIndex, run: Runner) -> None:
+    """-v lists every machine and every file."""
     result = run("explain", "--all", "torch", "-i", index.url, "-v")
     assert " more" not in result.out
     assert "torch-2.8-cp38-cp38-manylinux_2_28_x86_64-v3.whl" in result.out
 
 
-def test_mistakes(index: RecordingIndex, run: Runner) -> None:
-    """One machine and all of them exclude each other; what is not there is an error."""
+def test_usage_errors(index: RecordingIndex, run: Runner) -> None:
+    """Conflicting options and missing releases are errors."""
     run("explain", "--all", "--for", "linux-x86_64", "torch", "-i", index.url, code=2)
     run("explain", "--all", "--with-deps", "torch", "-i", index.url, code=2)
     assert run("explain", "--all", "torch>9", "-i", index.url, code=3).out == ""

@@ -1,4 +1,4 @@
-"""``explain`` answers from pages and documents, and reads METADATA where that may matter."""
+"""``explain`` reads METADATA only where pages and documents are not sufficient."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 
 
 def explain(run: Runner, index: RecordingIndex, *words: str) -> CommandResult:
-    """Explain, and wait for nobody."""
+    """Explain without retries."""
     return run("explain", "-i", index.url, "--no-cache-dir", "--retries", "0", *words)
 
 
-def asked(index: RecordingIndex) -> list[str]:
-    """Return what was asked for beside pages and documents."""
+def requested_files(index: RecordingIndex) -> list[str]:
+    """Return the requested paths other than pages and documents."""
     paths = [request.path for request in index.requests]
     return [path for path in paths if path.startswith("/files/") and not path.endswith(".json")]
 
 
-def test_the_page_says_enough(run: Runner, index: RecordingIndex) -> None:
-    """Nothing of a wheel is read where the page says which Python it requires."""
+def test_no_metadata_request(run: Runner, index: RecordingIndex) -> None:
+    """No part of a wheel is read where the page has its Requires-Python."""
     report = explain(run, index, "told", "--json").object
     assert report["projects"][0]["chosen"]["label"] == "a"
-    assert asked(index) == []
+    assert requested_files(index) == []
 
 
-def test_the_page_does_not_say_enough(run: Runner, index: RecordingIndex) -> None:
-    """METADATA may still say that the wheel is for another Python."""
+def test_metadata_request(run: Runner, index: RecordingIndex) -> None:
+    """METADATA is read where the page has no Requires-Python."""
     explain(run, index, "untold")
-    assert [path.rpartition(".")[2] for path in asked(index)] == ["metadata"]
+    assert [path.rpartition(".")[2] for path in requested_files(index)] == ["metadata"]
 
 
 @pytest.mark.parametrize("how", ["nowhere", "refused", "gone"])
-def test_the_host_of_files_is_away(run: Runner, index: RecordingIndex, how: str) -> None:
-    """The answer is given all the same, with one note."""
+def test_unreachable_file_host(run: Runner, index: RecordingIndex, how: str) -> None:
+    """An unreachable file host causes one note, and the explanation is complete."""
     for suffix in ("", ".metadata"):
         name = f"untold-1.0-py3-none-any-a.whl{suffix}"
         if how == "nowhere":

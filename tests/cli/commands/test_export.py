@@ -1,4 +1,4 @@
-"""What ``wheelfit export`` writes, and that pip and uv install exactly that."""
+"""``wheelfit export``, and installation of its files by pip and uv."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 
 @pytest.fixture
 def lock(index: RecordingIndex, tmp_path: Path) -> Path:
-    """Lock all of it."""
+    """Lock all releases of the index."""
     pins = ["fast==1.0", "plain==1.0", "extra-speed==1.0"]
     return write_lock_of(index, pins, tmp_path / "pylock.toml", needs=NEEDS)
 
 
-def installed(
+def install_with(
     program: Path, words: list[str], requirements: Path, index: RecordingIndex
 ) -> dict[str, str]:
-    """Let a tool install requirements, and return the label that each package says it has."""
+    """Install requirements with a tool, and return the label of each package."""
     target = requirements.parent / f"target of {program.name}"
     names = ("PATH", "SYSTEMROOT")
     kept = {name: os.environ[name] for name in names if name in os.environ}
@@ -82,8 +82,8 @@ UV = ["pip", "install", "--no-config", "--no-cache", "--python", sys.executable]
 class TestRequirements:
     """``--format requirements``."""
 
-    def test_one_file_for_each_machine(self, lock: Path, run: Runner, tmp_path: Path) -> None:
-        """Never one for all: each has its own wheels, and says whose they are."""
+    def test_file_for_each_machine(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """Several machines get one file each, and never share one."""
         folder = tmp_path / "out"
         run("export", lock, "--for", V3, "--for", V1, "-o", f"{folder}/")
         files = {path.name: path.read_text() for path in folder.iterdir()}
@@ -96,8 +96,8 @@ class TestRequirements:
         run("export", lock, "--for", V3, "--for", V1, "-o", tmp_path / "one.txt", code=2)
         assert not (tmp_path / "one.txt").exists()
 
-    def test_names_of_files(self, lock: Path, run: Runner, tmp_path: Path) -> None:
-        """As the machine is called, without what no file may be called."""
+    def test_file_names(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """Files are named after the machine, without characters that are not allowed."""
         for name in ("my node.toml", ".toml", "-.toml"):
             (tmp_path / name).write_text('[metadata]\nversion = "0.1"\n')
             result = run(
@@ -107,23 +107,23 @@ class TestRequirements:
         names = {path.name for path in (tmp_path / "out").iterdir()}
         assert names == {"requirements.my-node.txt", "requirements.machine.txt"}
 
-    def test_this_machine_is_named(self, lock: Path, run: Runner) -> None:
-        """Without --for it is this one, and the file says so."""
+    def test_default_is_this_machine(self, lock: Path, run: Runner) -> None:
+        """Without --for the file is for this machine, and its comment names it."""
         result = run("export", lock, "--no-variants")
         assert result.out.startswith("# The packages of pylock.toml for this machine alone")
         assert "\nfast==1.0 --hash=sha256:" in result.out
 
-    def test_variants_are_urls_with_a_warning(self, lock: Path, run: Runner) -> None:
-        """Other tools refuse their names, so whoever exports them is told."""
+    def test_variants_are_urls(self, lock: Path, run: Runner) -> None:
+        """Variants are URLs, with a warning that other tools refuse their names."""
         result = run("export", lock, "--for", V3)
         assert "fast @ http://127.0.0.1:" in result.out
         assert "fast-1.0-py3-none-any-v3.whl#sha256=" in result.out
         assert "pip and uv refuse variant wheels by their names: fast 1.0 (v3)" in result.err
 
-    def test_local_wheels_are_named_by_their_place(
+    def test_local_wheels(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
     ) -> None:
-        """No index has them; a bill of materials keeps quiet about where they lay."""
+        """Local wheels are file URLs; a bill of materials has no local paths."""
         name = "plain-1.0-py3-none-any.whl"
         text = lock.read_text().replace(f'url = "{index.file_url(name)}"', f'path = "index/{name}"')
         lock.write_text(text)
@@ -132,10 +132,10 @@ class TestRequirements:
         result = run("export", lock, "--for", V1, "--format", "cyclonedx")
         assert str(tmp_path) not in result.out
 
-    def test_wheelfit_reads_its_own(
+    def test_install_from_the_export(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
     ) -> None:
-        """What is written is what ``install -r`` takes, with the hash of each."""
+        """``install -r`` accepts the file with its hashes."""
         path = tmp_path / "requirements.txt"
         run("export", lock, "--for", V3, "-o", path)
         words = ("install", "--dry-run", "--json", "-i", index.url, "-t", tmp_path / "t")
@@ -144,32 +144,32 @@ class TestRequirements:
         assert labels == {"fast": "v3", "plain": None, "extra-speed": None}
 
     @pytest.mark.network
-    def test_pip_installs_it(
+    def test_pip_installs_the_export(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path, pip: Path
     ) -> None:
-        """Exactly the chosen wheels, variants as copies with the same content."""
+        """Pip installs exactly the chosen wheels, variants as renamed copies."""
         path = tmp_path / "requirements.txt"
         run("export", lock, "--for", V3, "-o", path, "--wheels", tmp_path / "my wheels")
-        assert installed(pip, PIP, path, index) == {
+        assert install_with(pip, PIP, path, index) == {
             "fast": "'v3'", "plain": "None", "extra_speed": "None"
         }  # fmt: skip
         run("export", lock, "--for", V1, "--no-variants", "-o", path)
         (tmp_path / "target of pip").rename(tmp_path / "old")
-        assert installed(pip, PIP, path, index) == {"fast": "None", "plain": "None"}
+        assert install_with(pip, PIP, path, index) == {"fast": "None", "plain": "None"}
 
     @pytest.mark.network
-    def test_uv_installs_it(
+    def test_uv_installs_the_export(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path, uv: Path
     ) -> None:
-        """The same file, by uv."""
+        """Uv installs exactly the chosen wheels."""
         path = tmp_path / "requirements.txt"
         run("export", lock, "--for", V3, "-o", path, "--wheels", tmp_path / "my wheels")
-        assert installed(uv, UV, path, index) == {
+        assert install_with(uv, UV, path, index) == {
             "fast": "'v3'", "plain": "None", "extra_speed": "None"
         }  # fmt: skip
 
-    def test_copies_are_the_same_each_time(self, lock: Path, run: Runner, tmp_path: Path) -> None:
-        """B-39: equal bytes; variant markers are gone, for here it is known what they say."""
+    def test_reproducible_copies(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """B-39: copies are reproducible, and their variant markers are resolved."""
         wheels = tmp_path / "wheels"
         words = ("export", lock, "--for", V3, "--for", V1, "-o", f"{tmp_path}/", "--wheels", wheels)
         run(*words)
@@ -194,8 +194,8 @@ class TestRequirements:
         assert f"--find-links wheels/{V3}\n" in (tmp_path / f"requirements.{V3}.txt").read_text()
 
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
-    def test_a_link_is_not_followed(self, lock: Path, run: Runner, tmp_path: Path) -> None:
-        """A link where the folder of a machine should be is named, and no wheel lands elsewhere."""
+    def test_links_are_not_followed(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """A link in place of a machine's folder is an error; no wheel is written elsewhere."""
         wheels, victim = tmp_path / "wheels", tmp_path / "victim"
         wheels.mkdir()
         victim.mkdir()
@@ -213,10 +213,10 @@ class TestRequirements:
         assert not path.is_symlink()
         assert not list(victim.iterdir())
 
-    def test_a_wheel_that_is_another_is_not_copied(
+    def test_hash_mismatch(
         self, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
     ) -> None:
-        """A copy is of what the lock promises, or there is none."""
+        """A wheel with another hash than the lock's is not copied."""
         index.faults.content["fast-1.0-py3-none-any-v3.whl"] = b"another"
         path = tmp_path / "requirements.txt"
         words = ("--no-cache-dir", "-o", path, "--wheels", tmp_path / "wheels")
@@ -224,10 +224,10 @@ class TestRequirements:
         assert not path.exists()
         assert not (tmp_path / "wheels").exists()
 
-    def test_a_copy_keeps_its_build_number(
+    def test_build_number_of_a_copy(
         self, index: RecordingIndex, run: Runner, tmp_path: Path
     ) -> None:
-        """The label follows it: of two copies the later build still counts more."""
+        """The build number of a copy is the original one followed by the label."""
         whole = release_document(
             {"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64}
         )
@@ -240,10 +240,8 @@ class TestRequirements:
         ]
         assert "refuse variant wheels" not in result.err
 
-    def test_a_wheel_that_says_something_else_gives_way(
-        self, index: RecordingIndex, run: Runner, tmp_path: Path
-    ) -> None:
-        """F-93: the next one that fits is copied, and stands in the file."""
+    def test_mismatched_wheel(self, index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
+        """F-93: the next best wheel is copied and listed instead of a mismatched one."""
         listed = release_document(
             {"v3": {"x86_64": {"level": ["v3"]}}, "v2": {"x86_64": {"level": ["v2"]}}},
             providers={"x86_64": X86_64},
@@ -261,10 +259,8 @@ class TestRequirements:
             "odd-1-0_v2-py3-none-any.whl"
         ]
 
-    def test_no_copy_is_left_where_a_later_machine_fails(
-        self, lock: Path, run: Runner, tmp_path: Path
-    ) -> None:
-        """Copies without the file that names them would be half of an export."""
+    def test_no_copies_if_a_machine_fails(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """If one machine fails, no copies remain."""
         text = lock.read_text()
         lock.write_text(
             text.replace("extra_speed-1.0-py3-none-any", "extra_speed-1.0-1-py3-none-win32")
@@ -274,10 +270,8 @@ class TestRequirements:
         run("export", lock, "--for", V1, "--for", V1, *words, code=2)
         assert not [name for name in ("new", "out") if (tmp_path / name).exists()]
 
-    def test_no_copy_is_left_where_the_file_cannot_be_written(
-        self, lock: Path, run: Runner, tmp_path: Path
-    ) -> None:
-        """What was in the folder stays as it was."""
+    def test_no_copies_without_the_file(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """If the file cannot be written, the folder of copies remains unchanged."""
         wheels = tmp_path / "wheels"
         wheels.mkdir()
         (wheels / "fast-1.0-0_v3-py3-none-any.whl").write_bytes(b"of another lock")
@@ -285,10 +279,10 @@ class TestRequirements:
         run("export", lock, "--for", V3, *words, code=1)
         assert [path.read_bytes() for path in wheels.iterdir()] == [b"of another lock"]
 
-    def test_a_folder_that_no_file_can_lead_to(
+    def test_folder_name_that_cannot_be_written(
         self, lock: Path, run: Runner, tmp_path: Path
     ) -> None:
-        """Pip puts variables into ${NAME}, and a line ends where it ends."""
+        """A folder name with ${NAME} or a line break is refused."""
         for name in ("${HOME}", "two\nlines"):
             result = run("export", lock, "--for", V3, "--wheels", tmp_path / name, code=1)
             assert "cannot name this folder" in result.err
@@ -298,10 +292,10 @@ class TestRequirements:
 class TestBillOfMaterials:
     """``--format cyclonedx``."""
 
-    def test_a_valid_document_for_each(
+    def test_document_for_each_machine(
         self, lock: Path, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """One per machine; the same bytes again, and a time only where one is given."""
+        """Each machine has a valid document, which is reproducible."""
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
         words = ("export", lock, "--format", "cyclonedx", "--for", V3, "--for", V1)
         run(*words, "-o", f"{tmp_path}/")
@@ -321,10 +315,10 @@ class TestBillOfMaterials:
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
         run(*words, "--json", code=1)
 
-    def test_metadata_is_read_beside_the_wheels(
+    def test_no_whole_wheels_are_downloaded(
         self, lock: Path, run: Runner, index: RecordingIndex
     ) -> None:
-        """Licences cost no downloads of whole wheels."""
+        """Licences are read without downloading whole wheels."""
         index.forget()
         run("export", lock, "--format", "cyclonedx", "--for", V1, "--no-cache-dir")
         asked = [request for request in index.requests if request.path.endswith(".whl")]
@@ -334,8 +328,8 @@ class TestBillOfMaterials:
 class TestLicenses:
     """``--format licenses``."""
 
-    def test_a_table(self, lock: Path, run: Runner) -> None:
-        """Aligned; what metadata says cannot steer the terminal."""
+    def test_table(self, lock: Path, run: Runner) -> None:
+        """The table is aligned, and control characters of metadata are removed."""
         result = run("export", lock, "--format", "licenses", "--for", V3)
         assert result.out.splitlines()[0] == f"Licences of pylock.toml for {V3}"
         assert result.out.splitlines()[3:] == [
@@ -346,8 +340,8 @@ class TestLicenses:
             "plain        1.0             BSD [31m",
         ]
 
-    def test_as_data(self, lock: Path, run: Runner) -> None:
-        """Several machines in one object, each by itself."""
+    def test_json_report(self, lock: Path, run: Runner) -> None:
+        """The JSON object has the machines separately."""
         words = ("export", lock, "--format", "licenses", "--for", V3, "--for", V1, "--json")
         report = run(*words).object
         assert [target["target"] for target in report["targets"]] == [V3, V1]
@@ -361,10 +355,8 @@ class TestLicenses:
             "files": ["LICENSE"],
         }
 
-    def test_dozens_of_files_are_counted(
-        self, index: RecordingIndex, run: Runner, tmp_path: Path
-    ) -> None:
-        """A table has room for some names; data has them all."""
+    def test_many_licence_files(self, index: RecordingIndex, run: Runner, tmp_path: Path) -> None:
+        """The table abbreviates many licence files; the JSON object has them all."""
         files = [("License-File", f"LICENSE.{number}") for number in range(20)]
         build_wheel(tmp_path / "index", "many", "1.0", metadata_extra=files)
         lock = write_lock_of(index, ["many==1.0"], tmp_path / "pylock.toml")
@@ -373,24 +365,24 @@ class TestLicenses:
         result = run("export", lock, "--format", "licenses", "--for", V1, "--json")
         assert len(result.object["targets"][0]["packages"][0]["license"]["files"]) == 20
 
-    def test_without_a_network(self, lock: Path, run: Runner) -> None:
-        """What cannot be read is said to be so, and is not called unknown."""
+    def test_offline(self, lock: Path, run: Runner) -> None:
+        """A licence that cannot be read is "not read", not "unknown"."""
         result = run("export", lock, "--format", "licenses", "--for", V3, "--offline")
         assert "fast         1.0      v3     not read" in result.out
         assert "cannot be read" in result.err
 
 
-class TestMistakes:
-    """What cannot be exported."""
+class TestErrors:
+    """Exports that fail."""
 
     def refused(self, run: Runner, *words: str | Path, code: int) -> CommandResult:
-        """Run a command that must fail, and say nothing on standard output."""
+        """Run a command that must fail, without standard output."""
         result = run("export", *words, code=code)
         assert result.out == ""
         return result
 
-    def test_options_that_exclude_each_other(self, lock: Path, run: Runner, tmp_path: Path) -> None:
-        """Copies belong to requirements; one name stands for one machine."""
+    def test_conflicting_options(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """Copies need the requirements format; host names must differ without regard to case."""
         self.refused(run, lock, "--wheels", tmp_path, "--format", "licenses", code=2)
         hosts = []
         for folder, name in (("a", "Node.toml"), ("b", "node.toml")):
@@ -402,8 +394,8 @@ class TestMistakes:
         assert "two machines are called node.toml" in said.err
         assert not (tmp_path / "out").exists()
 
-    def test_nothing_fits(self, lock: Path, run: Runner, tmp_path: Path) -> None:
-        """Half of the files would look like all of them, so none is written."""
+    def test_no_compatible_wheel(self, lock: Path, run: Runner, tmp_path: Path) -> None:
+        """If one machine cannot be served, no file is written."""
         text = lock.read_text()
         lock.write_text(text.replace("plain-1.0-py3-none-any", "plain-1.0-cp311-cp311-win_amd64"))
         words = ("--for", V3, "--for", V1, "-o", f"{tmp_path}/out/")

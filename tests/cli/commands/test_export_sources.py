@@ -1,4 +1,4 @@
-"""``wheelfit export`` of locks with what must be built from source."""
+"""``wheelfit export`` of locks with source distributions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.integration
 SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "export.json"
 
 
-class Desk:
-    """Lock projects, and export the lock."""
+class ExportFolder:
+    """Locks and exports in an empty folder."""
 
     def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
         self._run = run
@@ -38,12 +38,12 @@ class Desk:
         self._run("export", "pylock.toml", "-o", to)
         return Path(to).read_text()
 
-    def said(self, *words: str) -> CommandResult:
-        """Export the lock that is there."""
+    def export_lock(self, *words: str) -> CommandResult:
+        """Export the existing lock."""
         return self._run("export", "pylock.toml", *words)
 
     def install(self, tool: Path | None, requirements: str = "requirements.txt") -> set[str]:
-        """Let pip or another tool install the requirements; return what is there."""
+        """Install the requirements with pip or another tool; return the installed names."""
         target = Path(f"target of {tool.name if tool else 'pip'}").absolute()
         words: list[str | Path] = [sys.executable, "-m", "pip", "install", "--no-cache-dir"]
         if tool is not None:
@@ -67,80 +67,82 @@ class Desk:
 
 
 @pytest.fixture
-def desk(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """Serve a wheel and a source distribution; stand in an empty folder."""
+def export_folder(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ExportFolder]:
+    """Yield an empty folder with an index of a wheel and a source distribution."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with RecordingIndex(tmp_path / "index") as index:
         build_wheel(tmp_path / "index", "plain", "1.0")
         made = write_project(tmp_path / "reader", "reader", dependencies=["plain"])
         write_sdist(tmp_path / "index", made, "reader")
-        yield Desk(run, tmp_path, index)
+        yield ExportFolder(run, tmp_path, index)
 
 
-def test_a_source_distribution(desk: Desk, uv: Path) -> None:
-    """It is a version with the hash of the archive; pip and uv build that and nothing else."""
-    text = desk.export("reader")
+def test_source_distribution(export_folder: ExportFolder, uv: Path) -> None:
+    """A source distribution is a pinned version with its hash; pip and uv build it."""
+    text = export_folder.export("reader")
     lines = [line.partition(":")[0] for line in text.splitlines() if not line.startswith("#")]
     assert lines == ["plain==1.0 --hash=sha256", "reader==1.0 --hash=sha256"]
-    assert desk.install(None) == {"plain", "reader"}
-    assert desk.install(uv) == {"plain", "reader"}
+    assert export_folder.install(None) == {"plain", "reader"}
+    assert export_folder.install(uv) == {"plain", "reader"}
 
 
-def test_a_folder(desk: Desk, uv: Path) -> None:
-    """It is a path from beside the file, and the rest are URLs, whose hashes pip takes there."""
+def test_folder(export_folder: ExportFolder, uv: Path) -> None:
+    """A folder is a relative path; other packages are URLs with hashes, which pip accepts."""
     write_project(Path("demo"), "demo", dependencies=["plain"])
-    text = desk.export("./demo")
+    text = export_folder.export("./demo")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert lines[0] == "./demo"
     assert lines[1].startswith("plain @ http://")
     assert "#sha256=" in lines[1]
-    assert desk.install(None) == {"demo", "plain"}
-    assert desk.install(uv) == {"demo", "plain"}
+    assert export_folder.install(None) == {"demo", "plain"}
+    assert export_folder.install(uv) == {"demo", "plain"}
 
 
-def test_an_editable_folder(desk: Desk) -> None:
-    """``-e`` says so; the path leads there from the folder of the file."""
-    write_project(desk.folder / "demo", "demo")
+def test_editable_folder(export_folder: ExportFolder) -> None:
+    """An editable folder has ``-e`` and a path relative to the file."""
+    write_project(export_folder.folder / "demo", "demo")
     Path("out").mkdir()
-    text = desk.export("-e", desk.folder / "demo", to="out/requirements.txt")
+    text = export_folder.export("-e", export_folder.folder / "demo", to="out/requirements.txt")
     assert text.splitlines()[-1] == "-e ../../demo"
 
 
-def test_a_repository(desk: Desk, uv: Path) -> None:
-    """It is the locked commit, with the folder within it."""
+def test_repository(export_folder: ExportFolder, uv: Path) -> None:
+    """A repository is exported with the locked commit and its subdirectory."""
     write_project(Path("repo", "python"), "demo")
     commit = commit_all(Path("repo"))
     address = Path("repo").absolute().as_uri()
-    text = desk.export(f"demo @ git+{address}@main#subdirectory=python")
+    text = export_folder.export(f"demo @ git+{address}@main#subdirectory=python")
     assert text.splitlines()[-1] == f"demo @ git+{address}@{commit}#subdirectory=python"
-    assert desk.install(None) == {"demo"}
-    assert desk.install(uv) == {"demo"}
+    assert export_folder.install(None) == {"demo"}
+    assert export_folder.install(uv) == {"demo"}
 
 
-def test_an_archive(desk: Desk) -> None:
-    """A named archive is a URL with its hash; another one in its place is refused by pip."""
-    made = write_project(desk.folder / "made", "demo")
+def test_archive(export_folder: ExportFolder) -> None:
+    """A local archive is a URL with its hash."""
+    made = write_project(export_folder.folder / "made", "demo")
     path = write_sdist(Path.cwd(), made, "demo")
-    text = desk.export(path)
+    text = export_folder.export(path)
     assert text.splitlines()[-1].startswith(f"demo @ {path.as_uri()}#sha256=")
-    assert desk.install(None) == {"demo"}
+    assert export_folder.install(None) == {"demo"}
 
 
-def test_other_formats(desk: Desk) -> None:
-    """A bill of materials and the licences name what is built, and that nobody has read it."""
+def test_other_formats(export_folder: ExportFolder) -> None:
+    """Bills of materials and licences list source distributions, with a note."""
     write_project(Path("demo"), "demo", dynamic=True)
-    desk.export("./demo", "reader")
-    report = desk.said("--json").object
+    export_folder.export("./demo", "reader")
+    report = export_folder.export_lock("--json").object
     validate(report, json.loads(SCHEMA.read_text()))
     packages = {package["name"]: package for package in report["targets"][0]["packages"]}
     assert (packages["demo"]["source"], packages["demo"]["version"]) == ("directory", None)
     assert packages["demo"]["filename"] is None
     assert packages["reader"]["filename"] == "reader-1.0.tar.gz"
-    document = desk.said("--format", "cyclonedx").out
+    document = export_folder.export_lock("--format", "cyclonedx").out
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(document) is None
-    assert str(desk.folder) not in document
+    assert str(export_folder.folder) not in document
     components = {component["name"]: component for component in json.loads(document)["components"]}
     assert components["demo"]["purl"] == "pkg:pypi/demo"
     assert components["reader"]["purl"] == "pkg:pypi/reader@1.0?file_name=reader-1.0.tar.gz"
-    assert "must be built from source" in desk.said("--format", "licenses").err
+    assert "must be built from source" in export_folder.export_lock("--format", "licenses").err

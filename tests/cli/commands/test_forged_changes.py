@@ -1,4 +1,4 @@
-"""Attacks through folders that somebody else prepared, by the command line of who uses them."""
+"""Attacks through target folders that an attacker prepared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with link
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the secret of these tests apart."""
+    """Use a separate secret for these tests."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
@@ -41,7 +41,7 @@ def wheel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """Return a folder of the user's that is nobody else's business."""
+    """Return a folder of the user with files that must not change."""
     folder = tmp_path / "victim"
     (folder / "deep").mkdir(parents=True)
     (folder / "thesis.txt").write_text("years of work")
@@ -50,7 +50,7 @@ def victim(tmp_path: Path) -> Path:
 
 
 def forge(vendor: Path, victim: Path) -> None:
-    """Do as the attacker: a list of workplaces, one of them a link."""
+    """Write a forged list of work folders, with a link among them."""
     (vendor / WORKPLACE).mkdir(parents=True)
     document = {"workplaces": [f"purelib/x/{WORKPLACE}"], "made": {}}
     (vendor / WORKPLACE / "folders").write_text(json.dumps(document))
@@ -63,10 +63,10 @@ CHANGES: list[tuple[str, ...]] = [("install", "--no-index"), ("uninstall", "nosu
 
 @pytest.mark.parametrize("words", CHANGES, ids=lambda words: words[0])
 @pytest.mark.parametrize("cloned", [False, True], ids=["here", "cloned"])
-def test_workplaces_elsewhere(
+def test_forged_work_folders(
     run: Runner, tmp_path: Path, wheel: Path, victim: Path, words: tuple[str, ...], *, cloned: bool
 ) -> None:
-    """A folder that came with a forged list of workplaces empties no other folder."""
+    """A forged list of work folders does not empty any other folder."""
     vendor = tmp_path / "project" / "vendor"
     forge(vendor, victim)
     if cloned:
@@ -84,8 +84,8 @@ def test_workplaces_elsewhere(
     assert tree(vendor) == before
 
 
-def test_a_link_in_its_place(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
-    """A workplace that is a link is followed by nobody, the one who trusts it included."""
+def test_linked_work_folder(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
+    """A work folder that is a link is not followed, even with --trust-journal."""
     vendor = tmp_path / "vendor"
     vendor.mkdir()
     (vendor / WORKPLACE).symlink_to(victim)
@@ -98,8 +98,8 @@ def test_a_link_in_its_place(run: Runner, tmp_path: Path, wheel: Path, victim: P
     assert "wheelfit recover" in run("list", "--target", vendor).err
 
 
-def test_by_hand(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
-    """When what was found is deleted, as the hint says, all works again."""
+def test_manual_cleanup(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
+    """After the deletion that the hint recommends, installing works again."""
     vendor = tmp_path / "vendor"
     forge(vendor, victim)
     result = run("recover", "--dry-run", "--target", vendor, "--json", code=6)
@@ -110,8 +110,8 @@ def test_by_hand(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None
     assert (vendor / "demo").is_dir()
 
 
-def test_lock(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
-    """A lock that is a link is neither followed nor emptied."""
+def test_linked_lock_file(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
+    """A lock file that is a link is neither followed nor emptied."""
     vendor = tmp_path / "vendor"
     vendor.mkdir()
     (vendor / LOCK_FILE).symlink_to(victim / "thesis.txt")
@@ -135,7 +135,7 @@ def test_lock(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["there", "nowhere"])
-def test_linked_out(
+def test_link_out_of_the_environment(
     run: Runner,
     tmp_path: Path,
     wheel: Path,
@@ -145,7 +145,7 @@ def test_linked_out(
     code: int,
     kind: str,
 ) -> None:
-    """A part of the environment that is a link which leads out is refused before any change."""
+    """A folder of the environment that links out of it is refused before any change."""
     place = tmp_path / "place"
     prefix = Path(sys.prefix).relative_to("/")
     link = place / part
@@ -161,10 +161,10 @@ def test_linked_out(
 
 
 @pytest.mark.parametrize("option", ["--target", "--prefix", "--root"])
-def test_scripts_linked_out(
+def test_linked_scripts_folder(
     run: Runner, tmp_path: Path, wheel: Path, victim: Path, option: str
 ) -> None:
-    """The folder of commands is the usual one to be linked; it is named with where it leads."""
+    """A scripts folder that links out is named with its target."""
     place = tmp_path / "place"
     scripts = {
         "--target": place / "bin",
@@ -181,8 +181,8 @@ def test_scripts_linked_out(
     assert tree(victim) == theirs
 
 
-def test_links_within(run: Runner, tmp_path: Path, wheel: Path) -> None:
-    """Links that stay within the environment, or lead to it, are as good as folders."""
+def test_links_inside_the_environment(run: Runner, tmp_path: Path, wheel: Path) -> None:
+    """Links inside the environment, and to it, work as folders do."""
     place = tmp_path / "place"
     (place / "scripts").mkdir(parents=True)
     (place / "bin").symlink_to("scripts")
@@ -194,8 +194,10 @@ def test_links_within(run: Runner, tmp_path: Path, wheel: Path) -> None:
     assert not (place / "demo").exists()
 
 
-def test_record_that_leads_out(run: Runner, tmp_path: Path, wheel: Path, victim: Path) -> None:
-    """RECORD of what is installed removes nothing outside; the row is named."""
+def test_installed_record_with_outside_path(
+    run: Runner, tmp_path: Path, wheel: Path, victim: Path
+) -> None:
+    """An installed RECORD with a path outside removes nothing; the row is named."""
     place = tmp_path / "place"
     run("install", "--no-index", wheel, "--target", place)
     record = place / "demo-1.0.dist-info" / "RECORD"
@@ -208,8 +210,8 @@ def test_record_that_leads_out(run: Runner, tmp_path: Path, wheel: Path, victim:
 
 
 @pytest.mark.parametrize("row", ["../../victim", "/etc/passwd", "a/../../b", "C:/x", "..\\x"])
-def test_wheel_whose_record_leads_out(run: Runner, tmp_path: Path, row: str) -> None:
-    """A wheel with such a row is refused."""
+def test_wheel_record_with_outside_path(run: Runner, tmp_path: Path, row: str) -> None:
+    """A wheel whose RECORD has a path outside is refused."""
     wheel = tmp_path / "demo-1.0-py3-none-any.whl"
     sound = build_wheel(tmp_path / "sound", "demo", "1.0")
     with zipfile.ZipFile(sound) as one, zipfile.ZipFile(wheel, "w") as other:
@@ -222,8 +224,8 @@ def test_wheel_whose_record_leads_out(run: Runner, tmp_path: Path, row: str) -> 
     assert not (tmp_path / "place").exists()
 
 
-def interrupted(place: Path) -> None:
-    """Kill a change that takes the package away."""
+def interrupt_removal(place: Path) -> None:
+    """Interrupt the removal of the package."""
     environment = open_environment(None, environ=os.environ, target=place)
     gone = {
         str(place / name): {path.name: "demo" for path in (place / name).iterdir()}
@@ -238,14 +240,14 @@ def interrupted(place: Path) -> None:
         transaction.switch(gone, changes=["remove demo 1.0"])
 
 
-def test_another_home(
+def test_journal_of_another_home(
     run: Runner, tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under another home it is reported; who knows what it is may have it followed."""
+    """A journal of another home is reported, and followed only with --trust-journal."""
     place = tmp_path / "place"
     run("install", "--no-index", wheel, "--target", place)
     before = tree(place)
-    interrupted(place)
+    interrupt_removal(place)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
     result = run("recover", "--target", place, "--json", code=6)
     assert "--trust-journal" in result.error["hint"]
@@ -254,8 +256,10 @@ def test_another_home(
     assert tree(place) == before
 
 
-def test_no_home(run: Runner, tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no secret can be kept, installing goes on as ever."""
+def test_no_writable_home(
+    run: Runner, tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a writable home, installing works without a secret."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     run("install", "--no-index", wheel, "--target", tmp_path / "place")

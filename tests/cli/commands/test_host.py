@@ -30,7 +30,7 @@ sm_arch = ["90_real"]
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the user's own host files in a folder of the test."""
+    """Return a separate folder for the user's host files."""
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "config" / "wheelfit.toml"))
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "wheelfit.toml").write_text("")
@@ -39,7 +39,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def uv_file(tmp_path: Path) -> Path:
-    """Write a file of uv's experiment."""
+    """Write a variant-lock file of uv."""
     path = tmp_path / "variant-lock.toml"
     path.write_text(UV_FILE)
     return path
@@ -49,15 +49,15 @@ class TestList:
     """``host list``."""
 
     def test_presets(self, run: Runner) -> None:
-        """Each part has a line; the default action is to list."""
+        """Each preset part has a line; list is the default action."""
         result = run("host", "list")
         assert "  linux-x86_64" in result.out
         assert "  cuda-M.m-sm90" in result.out
         assert "H100, H200, GH200" in result.out
         assert run("host", "list").out == result.out
 
-    def test_words(self, run: Runner) -> None:
-        """Words narrow the list, wherever they stand."""
+    def test_filter_words(self, run: Runner) -> None:
+        """Words narrow the list, in any order."""
         _, heading, row, machines, *rows = run("host", "list", "h100").out.splitlines()
         assert heading.startswith("NVIDIA GPUs; M.m is the driver's CUDA version")
         assert row.split()[0] == "cuda-M.m-sm90"
@@ -65,8 +65,8 @@ class TestList:
         assert [row.split()[0] for row in rows] == ["h100-580"]
         assert run("host", "list", "no-such-thing").out == "no host is named no-such-thing\n"
 
-    def test_what_means_the_same_is_one_row(self, run: Runner) -> None:
-        """Names of one design share a row, and nothing is left out."""
+    def test_aliases_share_a_row(self, run: Runner) -> None:
+        """Names of the same GPU design share a row, and none is missing."""
         out = run("host", "list").out
         assert "Intel GPU 12.55.8; also arc-a750, flex-170, acm-g10, dg2-g10, ats-m150\n" in out
         presets = run("host", "list", "--json").object["presets"]
@@ -77,8 +77,8 @@ class TestList:
             assert pattern in names or short in names
         assert len(out.splitlines()) < len(presets)
 
-    def test_ones_own(self, run: Runner, own_folder: Path) -> None:
-        """Own host files come first; a broken one is listed with what is wrong."""
+    def test_own_hosts(self, run: Runner, own_folder: Path) -> None:
+        """The user's host files are listed first; a broken one with its fault."""
         run("host", "new", "--save", "node7", "rocm-6.4-gfx942")
         (own_folder / "broken.toml").write_text("[metadata]\nversion = '9'\n")
         found = run("host", "list", "--json").object
@@ -93,8 +93,8 @@ class TestList:
 class TestShow:
     """``host show``."""
 
-    def test_a_preset(self, run: Runner) -> None:
-        """Interpreter, platform, tags, each namespace with values and evidence."""
+    def test_show_preset(self, run: Runner) -> None:
+        """Interpreter, platform, tags, and each namespace with values and evidence are shown."""
         out = run("host", "show", "cuda-12.8-sm90+cpu-x86_64-v3").out
         for line in (
             "  describes   preset cuda-12.8-sm90+cpu-x86_64-v3",
@@ -107,8 +107,8 @@ class TestShow:
         assert "the current one; the file has none" in out
         assert "linux_x86_64, manylinux_2_28_x86_64" in out
 
-    def test_json(self, run: Runner) -> None:
-        """The whole of it as one object."""
+    def test_show_json(self, run: Runner) -> None:
+        """The JSON object has everything that the text has."""
         found = run("host", "show", "macos-arm64", "--json").object
         Draft202012Validator(SCHEMA).validate(found)
         assert found["host"]["kind"] == "preset"
@@ -118,8 +118,8 @@ class TestShow:
         assert found["namespaces"]["aarch64"]["provider_version"] == "2026-11"
         assert found["namespaces"]["nvidia"]["status"] == "nothing"
 
-    def test_this_machine(self, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-        """P-73: this machine is shown as others are, overrides included."""
+    def test_show_this_machine(self, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-73: this machine is shown as other hosts are, including overrides."""
         monkeypatch.setenv("WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH", "75_real")
         result = run("host", "show", "this", "--json")
         Draft202012Validator(SCHEMA).validate(result.object)
@@ -128,8 +128,8 @@ class TestShow:
         assert "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real" in result.err
         assert run("host", "show", "this").out.startswith("this machine\n")
 
-    def test_a_file_of_uv(self, run: Runner, uv_file: Path) -> None:
-        """P-44: uv's file is shown with its filters, and with how it is understood."""
+    def test_show_file_of_uv(self, run: Runner, uv_file: Path) -> None:
+        """P-44: A file of uv is shown with its filters, and notes on its interpretation."""
         result = run("host", "show", uv_file)
         assert (
             "only for    nvidia: nvidia_variant_provider.plugin:NvidiaVariantPlugin" in result.out
@@ -141,7 +141,7 @@ class TestShow:
         assert len(found["notes"]) == 2
 
     def test_recorded_overrides(self, run: Runner, tmp_path: Path) -> None:
-        """P-73: a file that was written while something was forced is recognisable."""
+        """P-73: A host file that was written with overrides causes a warning."""
         path = tmp_path / "forced.toml"
         path.write_text("[metadata]\nversion = '0.1'\noverrides = ['NV_X=1']\n")
         result = run("host", "show", path)
@@ -152,21 +152,21 @@ class TestShow:
 class TestDiff:
     """``host diff``."""
 
-    def test_alike(self, run: Runner) -> None:
-        """Nothing differs: the exit code is 0, asked for or not."""
+    def test_equal_hosts(self, run: Runner) -> None:
+        """Equal hosts give exit code 0, with --exit-code and without."""
         result = run("host", "diff", "linux-x86_64", "cpu-x86_64-v1", "--exit-code")
         assert result.out == "linux-x86_64 and cpu-x86_64-v1: alike\n"
 
-    def test_what_differs(self, run: Runner) -> None:
-        """Values that one lacks are told; the exit code changes on request only."""
+    def test_different_hosts(self, run: Runner) -> None:
+        """Differing values are listed; the exit code differs only with --exit-code."""
         words = ("host", "diff", "cuda-12.8-sm90", "cuda-12.8-sm90+cpu-x86_64-v3")
         out = run(*words).out
         assert "  x86_64 :: level\n    only cuda-12.8-sm90+cpu-x86_64-v3: v3, v2\n" in out
         assert "nvidia" not in out.partition("\n")[2]
         assert run(*words, "--exit-code", code=30).out == out
 
-    def test_json(self, run: Runner) -> None:
-        """Both sides in full, and what only one has."""
+    def test_diff_json(self, run: Runner) -> None:
+        """The JSON object has both hosts and their differences."""
         found = run("host", "diff", "macos-arm64", "this", "--json", "--exit-code", code=30).object
         Draft202012Validator(SCHEMA).validate(found)
         assert found["equal"] is False
@@ -176,8 +176,8 @@ class TestDiff:
 class TestConda:
     """``host show --format``, and files of conda and pixi as hosts."""
 
-    def test_for_conda_and_pixi(self, run: Runner, tmp_path: Path) -> None:
-        """Each form can be read again as a host, and says what it leaves out."""
+    def test_conda_and_pixi_formats(self, run: Runner, tmp_path: Path) -> None:
+        """Both formats can be read as hosts again, and a note lists omitted namespaces."""
         for form in ("conda", "pixi"):
             path = tmp_path / f"{form}.toml"
             path.write_text(run("host", "show", "v100-535", "--format", form).out)
@@ -195,8 +195,8 @@ class TestConda:
         assert '{ name = "this-machine", platform = "linux-' in this
         run("host", "show", "this", "--format", "conda", "--json", code=2)
 
-    def test_a_workspace_of_pixi(self, run: Runner, tmp_path: Path) -> None:
-        """One of several platforms is named; the hint has the names."""
+    def test_pixi_workspace(self, run: Runner, tmp_path: Path) -> None:
+        """One of several platforms must be named; the hint lists the names."""
         path = tmp_path / "pixi.toml"
         path.write_text(
             '[workspace]\nplatforms = ["osx-arm64", { name = "gpu", platform = "linux-64", '
@@ -216,8 +216,8 @@ class TestConda:
             "only manifests of pixi name platforms"
         )
 
-    def test_environments_of_pixi(self, run: Runner, tmp_path: Path) -> None:
-        """An environment that requires something else is named, with its platform if needed."""
+    def test_pixi_environments(self, run: Runner, tmp_path: Path) -> None:
+        """An environment with its own requirements is named, if necessary with its platform."""
         path = tmp_path / "pixi.toml"
         path.write_text(
             '[workspace]\nplatforms = ["linux-64"]\n[feature.cuda.system-requirements]\n'
@@ -230,15 +230,15 @@ class TestConda:
         assert "12.4" not in run("host", "show", f"{path}#linux-64").out
 
     @pytest.mark.parametrize("name", ["pixi.toml", "info.json", "node.toml"])
-    def test_an_empty_file(self, run: Runner, tmp_path: Path, name: str) -> None:
-        """A file with nothing in it is called empty, whatever it should have been."""
+    def test_empty_file(self, run: Runner, tmp_path: Path, name: str) -> None:
+        """An empty host file of any kind is reported as empty."""
         path = tmp_path / name
         path.write_text("\n")
         error = run("host", "show", path, "--json", code=1).error
         assert (error["code"], error["message"]) == ("invalid-host-file", "the host file is empty")
 
-    def test_a_file_with_a_number_sign(self, run: Runner, tmp_path: Path) -> None:
-        """A file of that very name comes first."""
+    def test_file_name_with_a_number_sign(self, run: Runner, tmp_path: Path) -> None:
+        """An existing file precedes the notation with a number sign."""
         path = tmp_path / "node#7.toml"
         run("host", "new", "-o", path, "v100-535")
         assert run("host", "show", path).out.startswith(f"{path}\n")
@@ -247,8 +247,8 @@ class TestConda:
 class TestNew:
     """``host new``."""
 
-    def test_parts(self, run: Runner, tmp_path: Path) -> None:
-        """Options are other words for parts of presets."""
+    def test_options_for_preset_parts(self, run: Runner, tmp_path: Path) -> None:
+        """Options and preset parts describe the same host."""
         path = tmp_path / "node.toml"
         run("host", "new", "-o", path, "--cuda", "12.8", "--sm", "90", "--level", "v3", "--glibc",
             "2.31", "--python", "3.12")  # fmt: skip
@@ -279,7 +279,7 @@ class TestNew:
         ],
     )
     def test_spellings(self, words: list[str], origin: str, run: Runner, tmp_path: Path) -> None:
-        """People write these numbers in several ways."""
+        """Hardware versions are accepted in several spellings."""
         path = tmp_path / "node.toml"
         result = run("host", "new", "-o", path, "--json", *words)
         Draft202012Validator(SCHEMA).validate(result.object)
@@ -306,17 +306,17 @@ class TestNew:
             (["this"], 2, "usage"),
         ],
     )
-    def test_refused(
+    def test_invalid_descriptions(
         self, words: list[str], code: int, reference: str, run: Runner, tmp_path: Path
     ) -> None:
-        """What contradicts itself, or says too little, writes nothing."""
+        """Contradictory and incomplete descriptions write no file."""
         path = tmp_path / "node.toml"
         result = run("host", "new", "-o", path, "--json", *words, code=code)
         assert result.error["code"] == reference
         assert not path.exists()
 
-    def test_nothing_is_overwritten(self, run: Runner, tmp_path: Path) -> None:
-        """A file that is there stays, unless --force is given."""
+    def test_existing_file(self, run: Runner, tmp_path: Path) -> None:
+        """An existing file is not overwritten without --force."""
         path = tmp_path / "node.toml"
         path.write_text("precious")
         before = tree(tmp_path)
@@ -328,7 +328,7 @@ class TestNew:
         assert path.read_text().startswith("[metadata]")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["config", "node.toml"]
 
-    def test_printed(self, run: Runner, tmp_path: Path) -> None:
+    def test_standard_output(self, run: Runner, tmp_path: Path) -> None:
         """``-o -`` prints what ``-o FILE`` writes."""
         printed = run("host", "new", "-o", "-", "linux-x86_64").out
         run("host", "new", "-o", tmp_path / "node.toml", "linux-x86_64")
@@ -337,8 +337,8 @@ class TestNew:
             "usage"
         )
 
-    def test_among_ones_own(self, run: Runner, own_folder: Path) -> None:
-        """With --save the name is enough afterwards; odd names are refused."""
+    def test_save(self, run: Runner, own_folder: Path) -> None:
+        """A host saved with --save can be used by its name; invalid names are refused."""
         run("host", "new", "--save", "node7", "cuda-12.8-sm90")
         assert (own_folder / "node7.toml").exists()
         assert "nvidia: supported" in run("probe", "--for", "node7", "nvidia").out
@@ -347,13 +347,13 @@ class TestNew:
         assert [path.name for path in own_folder.iterdir()] == ["node7.toml"]
 
     def test_free_threaded(self, run: Runner, tmp_path: Path) -> None:
-        """3.13t has tags of its own."""
+        """3.13t has the tags of a free-threaded interpreter."""
         path = tmp_path / "node.toml"
         run("host", "new", "-o", path, "linux-x86_64", "--python", "3.13t")
         assert "the best is cp313-cp313t-linux_x86_64" in run("host", "show", path).out
 
-    def test_from_a_file_of_uv(self, run: Runner, uv_file: Path, tmp_path: Path) -> None:
-        """P-44: uv's file gets what it lacks and keeps what it says; notes record the rest."""
+    def test_new_from_a_file_of_uv(self, run: Runner, uv_file: Path, tmp_path: Path) -> None:
+        """P-44: A file of uv is completed and converted; notes record the rest."""
         path = tmp_path / "node.toml"
         result = run("host", "new", "-o", path, uv_file, "--python", "3.12", "--platform",
                    "linux-x86_64")  # fmt: skip
@@ -369,8 +369,8 @@ class TestNew:
         run("host", "new", "-o", path, "--force", uv_file, "--glibc", "2.28", code=2)
 
 
-class TestWords:
-    """What was typed."""
+class TestUsage:
+    """Usage errors."""
 
     @pytest.mark.parametrize(
         "words",
@@ -385,10 +385,10 @@ class TestWords:
             ["show", "this", "--exit-code"],
         ],
     )
-    def test_usage(self, words: list[str], run: Runner) -> None:
-        """What belongs to another action, or is too much or too little, is refused."""
+    def test_usage_errors(self, words: list[str], run: Runner) -> None:
+        """Options of other actions and wrong numbers of arguments are refused."""
         assert run("host", *words, "--json", code=2).error["code"] == "usage"
 
-    def test_a_slip(self, run: Runner) -> None:
-        """A slip of an action is corrected."""
+    def test_misspelt_action(self, run: Runner) -> None:
+        """The error about a misspelt action suggests the right one."""
         assert "did you mean 'list'?" in run("host", "lst", code=2).err

@@ -29,8 +29,8 @@ OLD: dict[str, Any] = {
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """Write an index of an old layout, as published ones are: pages, documents, wheels."""
+def old_index(tmp_path: Path) -> Path:
+    """Write an index in an old layout: pages, documents, wheels."""
     folder = tmp_path / "old" / "fast"
     for label in (None, *OLD["variants"]):
         build_wheel(folder, "fast", "1.0", label=label, document=OLD if label else None)
@@ -47,7 +47,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def entries(place: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of the new page."""
+    """Return the file entries of the new page."""
     document = json.loads((place / "simple/fast/index.json").read_bytes())
     return {file["filename"]: file for file in document["files"]}
 
@@ -59,28 +59,28 @@ def document(place: Path) -> dict[str, Any]:
     return found
 
 
-def check(value: object) -> None:
-    """Hold an object against its schema."""
+def validate(value: object) -> None:
+    """Validate an object by its schema."""
     schemas = {path.name: json.loads(path.read_text()) for path in REFERENCE.glob("*.json")}
     resources = [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
     registry: Registry[Any] = Registry().with_resources(resources)
     Draft202012Validator({"$ref": "index-convert.json"}, registry=registry).validate(value)
 
 
-def test_documents_are_written_anew_and_files_stay(run: Runner, old: Path, tmp_path: Path) -> None:
-    """F-53, F-56: the document is of the current layout, with the labels that the wheels have."""
-    before = tree(old)
+def test_documents_are_converted(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """F-53, F-56: the document has the current layout and the labels of the wheels."""
+    before = tree(old_index)
     new = tmp_path / "new"
-    report = run("index", "convert", old, "--to", new, "--json").object
-    check(report)
+    report = run("index", "convert", old_index, "--to", new, "--json").object
+    validate(report)
     assert report["documents"] == {"fast-1.0-variants.json": "L3"}
     assert report["projects"] == 1
-    assert tree(old) == before
+    assert tree(old_index) == before
     made = document(new)
     assert made["$schema"].endswith("/peps/850/v0.2.0.json")
     assert made["variants"].keys() == {"00000000", "mkl"}
     page = entries(new)
-    for path in (old / "fast").glob("*.whl"):
+    for path in (old_index / "fast").glob("*.whl"):
         copy = (new / "simple/fast" / page[path.name]["url"]).resolve()
         assert copy.read_bytes() == path.read_bytes()
         assert Path(f"{copy}.metadata").exists()
@@ -90,11 +90,11 @@ def test_documents_are_written_anew_and_files_stay(run: Runner, old: Path, tmp_p
     assert elsewhere["hashes"] == {"sha256": "00ff"}
 
 
-def test_wheels_are_written_anew_when_asked(run: Runner, old: Path, tmp_path: Path) -> None:
-    """F-53: inside too the layout is the current one, and the null variant is called null."""
+def test_rewrite_wheels(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """F-53: --rewrite-wheels converts the documents in wheels, and names the null variant null."""
     new = tmp_path / "new"
-    report = run("index", "convert", old, "--to", new, "--rewrite-wheels", "--json").object
-    check(report)
+    report = run("index", "convert", old_index, "--to", new, "--rewrite-wheels", "--json").object
+    validate(report)
     assert report["rewritten"] == {
         "fast-1.0-py3-none-any-00000000.whl": "fast-1.0-py3-none-any-null.whl",
         "fast-1.0-py3-none-any-mkl.whl": "fast-1.0-py3-none-any-mkl.whl",
@@ -111,57 +111,59 @@ def test_wheels_are_written_anew_when_asked(run: Runner, old: Path, tmp_path: Pa
     assert "old-layout" not in codes
 
 
-def test_a_second_run_changes_nothing(run: Runner, old: Path, tmp_path: Path) -> None:
-    """Equal input gives equal bytes, and nothing is written twice."""
+def test_second_run(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """A second run writes nothing."""
     new = tmp_path / "new"
-    run("index", "convert", old, "--to", new)
+    run("index", "convert", old_index, "--to", new)
     before = tree(new)
-    assert "0 written" in run("index", "convert", old, "--to", new).out
+    assert "0 written" in run("index", "convert", old_index, "--to", new).out
     assert tree(new) == before
 
 
-def test_each_document_has_its_own_layout(run: Runner, old: Path, tmp_path: Path) -> None:
-    """Of two documents of one release, each is reported with the layout it had."""
-    run("index", "convert", old, "--to", tmp_path / "first")
+def test_layout_of_each_document(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """Two documents of one release are reported with the layout of each."""
+    run("index", "convert", old_index, "--to", tmp_path / "first")
     current = json.dumps(document(tmp_path / "first"))
-    (old / "fast/fast-1.0.0-variants.json").write_text(current)
-    with (old / "fast/index.html").open("a") as page:
+    (old_index / "fast/fast-1.0.0-variants.json").write_text(current)
+    with (old_index / "fast/index.html").open("a") as page:
         page.write('\n<a href="fast-1.0.0-variants.json">fast-1.0.0-variants.json</a>')
-    report = run("index", "convert", old, "--to", tmp_path / "second", "--json").object
+    report = run("index", "convert", old_index, "--to", tmp_path / "second", "--json").object
     assert report["documents"] == {
         "fast-1.0-variants.json": "L3",
         "fast-1.0.0-variants.json": "L7",
     }
 
 
-def test_losses_need_consent(run: Runner, old: Path, tmp_path: Path) -> None:
-    """F-56: what the current layout cannot say stops it, or is told and ends with 32."""
+def test_losses(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """F-56: A conversion that loses information is refused, or exits with 32 if accepted."""
     lossy = json.loads(json.dumps(OLD))
     lossy["providers"]["gpu"] = {"requires": ["gpu-provider"], "plugin-api": "gpu:Plugin"}
     lossy["default-priorities"] = {"namespace": ["gpu", "blas"], "feature": {"gpu": ["arch"]}}
-    (old / "fast/fast-1.0-variants.json").write_text(json.dumps(lossy))
+    (old_index / "fast/fast-1.0-variants.json").write_text(json.dumps(lossy))
     new = tmp_path / "new"
-    report = run("index", "convert", old, "--to", new, "--json", code=9).object
+    report = run("index", "convert", old_index, "--to", new, "--json", code=9).object
     assert [finding["code"] for finding in report["findings"]] == ["lossy-conversion"]
     assert not (new / "simple").exists()
-    report = run("index", "convert", old, "--to", new, "--accept-losses", "--json", code=32).object
-    check(report)
+    report = run(
+        "index", "convert", old_index, "--to", new, "--accept-losses", "--json", code=32
+    ).object
+    validate(report)
     assert "preferred features of gpu" in report["lost"][0]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"$schema": "https://evil.example/v9.0.0.json"}'])
-def test_documents_that_cannot_be_read(run: Runner, old: Path, tmp_path: Path, text: str) -> None:
-    """One that nobody can read is told; with ``--keep-going`` it is left out."""
-    (old / "fast/fast-1.0-variants.json").write_text(text)
+def test_unreadable_document(run: Runner, old_index: Path, tmp_path: Path, text: str) -> None:
+    """An unreadable document is an error; with ``--keep-going`` it is left out."""
+    (old_index / "fast/fast-1.0-variants.json").write_text(text)
     new = tmp_path / "new"
-    result = run("index", "convert", old, "--to", new, code=9)
+    result = run("index", "convert", old_index, "--to", new, code=9)
     assert "unconvertible" in result.out
-    run("index", "convert", old, "--to", new, "--keep-going", code=9)
+    run("index", "convert", old_index, "--to", new, "--keep-going", code=9)
     assert "fast-1.0-variants.json" not in entries(new)
 
 
-def test_the_published_index(run: Runner, published_index: Path, tmp_path: Path) -> None:
-    """Published releases: each of its documents becomes a sound one of today."""
+def test_published_index(run: Runner, published_index: Path, tmp_path: Path) -> None:
+    """Every document of published releases is converted to a valid current one."""
     new = tmp_path / "new"
     report = run("index", "convert", published_index, "--to", new, "--json").object
     names = [path.name for path in published_index.rglob("*-variants.json")]
@@ -172,29 +174,31 @@ def test_the_published_index(run: Runner, published_index: Path, tmp_path: Path)
     assert {path.name for path in new.rglob("*-variants.json")} == set(names)
 
 
-def test_wrong_usage(run: Runner, old: Path, tmp_path: Path) -> None:
-    """An index is not written over itself, and has to be there."""
-    run("index", "convert", old, "--to", old, code=2)
+def test_usage_errors(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """The target must differ from the source, and the source must exist."""
+    run("index", "convert", old_index, "--to", old_index, code=2)
     run("index", "convert", tmp_path / "none", "--to", tmp_path / "new", code=1)
 
 
-def test_a_published_name_keeps_its_content(run: Runner, old: Path, tmp_path: Path) -> None:
-    """F-131: a wheel that changed since it was converted is refused; its release stays whole."""
+def test_changed_wheel(run: Runner, old_index: Path, tmp_path: Path) -> None:
+    """F-131: A wheel that changed since the last conversion is refused without --replace."""
     new = tmp_path / "new"
-    run("index", "convert", old, "--to", new)
+    run("index", "convert", old_index, "--to", new)
     before, listed = tree(new), entries(new)
     name = "fast-1.0-py3-none-any-mkl.whl"
-    build_wheel(old / "fast", "fast", "1.0", label="mkl", document=OLD, files={"more": b"more"})
-    newer = build_wheel(old / "fast", "fast", "2.0")
-    with (old / "fast/index.html").open("a") as page:
+    build_wheel(
+        old_index / "fast", "fast", "1.0", label="mkl", document=OLD, files={"more": b"more"}
+    )
+    newer = build_wheel(old_index / "fast", "fast", "2.0")
+    with (old_index / "fast/index.html").open("a") as page:
         page.write(f'<a href="{newer.name}">{newer.name}</a>')
-    ended = run("index", "convert", old, "--to", new, "--json", code=9)
+    ended = run("index", "convert", old_index, "--to", new, "--json", code=9)
     assert [(finding["code"], finding["where"]) for finding in ended.object["findings"]] == [
         ("changed-file", name)
     ]
     assert tree(new) == before
-    run("index", "convert", old, "--to", new, "--keep-going", code=9)
+    run("index", "convert", old_index, "--to", new, "--keep-going", code=9)
     assert entries(new) == listed | {newer.name: entries(new)[newer.name]}
-    run("index", "convert", old, "--to", new, "--replace")
+    run("index", "convert", old_index, "--to", new, "--replace")
     assert entries(new)[name]["hashes"] != listed[name]["hashes"]
     assert {*entries(new)} == {*listed, newer.name}

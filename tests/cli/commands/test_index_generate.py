@@ -28,35 +28,35 @@ def dist(tmp_path: Path) -> Path:
     return tmp_path / "dist"
 
 
-def check(value: object) -> None:
-    """Hold an object against its schema."""
+def validate(value: object) -> None:
+    """Validate an object by its schema."""
     schemas = {path.name: json.loads(path.read_text()) for path in REFERENCE.glob("*.json")}
     resources = [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
     registry = Registry().with_resources(resources)
     Draft202012Validator({"$ref": "index-generate.json"}, registry=registry).validate(value)
 
 
-def test_in_place_and_again(run: Runner, dist: Path) -> None:
-    """It says what there is, and that nothing has changed."""
+def test_generate_twice(run: Runner, dist: Path) -> None:
+    """The first run reports the files, the second that nothing changed."""
     assert "4 files of 1 release, 1 project; 8 written" in run("index", "generate", dist).out
     assert "nothing has changed" in run("index", "generate", dist).out
 
 
-def test_json(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """The object fits its schema, with refusals and without."""
+def test_json_report(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """The JSON object follows its schema, with refused files and without."""
     report = run("index", "generate", dist, "--to", tmp_path / "public", "--json").object
-    check(report)
+    validate(report)
     assert report["published"]
     assert {path.split("/")[0] for path in report["written"]} == {"files", "simple"}
     (dist / "fast-2.0-py3-none-any.whl").touch()
     report = run("index", "generate", dist, "--json", code=9).object
-    check(report)
+    validate(report)
     assert not report["published"]
     assert report["excluded"] == ["fast-2.0-py3-none-any.whl"]
 
 
-def test_refusals(run: Runner, dist: Path) -> None:
-    """Exit code 9 says that something is not published, with the reason and what to do."""
+def test_refused_file(run: Runner, dist: Path) -> None:
+    """A refused file exits with 9, with the reason and a remedy."""
     (dist / "fast-2.0-py3-none-any.whl").touch()
     result = run("index", "generate", dist, code=9)
     assert "unsound-archive" in result.out
@@ -66,8 +66,8 @@ def test_refusals(run: Runner, dist: Path) -> None:
     assert (dist / "simple/fast/index.html").exists()
 
 
-def test_where_projects_are_besides(run: Runner, dist: Path) -> None:
-    """PEP 708: pages say it as long as it is asked for; releases of others leave it so."""
+def test_project_locations(run: Runner, dist: Path) -> None:
+    """PEP 708: pages list the given locations until a complete run without the options."""
     url, page = "https://a.example/simple/fast/", dist / "simple/fast/index.json"
 
     def said() -> tuple[object, object]:
@@ -87,8 +87,8 @@ def test_where_projects_are_besides(run: Runner, dist: Path) -> None:
     run("index", "generate", dist, "--tracks", "fast=a.example", code=1)
 
 
-def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
-    """What would stand in commands to copy is looked at before anything is written."""
+def test_invalid_public_url(run: Runner, dist: Path) -> None:
+    """An invalid --public-url is an error before anything is written."""
     result = run("index", "generate", dist, "--site", "--public-url", "wheels.example.org", code=2)
     assert "not an address of a server" in result.err
     login = "https://me:secret@wheels.example.org"
@@ -98,8 +98,8 @@ def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
     assert not (dist / "simple").exists()
 
 
-def test_a_cache_file_that_is_something_else(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """It is not replaced; an empty file, as of mktemp, is."""
+def test_cache_file_that_is_another_file(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """A file that is no cache is not replaced; an empty file is."""
     notes, empty = tmp_path / "notes.txt", tmp_path / "empty"
     for text in ("mine", '{"version":1,"records":[]}'):
         notes.write_text(text)
@@ -114,10 +114,8 @@ def test_a_cache_file_that_is_something_else(run: Runner, dist: Path, tmp_path: 
     assert empty.stat().st_size
 
 
-def test_a_target_inside_the_folder(
-    run: Runner, dist: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was published there is not published again."""
+def test_target_inside_the_folder(run: Runner, dist: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target inside the folder is not published itself."""
     monkeypatch.chdir(dist)
     for _ in range(2):
         result = run("index", "generate", ".", "--to", "public")
@@ -125,8 +123,8 @@ def test_a_target_inside_the_folder(
     assert "nothing has changed" in result.out
 
 
-def test_one_release(run: Runner, dist: Path) -> None:
-    """``--release`` publishes that release and nothing else."""
+def test_single_release(run: Runner, dist: Path) -> None:
+    """``--release`` publishes only that release."""
     build_release(dist, "other")
     run("index", "generate", dist, "--release", "fast==1.0")
     assert (dist / "simple" / "fast").exists()
@@ -135,8 +133,8 @@ def test_one_release(run: Runner, dist: Path) -> None:
     assert "no file of" in run("index", "generate", dist, "--release", "fast==7", code=1).err
 
 
-def test_an_empty_folder_removes_nothing(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """A folder with nothing to publish is refused, unless all projects are to go."""
+def test_empty_folder(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """An empty folder is refused without --allow-empty, so that no project is removed."""
     public, empty = tmp_path / "public", tmp_path / "empty"
     empty.mkdir()
     run("index", "generate", dist, "--to", public)
@@ -150,8 +148,8 @@ def test_an_empty_folder_removes_nothing(run: Runner, dist: Path, tmp_path: Path
     run("index", "generate", empty, "--to", public)
 
 
-def test_a_first_run_of_an_empty_folder(run: Runner, tmp_path: Path) -> None:
-    """An index of nothing is made, as other generators do, and a warning says that it is one."""
+def test_first_run_on_an_empty_folder(run: Runner, tmp_path: Path) -> None:
+    """The first run on an empty folder writes an empty index with a warning."""
     dist, public = tmp_path / "dist", tmp_path / "public"
     dist.mkdir()
     (dist / "fast.egg").write_bytes(b"")
@@ -163,8 +161,8 @@ def test_a_first_run_of_an_empty_folder(run: Runner, tmp_path: Path) -> None:
     assert (public / "simple" / "index.html").exists()
 
 
-def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """A folder that is not there, and a URL of nothing, are errors."""
+def test_invalid_folders_and_urls(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """A missing folder and an unknown storage URL are errors."""
     assert "the folder does not exist" in run("index", "generate", tmp_path / "none", code=1).err
     result = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
     assert "is not the URL of a storage" in result.err
@@ -173,14 +171,14 @@ def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     assert "endpoint=https://storage.example.org" in result.err
 
 
-def test_pages_do_not_go_into_simple_twice(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """Whoever names the folder of the pages hears which one is meant."""
+def test_target_named_simple(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """A target named simple is refused; the hint has its parent."""
     result = run("index", "generate", dist, "--to", tmp_path / "public" / "simple", code=2)
     assert f"--to {tmp_path / 'public'}" in result.err
     assert not (tmp_path / "public").exists()
 
 
-def test_a_file_url(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """``file:`` names a folder."""
+def test_file_url(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """``file:`` URLs name folders."""
     run("index", "generate", dist, "--to", (tmp_path / "public").as_uri())
     assert (tmp_path / "public/simple/index.html").exists()

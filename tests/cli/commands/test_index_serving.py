@@ -1,4 +1,4 @@
-"""Commands that change a live index: over its store, and over its server."""
+"""Commands that change a live index through its store or its server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Give the folder of an index that has two releases."""
+    """Return the folder of an index with two releases."""
     folder = tmp_path / "store"
     with open_store(folder) as opened:
         for version in ("1.0", "2.0"):
@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Path:
 def place(
     request: pytest.FixtureRequest, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
-    """Give an index once by its folder, and once by its server."""
+    """Yield an index by its folder, and by its server."""
     if request.param == "store":
         yield str(store)
         return
@@ -50,14 +50,14 @@ def place(
 
 
 def names(store: Path) -> dict[str, str | None]:
-    """Return what is published, with the reasons of yanks."""
+    """Return the published files with the reasons of yanks."""
     with open_store(store) as opened:
         listing = opened.records.listing("some")  # type: ignore[arg-type]
         return {} if listing is None else {file.filename: file.yanked for file in listing.files}
 
 
-def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> None:
-    """Yank, its opposite and delete do what they say, wherever the index is."""
+def test_yank_and_delete(run: Runner, place: str, store: Path) -> None:
+    """Files are yanked, unyanked and deleted, through store and server."""
     one, two = (f"some-{version}-py3-none-any.whl" for version in ("1.0", "2.0"))
     assert run("index", "yank", "--at", place, "some==1.0", "--reason", "bad").out == f"{one}\n"
     assert names(store) == {one: "bad", two: None}
@@ -70,8 +70,8 @@ def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> N
     run("index", "yank", "--at", place, "other", code=1)
 
 
-def test_the_status_of_a_project(run: Runner, place: str, store: Path) -> None:
-    """It is set with its reason, wherever the index is; other words and projects are refused."""
+def test_project_status(run: Runner, place: str, store: Path) -> None:
+    """A status is set with its reason; unknown statuses and projects are refused."""
     result = run("index", "status", "some", "archived", "--at", place, "--reason", "old", "--json")
     assert result.object == {"version": 1, "project": "some", "status": "archived", "reason": "old"}
     with open_store(store) as opened:
@@ -81,8 +81,8 @@ def test_the_status_of_a_project(run: Runner, place: str, store: Path) -> None:
     run("index", "status", "some", "closed", "--at", place, code=2)
 
 
-def test_mirrors_are_filled(run: Runner, tmp_path: Path) -> None:
-    """A plan, what was fetched, and what no mirror has are printed."""
+def test_prefetch(run: Runner, tmp_path: Path) -> None:
+    """Prefetching reports fetched files, and projects that no mirror has."""
     wheel = build_wheel(tmp_path / "wheels", "some", "1.0")
     with RecordingIndex(tmp_path / "wheels") as upstream:
         place = ("--at", str(tmp_path / "index"), "--mirror", f"up={upstream.url}")
@@ -94,7 +94,7 @@ def test_mirrors_are_filled(run: Runner, tmp_path: Path) -> None:
     assert found["projects"][0]["existing_size"] == wheel.stat().st_size
 
 
-def test_tokens_come_and_go(run: Runner, place: str) -> None:
+def test_tokens(run: Runner, place: str) -> None:
     """A token is shown once, listed without its secret, and revoked."""
     options = ("--project", "some", "--expires", "90d", "--note", "CI")
     made = run("index", "token", "create", "--at", place, *options, "--json").object
@@ -111,10 +111,8 @@ def test_tokens_come_and_go(run: Runner, place: str) -> None:
     run("index", "token", "revoke", made["id"], "--at", place, code=1)
 
 
-def test_stages_are_opened_published_and_dropped(
-    run: Runner, place: str, store: Path, tmp_path: Path
-) -> None:
-    """A stage is published as a whole, or forgotten."""
+def test_stages(run: Runner, place: str, store: Path, tmp_path: Path) -> None:
+    """A stage is published completely, or dropped."""
     for act in ("publish", "drop"):
         stage = run("index", "stage", "open", "--at", place, "--json").object
         assert stage["id"] in run("index", "stage", "list", "--at", place).out
@@ -129,10 +127,10 @@ def test_stages_are_opened_published_and_dropped(
 
 
 @pytest.mark.parametrize("fault", sampled(["other-spelling", "inconsistent-variants"], fast={1}))
-def test_a_stage_that_may_not_be_published(
+def test_conflicting_stages(
     run: Runner, place: str, store: Path, tmp_path: Path, fault: str
 ) -> None:
-    """F-131: what another stage has published meanwhile is named, with the status of `publish`."""
+    """F-131: A conflict with a stage published meanwhile is refused and named."""
     stages = []
     for number, library in enumerate(("mkl", "openblas")):
         stage = run("index", "stage", "open", "--at", place, "--json").object["id"]
@@ -155,8 +153,8 @@ def test_a_stage_that_may_not_be_published(
     assert stages[1] in run("index", "stage", "list", "--at", place).out
 
 
-def test_mistakes_are_told(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No index, no token, a token in the open, a wrong action: each is an error with its reason."""
+def test_usage_errors(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing index or token, a token over plain HTTP, and wrong actions are errors."""
     assert "no index" in run("index", "token", "list", "--at", tmp_path, code=1).err
     assert not list(tmp_path.iterdir())
     assert "TOKEN" in run("index", "yank", "x", "--at", "https://h.invalid", code=1).err
@@ -167,17 +165,15 @@ def test_mistakes_are_told(run: Runner, tmp_path: Path, monkeypatch: pytest.Monk
     run("index", "token", "create", "--at", tmp_path, "--scope", "all", code=2)
 
 
-def test_variables_that_set_nothing_are_told_of(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A slip in the name of a variable is a warning, beside what is wrong otherwise."""
+def test_misspelt_variable(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt variable causes a warning, in addition to other errors."""
     monkeypatch.setenv("WHEELFIT_SERVER_PROT", "1")
     result = run("index", "serve", tmp_path, "--port", "none", code=1)
     assert "WHEELFIT_SERVER_PROT has no effect" in result.err
 
 
 def test_import(run: Runner, store: Path, tmp_path: Path) -> None:
-    """Folders and exports, with what is refused, what is not there, and a dry run."""
+    """Folders and exports are imported, with a dry run and errors."""
     wheels = tmp_path / "wheels"
     words = ("index", "import", wheels, "--at", tmp_path / "new")
     assert "2 files" in run(*words, "--dry-run").out

@@ -1,4 +1,4 @@
-"""`wheelfit init` on projects of this machine."""
+"""`wheelfit init`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROJECT = '# a project\r\n[project]\r\nname = "fast"\r\nversion = "1.0"\r\n'
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the file of a project, and change to its folder."""
+    """Return the pyproject.toml of a project, in the current folder."""
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -29,14 +29,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def table(path: Path) -> dict[str, object]:
-    """Return the table of a project."""
+    """Return the variant table of a project."""
     found = tomllib.loads(path.read_text("utf-8"))["variant"]
     assert isinstance(found, dict)
     return found
 
 
-def test_a_table_is_written_and_not_doubled(run: Runner, project: Path) -> None:
-    """B-8: what is asked for is written once, with a comment; the rest of the file stays."""
+def test_table_is_written_once(run: Runner, project: Path) -> None:
+    """B-8: the table is written once, with a comment; the rest of the file is unchanged."""
     project.chmod(0o640)
     words = ("init", "--variant", "v3=x86_64 :: level :: v3", "--provider", "openmp")
     result = run(*words)
@@ -57,8 +57,8 @@ def test_a_table_is_written_and_not_doubled(run: Runner, project: Path) -> None:
     assert project.read_bytes().decode() == text
 
 
-def test_a_byte_order_mark_goes(run: Runner, project: Path) -> None:
-    """B-8: a file with a byte order mark is written without, which is said."""
+def test_byte_order_mark(run: Runner, project: Path) -> None:
+    """B-8: A byte order mark is removed, with a note."""
     project.write_bytes(b"\xef\xbb\xbf" + project.read_bytes())
     result = run("init", "--provider", "openmp")
     assert "byte order mark is removed" in result.err
@@ -66,8 +66,8 @@ def test_a_byte_order_mark_goes(run: Runner, project: Path) -> None:
     assert "openmp" in str(table(project))
 
 
-def test_a_project_without_the_file_gets_one(run: Runner, project: Path) -> None:
-    """PEP 517: beside a ``setup.py``, which is not run, the file says what holds already."""
+def test_project_without_pyproject(run: Runner, project: Path) -> None:
+    """PEP 517: beside a ``setup.py``, which is not run, pyproject.toml names its backend."""
     project.unlink()
     script = project.with_name("setup.py")
     script.write_text("import numpy\nopen('executed', 'w').close()\n")
@@ -83,8 +83,8 @@ def test_a_project_without_the_file_gets_one(run: Runner, project: Path) -> None
     assert "is up to date" in run(*words).out
 
 
-def test_everything_can_be_said(run: Runner, project: Path) -> None:
-    """B-20: plugins, plugins at build time, lists, order; and the last provider takes the table."""
+def test_all_options(run: Runner, project: Path) -> None:
+    """B-20: every option writes its entries; removing the last provider removes the table."""
     run(
         *("init", "--provider", "acme=acme-plugin>=1,<2", "--plugin-api", "acme=acme.plugin:Acme"),
         *("--build-requires", "blas=blas-plugin", "--static", "flavour.taste=sweet, sour"),
@@ -114,8 +114,8 @@ def test_everything_can_be_said(run: Runner, project: Path) -> None:
     assert project.read_bytes().decode() == PROJECT
 
 
-def test_a_dry_run_shows_and_writes_nothing(run: Runner, project: Path) -> None:
-    """``--dry-run`` shows the change as a diff, also as JSON."""
+def test_dry_run(run: Runner, project: Path) -> None:
+    """``--dry-run`` shows the change as a diff, also in JSON, and writes nothing."""
     report = run("init", "--dry-run", "--json", "--provider", "nvidia").object
     assert report["changed"] is True
     assert report["written"] is False
@@ -123,8 +123,8 @@ def test_a_dry_run_shows_and_writes_nothing(run: Runner, project: Path) -> None:
     assert project.read_bytes().decode() == PROJECT
 
 
-def test_what_can_be_known_is_explained(run: Runner, project: Path) -> None:
-    """``--explain`` tells of every provider what it finds out, its values and an example."""
+def test_explain(run: Runner, project: Path) -> None:
+    """``--explain`` lists every provider with its features, values and an example."""
     stdout = run("init", "--explain").out
     assert "sm_arch, several at once: 50_real" in stdout
     assert "as x86_64 :: level :: v3" in stdout
@@ -158,10 +158,10 @@ def test_what_can_be_known_is_explained(run: Runner, project: Path) -> None:
         ([], 2, "usage"),
     ],
 )
-def test_bad_wishes_change_nothing(
+def test_invalid_options(
     run: Runner, project: Path, words: list[str], code: int, reference: str
 ) -> None:
-    """Whatever cannot be meant is named, and the file is as it was."""
+    """Invalid options are errors, and the file is unchanged."""
     before = tree(project.parent)
     assert run("init", *words, "--json", code=code).error["code"] == reference
     assert tree(project.parent) == before
@@ -171,16 +171,16 @@ def test_bad_wishes_change_nothing(
     "content",
     [b"[project", b"\xff\xfe", b"[variant]\nproviders = 1\n", b"a = 1\na = 2\n"],
 )  # fmt: skip
-def test_broken_files_stay(run: Runner, project: Path, content: bytes) -> None:
-    """A file that is not TOML, or whose table has faults, is refused and not touched."""
+def test_invalid_files(run: Runner, project: Path, content: bytes) -> None:
+    """A file that is not TOML, or has a faulty table, is refused and unchanged."""
     project.write_bytes(content)
     result = run("init", "--provider", "x86_64", code=1)
     assert "pyproject.toml" in result.err
     assert project.read_bytes() == content
 
 
-def test_files_that_may_not_be_written_stay(run: Runner, project: Path, tmp_path: Path) -> None:
-    """A read-only file, and one that is not there, are named."""
+def test_read_only_and_missing_files(run: Runner, project: Path, tmp_path: Path) -> None:
+    """A read-only file and a missing one are errors."""
     project.chmod(0o444)
     assert "read-only" in run("init", "--provider", "x86_64", code=1).err
     assert project.read_bytes().decode() == PROJECT
@@ -189,8 +189,8 @@ def test_files_that_may_not_be_written_stay(run: Runner, project: Path, tmp_path
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 @pytest.mark.parametrize("agrees", sampled(["y", "n"], fast={0}))
-def test_it_asks_at_a_terminal(project: Path, agrees: str) -> None:
-    """Without options it asks for namespaces and variants, shows the change, and asks again."""
+def test_interactive(project: Path, agrees: str) -> None:
+    """In a terminal, without options, it asks for the variants and for confirmation."""
     controller, terminal = os.openpty()
     answers = f"x86_64 openmp\nv3\nx86_64 :: level :: v3\n\n{agrees}\n"
     os.write(controller, answers.encode())

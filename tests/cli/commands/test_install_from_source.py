@@ -1,4 +1,4 @@
-"""``wheelfit install`` of what must be built: consent, isolation, records, and failures."""
+"""``wheelfit install`` of source distributions: consent, isolation, records, and failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wheelfit.testing.wheels import build_wheel, release_document
 
 pytestmark = pytest.mark.integration
 
-COUNTED = """
+COUNTING_BACKEND = """
 def counted(build):
     def wrapper(*arguments, **more):
         with open(os.path.join(HERE, "count"), "a") as file:
@@ -36,7 +36,7 @@ build_wheel = counted(build_wheel)
 build_editable = counted(build_editable)
 """
 """Makes a backend count how often it builds."""
-STRAY = """
+BACKEND_WITH_UNRECORDED_FILE = """
 def build_wheel(folder, *arguments, **more):
     name = write(folder, STEM + "-py3-none-any.whl", records())
     with zipfile.ZipFile(os.path.join(folder, name), "a") as wheel:
@@ -48,7 +48,7 @@ POISONED = "\nraise SystemExit('the backend was run')\n"
 
 
 class Workshop:
-    """Install from folders and one index, into one folder."""
+    """Installations from folders and one index into one folder."""
 
     def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
         self._run = run
@@ -62,17 +62,17 @@ class Workshop:
         return self._run(command, "-i", self.index.url, "--target", self.target, *words, code=code)
 
     def packages(self) -> dict[str, dict[str, Any]]:
-        """Return what is there by name."""
+        """Return the installed packages by name."""
         packages = self._run("list", "--target", self.target, "--json").object["packages"]
         return {entry["name"]: entry for entry in packages}
 
     def direct_url(self, name: str) -> Any:
-        """Return what is recorded of where a distribution came from."""
+        """Return the recorded origin of a distribution."""
         (path,) = self.target.glob(f"{name}-*.dist-info/direct_url.json")
         return json.loads(path.read_text())
 
     def module(self, name: str) -> dict[str, Any]:
-        """Return what a module built by the simple backend says of its build."""
+        """Return the values that the backend wrote into a module."""
         found: dict[str, Any] = {}
         exec((self.target / name / "__init__.py").read_text(), found)
         return found
@@ -80,7 +80,7 @@ class Workshop:
 
 @pytest.fixture
 def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
-    """Give a workshop with an index."""
+    """Yield a folder with an index."""
     with RecordingIndex(tmp_path / "wheels") as index:
         made = Workshop(run, tmp_path, index)
         build_wheel(made.wheels, "plain", "1.0")
@@ -89,21 +89,23 @@ def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Give a project that needs a package."""
-    return write_project(tmp_path / "project", "demo", dependencies=["plain>=1"], backend=COUNTED)
+    """Return a project with one dependency."""
+    return write_project(
+        tmp_path / "project", "demo", dependencies=["plain>=1"], backend=COUNTING_BACKEND
+    )
 
 
 def count(project: Path) -> int:
-    """Return how often a project was built."""
+    """Return the number of builds of a project."""
     path = project / "count"
     return len(path.read_text()) if path.exists() else 0
 
 
 class TestFolders:
-    """Local projects."""
+    """Local folders."""
 
-    def test_a_folder(self, workshop: Workshop, project: Path) -> None:
-        """F-108: it is built in an environment of its own, into a plain wheel (PEP 517)."""
+    def test_folder(self, workshop: Workshop, project: Path) -> None:
+        """F-108: A folder is built in an isolated environment, into a plain wheel (PEP 517)."""
         result = workshop.install(project)
         assert f"installed demo 1.0, built from {project}" in result.out
         assert set(workshop.packages()) == {"demo", "plain"}
@@ -116,7 +118,7 @@ class TestFolders:
         assert not any(str(workshop.target) in one for one in built["PATH"])
 
     def test_editable(self, workshop: Workshop, project: Path) -> None:
-        """PEP 660: the environment uses the folder; the list shows it, and it can go again."""
+        """PEP 660: an editable folder is linked, listed as editable, and can be uninstalled."""
         workshop.install("-e", project)
         assert (workshop.target / "__editable__.demo.pth").read_text() == f"{project}/src\n"
         assert workshop.direct_url("demo")["dir_info"] == {"editable": True}
@@ -133,7 +135,7 @@ class TestFolders:
     def test_extras(
         self, workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Extras are asked for as with pip; a relative path is meant from here."""
+        """Extras of a folder are given as in pip; a relative path starts at the current folder."""
         project = write_project(tmp_path / "with extras", "extra")
         with (project / "pyproject.toml").open("a") as file:
             file.write('[project.optional-dependencies]\nmore = ["plain"]\n')
@@ -145,8 +147,8 @@ class TestFolders:
         workshop.install("./with extras[more]")
         assert set(workshop.packages()) == {"extra", "plain"}
 
-    def test_nothing_is_run_for_what_is_known(self, workshop: Workshop, tmp_path: Path) -> None:
-        """A dry run reads what cannot change, and runs no code of the project for it."""
+    def test_static_metadata(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A dry run reads static metadata without executing code of the project."""
         project = write_project(tmp_path / "p", "demo", dependencies=["plain"], backend=POISONED)
         result = workshop.install("--dry-run", "--json", project)
         rows = {row["name"]: row for row in result.object["install"]}
@@ -156,10 +158,10 @@ class TestFolders:
         assert "the backend was run" in workshop.install(project, code=1).err
         assert not workshop.target.exists()
 
-    def test_dynamic(self, workshop: Workshop, tmp_path: Path) -> None:
-        """What the project leaves open its backend is asked for, without building."""
+    def test_dynamic_metadata(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Dynamic metadata comes from the backend, without a build."""
         project = write_project(
-            tmp_path / "p", "demo", dependencies=["plain"], dynamic=True, backend=COUNTED
+            tmp_path / "p", "demo", dependencies=["plain"], dynamic=True, backend=COUNTING_BACKEND
         )
         allowed = workshop.install("--dry-run", project, "--allow-source", "demo")
         assert "to be built from" in allowed.out
@@ -171,10 +173,10 @@ class TestFolders:
     @pytest.mark.parametrize(
         "looking", [["install", "--dry-run"], ["explain"], ["explain", "--with-deps"]], ids=" ".join
     )
-    def test_nothing_is_run_to_look(
+    def test_no_code_is_executed_in_dry_runs(
         self, workshop: Workshop, tmp_path: Path, looking: list[str], how: str
     ) -> None:
-        """To look at a project runs none of its code, where only that would say what it is."""
+        """A dry run or explain executes no code of a project, even with dynamic metadata."""
         mark = tmp_path / "it ran"
         poison = f"\nopen({str(mark)!r}, 'w').close()\n"
         project = write_project(tmp_path / "p", "demo", dynamic=True, backend=poison)
@@ -200,22 +202,26 @@ class TestFolders:
             workshop.install(*more, *words, "--allow-source", "demo", command=command)
             assert mark.exists()
 
-    def test_without_the_metadata_hook(self, workshop: Workshop, tmp_path: Path) -> None:
-        """A backend that cannot give metadata alone builds the wheel, once."""
+    def test_backend_without_a_metadata_hook(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A backend without a metadata hook builds the wheel once."""
         hooks = "\ndel prepare_metadata_for_build_wheel\n"
-        project = write_project(tmp_path / "p", "demo", dynamic=True, backend=COUNTED + hooks)
+        project = write_project(
+            tmp_path / "p", "demo", dynamic=True, backend=COUNTING_BACKEND + hooks
+        )
         workshop.install(project)
         assert count(project) == 1
 
-    def test_its_wheel_has_the_last_word(self, workshop: Workshop, tmp_path: Path) -> None:
-        """What a build adds to the needs counts, as editable wheels of some backends do."""
+    def test_dependencies_of_the_wheel(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Dependencies that the build adds are installed, as for some editable wheels."""
         hooks = "\nABOUT['dependencies'] = ['plain']\n"
         project = write_project(tmp_path / "p", "demo", backend=hooks)
         workshop.install("-e", project)
         assert set(workshop.packages()) == {"demo", "plain"}
 
-    def test_not_kept(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """A folder may be another project a minute later: no cache keeps what was built of it."""
+    def test_folders_are_not_cached(
+        self, workshop: Workshop, project: Path, tmp_path: Path
+    ) -> None:
+        """A wheel built from a folder is not cached."""
         for _ in range(2):
             workshop.install(project)
         assert count(project) == 2
@@ -230,22 +236,22 @@ class TestFolders:
         assert "no project found" in result.err
         assert str(tmp_path / "empty") in result.err
 
-    def test_not_the_one(self, workshop: Workshop, project: Path) -> None:
-        """A requirement with a URL gets its project or none."""
+    def test_project_with_another_name(self, workshop: Workshop, project: Path) -> None:
+        """A URL requirement must have the name of its project."""
         result = workshop.install(f"other @ {project.as_uri()}", code=1)
         assert "the project is demo, not other" in result.err
 
-    def test_its_marker(self, workshop: Workshop, tmp_path: Path) -> None:
-        """What a marker leaves out is not even looked at."""
+    def test_marker_that_does_not_match(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A URL whose marker does not match is not opened."""
         result = workshop.install(f"other @ file://{tmp_path}/none.tar.gz ; sys_platform == 'x'")
         assert result.out.startswith("nothing to do")
 
 
 class TestArchives:
-    """Source distributions by path and URL."""
+    """Source archives by path and URL."""
 
-    def test_a_path(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """Its hash is recorded, and what was built of it is kept."""
+    def test_path(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """The hash of an archive is recorded and its wheel is cached."""
         path = write_sdist(tmp_path, project, "demo")
         workshop.install(path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -254,37 +260,37 @@ class TestArchives:
             "archive_info": {"hash": f"sha256={digest}", "hashes": {"sha256": digest}},
         }
         assert "built demo-1.0" not in workshop.install(path).err
-        kept = self.kept(tmp_path)
-        kept.chmod(0o644)
-        kept.write_bytes(b"damaged")
+        cached_wheel = self.cached_wheel(tmp_path)
+        cached_wheel.chmod(0o644)
+        cached_wheel.write_bytes(b"damaged")
         assert "built demo-1.0" in workshop.install(path).err
         again = workshop.install(path, "-C", "fast=yes", "-C", "list=a", "-C", "list=b")
         assert "built demo-1.0" in again.err
         assert workshop.module("demo")["SETTINGS"] == {"fast": "yes", "list": ["a", "b"]}
 
     @staticmethod
-    def kept(folder: Path) -> Path:
+    def cached_wheel(folder: Path) -> Path:
         """Return the wheel of the project in the cache."""
         files = [path for path in (folder / "cache" / "wheels-1").rglob("*") if path.is_file()]
-        (kept,) = [file for file in files if b"demo/__init__.py" in file.read_bytes()]
-        return kept
+        (cached_wheel,) = [file for file in files if b"demo/__init__.py" in file.read_bytes()]
+        return cached_wheel
 
-    def test_without_a_cache(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """Where nothing is kept, everything is built each time."""
+    def test_no_cache(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """Without a cache every installation builds."""
         path = write_sdist(tmp_path, project, "demo")
         for _ in range(2):
             result = workshop.install("--no-cache-dir", "--force-reinstall", path)
             assert "built demo-1.0" in result.err
 
-    def test_without_isolation(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """What was built in an environment that may have changed since is built again."""
+    def test_no_isolation(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """Wheels that were built without isolation are not cached."""
         path = write_sdist(tmp_path, project, "demo")
         workshop.install(path)
         for _ in range(2):
             assert "built demo-1.0" in workshop.install("--no-build-isolation", path).err
 
-    def test_a_url(self, workshop: Workshop, project: Path) -> None:
-        """One of a server is fetched; a login in its URL is not recorded."""
+    def test_url(self, workshop: Workshop, project: Path) -> None:
+        """An archive is downloaded from its URL; credentials in the URL are not recorded."""
         path = write_sdist(workshop.wheels, project, "demo")
         url = workshop.index.file_url(path.name)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -293,8 +299,8 @@ class TestArchives:
         assert "s3cret" not in result.out + result.err
         assert workshop.direct_url("demo")["url"] == url
 
-    def test_hashes(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """A promise is checked before anything is unpacked, wherever it stands."""
+    def test_hash_of_an_archive(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """A given hash is checked before the archive is unpacked."""
         path = write_sdist(tmp_path, project, "demo")
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         workshop.install(f"demo @ {path.as_uri()}#sha256={digest}")
@@ -308,8 +314,8 @@ class TestArchives:
             "-r", lines, "--require-hashes", "--no-deps", "--exclude", "plain", "-C", "a=b"
         )
 
-    def test_the_hash_of_a_wheel(self, workshop: Workshop, tmp_path: Path) -> None:
-        """A line that names a wheel by name and URL promises its hash like any other."""
+    def test_hash_of_a_wheel_url(self, workshop: Workshop, tmp_path: Path) -> None:
+        """The hash of a wheel by name and URL is checked."""
         wheel = build_wheel(tmp_path, "other", "1.0")
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         lines = tmp_path / "r.txt"
@@ -321,8 +327,8 @@ class TestArchives:
             code = 3 if "sha256" in fragment else 4
             workshop.install("--force-reinstall", "-r", lines, code=code)
 
-    def test_several_hashes_of_a_wheel(self, workshop: Workshop, tmp_path: Path) -> None:
-        """Of several digests of one kind any will do, in whatever order they stand (pip)."""
+    def test_several_hashes(self, workshop: Workshop, tmp_path: Path) -> None:
+        """One matching hash of several is sufficient, in any order, as in pip."""
         wheel = build_wheel(tmp_path, "other", "1.0")
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         lines = tmp_path / "r.txt"
@@ -333,8 +339,8 @@ class TestArchives:
         result = workshop.install("--force-reinstall", "-r", lines, code=4)
         assert "hash-mismatch" in result.err
 
-    def test_a_weak_hash_is_none(self, workshop: Workshop, tmp_path: Path) -> None:
-        """Where hashes are required, MD5 and SHA-1 do not count: two files can have one digest."""
+    def test_weak_hashes(self, workshop: Workshop, tmp_path: Path) -> None:
+        """MD5 and SHA-1 do not satisfy --require-hashes."""
         wheel = build_wheel(tmp_path, "other", "1.0")
         digest = hashlib.md5(wheel.read_bytes(), usedforsecurity=False).hexdigest()
         named = f"other @ {wheel.as_uri()}#md5={digest}"
@@ -343,20 +349,20 @@ class TestArchives:
         assert "other has none" in result.err
 
     @pytest.mark.parametrize("words", [("{project}",), ("-e", "{project}"), ("{git}",)])
-    def test_what_has_no_hash(
+    def test_folders_and_repositories_have_no_hash(
         self, words: tuple[str, ...], workshop: Workshop, project: Path
     ) -> None:
-        """Where hashes are required, folders and repositories are refused."""
+        """--require-hashes refuses folders and repositories."""
         commit_all(project)
         places = {"project": project, "git": f"git+{project.as_uri()}"}
         result = workshop.install("--require-hashes", *(w.format(**places) for w in words), code=1)
         assert "hashes are required, and " in result.err
         assert "a folder or a repository has none" in result.err
 
-    def test_nothing_without_a_hash_is_run(self, workshop: Workshop, tmp_path: Path) -> None:
-        """Where hashes are required, code of a project without one does not run for its metadata.
+    def test_no_code_without_a_hash(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Where hashes are required, no code of a project without a hash is executed.
 
-        One hash in a file requires them of everything in it, as in pip.
+        One hash in a file requires hashes for all its requirements, as in pip.
         """
         project = write_project(tmp_path / "p", "demo", dynamic=True, backend=POISONED)
         path = write_sdist(tmp_path, project, "demo")
@@ -371,39 +377,41 @@ class TestArchives:
         lines.write_text(f"{wheel} --hash=sha256:{digest}\nplain\n")
         assert "plain has none" in workshop.install("-r", lines, code=1).err
 
-    def test_fixed_metadata(self, workshop: Workshop, tmp_path: Path) -> None:
-        """PEP 643: what PKG-INFO promises not to change is not asked for."""
+    def test_static_metadata_of_an_sdist(self, workshop: Workshop, tmp_path: Path) -> None:
+        """PEP 643: static metadata of PKG-INFO is read without the backend."""
         project = write_project(tmp_path / "p", "demo", dynamic=True, backend=POISONED)
         info = "Metadata-Version: 2.4\nName: demo\nVersion: 1.0\nRequires-Dist: plain\n"
         path = write_sdist(tmp_path, project, "demo", pkg_info=info)
         result = workshop.install("--dry-run", path)
         assert re.search(r"^plain +1\.0 ", result.out, re.MULTILINE)
 
-    def test_another_release(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """PEP 625: an archive that is called like another release is refused."""
+    def test_archive_of_another_release(
+        self, workshop: Workshop, project: Path, tmp_path: Path
+    ) -> None:
+        """PEP 625: an archive whose name does not match its metadata is refused."""
         path = write_sdist(tmp_path, project, "demo", "2.0", pkg_info="")
         result = workshop.install(path, code=4)
         assert "its name is that of demo 2.0" in result.err
         assert "demo 1.0" in result.err
 
     @pytest.mark.parametrize("url", ["https://host.example/main.exe", "git+https://h.example"])
-    def test_bad_urls(self, url: str, workshop: Workshop) -> None:
-        """What is neither wheel, archive nor repository is an error."""
+    def test_invalid_urls(self, url: str, workshop: Workshop) -> None:
+        """A URL of no wheel, archive or repository is an error."""
         workshop.install(url, code=1)
 
     def test_offline(self, workshop: Workshop) -> None:
-        """Without a network nothing is fetched, and git is not even started."""
+        """Offline, nothing is downloaded and git is not started."""
         workshop.install("--offline", "https://host.example/demo-1.0.tar.gz", code=5)
         result = workshop.install("--offline", "git+https://host.example/demo.git", code=5)
         assert "wheelfit is offline" in result.err
 
 
 class TestRepositories:
-    """Projects under version control."""
+    """Projects in repositories."""
 
     def test_git(self, workshop: Workshop, tmp_path: Path) -> None:
-        """PEP 610: a folder in a repository, at a tag; the commit is recorded and kept by."""
-        write_project(tmp_path / "repository" / "python", "demo", backend=COUNTED)
+        """PEP 610: a subdirectory at a tag is installed, and its commit recorded."""
+        write_project(tmp_path / "repository" / "python", "demo", backend=COUNTING_BACKEND)
         commit = commit_all(tmp_path / "repository", tag="v1")
         url = (tmp_path / "repository").as_uri()
         for _ in range(2):
@@ -419,15 +427,15 @@ class TestRepositories:
         ("ending", "code", "words"),
         [("@nope", 5, "git fetch failed"), ("#subdirectory=nope", 1, "no folder nope")],
     )
-    def test_what_is_not_there(
+    def test_missing_revision_or_folder(
         self, ending: str, code: int, words: str, workshop: Workshop, project: Path
     ) -> None:
-        """A revision or folder that does not exist is said."""
+        """A missing revision or subdirectory is an error."""
         commit_all(project)
         assert words in workshop.install(f"demo @ git+{project.as_uri()}{ending}", code=code).err
 
-    def test_a_link_out(self, workshop: Workshop, tmp_path: Path) -> None:
-        """A folder of a repository that is a link to somewhere else is none of it."""
+    def test_subdirectory_that_links_out(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A subdirectory that links out of the repository is refused."""
         write_project(tmp_path / "elsewhere", "demo")
         (tmp_path / "repository").mkdir()
         (tmp_path / "repository" / "python").symlink_to(tmp_path / "elsewhere")
@@ -435,18 +443,18 @@ class TestRepositories:
         url = f"git+{(tmp_path / 'repository').as_uri()}#subdirectory=python"
         assert "no folder python" in workshop.install(f"demo @ {url}", code=1).err
 
-    def test_editable(self, workshop: Workshop, project: Path) -> None:
-        """Only a folder can be editable."""
+    def test_editable_repository(self, workshop: Workshop, project: Path) -> None:
+        """A repository cannot be editable."""
         commit_all(project)
         result = workshop.install("-e", f"git+{project.as_uri()}#egg=demo", code=1)
         assert "clone it" in result.err
 
 
 class TestFiles:
-    """Requirements in files."""
+    """Requirements files."""
 
-    def test_requirements(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """Folders, archives and repositories stand in requirements files like anything else."""
+    def test_requirements_file(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """Requirements files can have folders, archives and repositories."""
         other = write_project(tmp_path / "other", "other")
         commit_all(other)
         third = write_sdist(tmp_path, write_project(tmp_path / "third", "third"), "third")
@@ -457,8 +465,8 @@ class TestFiles:
         assert set(workshop.packages()) == {"demo", "plain", "other", "third"}
         assert workshop.packages()["demo"]["editable"]
 
-    def test_a_project_file(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
-        """A URL among the dependencies of a project that the user names is the user's own."""
+    def test_pyproject_file(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+        """URLs in the pyproject.toml that the user names are allowed."""
         commit_all(project)
         path = tmp_path / "own" / "pyproject.toml"
         path.parent.mkdir()
@@ -468,15 +476,15 @@ class TestFiles:
         workshop.install("-r", path)
         assert set(workshop.packages()) == {"demo", "plain"}
 
-    def test_constraints(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_editable_constraint(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
         """A constraint cannot be editable."""
         (tmp_path / "c.txt").write_text(f"-e {project}\n")
         assert (
             "cannot be a constraint" in workshop.install("x", "-c", tmp_path / "c.txt", code=1).err
         )
 
-    def test_a_dependency(self, workshop: Workshop, project: Path) -> None:
-        """A URL in a wheel is nobody's consent; named by the user too, it is."""
+    def test_url_dependency(self, workshop: Workshop, project: Path) -> None:
+        """A URL dependency of a wheel is refused unless the user names it too."""
         build_wheel(workshop.wheels, "asking", "1.0", requires=[f"demo @ {project.as_uri()}"])
         result = workshop.install("asking", code=3)
         assert "only you may request a URL" in result.err
@@ -485,10 +493,10 @@ class TestFiles:
 
 
 class TestIndexes:
-    """Source distributions that an index lists."""
+    """Source distributions of an index."""
 
-    def test_off(self, workshop: Workshop, project: Path) -> None:
-        """F-92: nothing is built unasked; the error says how to ask."""
+    def test_no_consent(self, workshop: Workshop, project: Path) -> None:
+        """F-92: nothing is built without consent; the hint names the option."""
         write_sdist(workshop.wheels, project, "demo")
         build_wheel(workshop.wheels, "demo", "1.0", tag="cp39-cp39-win32")
         result = workshop.install("demo", code=3)
@@ -508,8 +516,8 @@ class TestIndexes:
         assert "demo-1.0.tar.gz: it must be built from source" in result.out
 
     @pytest.mark.parametrize("name", ["demo", "Demo", "always"])
-    def test_on(self, name: str, workshop: Workshop, project: Path) -> None:
-        """F-92: allowed by name, or all of them, it is built, kept, and no direct URL."""
+    def test_consent(self, name: str, workshop: Workshop, project: Path) -> None:
+        """F-92: with consent the package is built and cached, without a direct URL record."""
         write_sdist(workshop.wheels, project, "demo")
         result = workshop.install("demo", "--allow-source", name)
         assert "installed demo 1.0, built from demo-1.0.tar.gz" in result.out
@@ -518,10 +526,10 @@ class TestIndexes:
         again = workshop.install("demo", "--allow-source", name, "--force-reinstall")
         assert "built demo-1.0" not in again.err
 
-    def test_by_configuration(
+    def test_consent_by_configuration(
         self, workshop: Workshop, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        """A variable or the user's file can allow it; a project's own file cannot."""
+        """A variable or the user's settings can give consent; a project's settings cannot."""
         write_sdist(workshop.wheels, project, "demo")
         monkeypatch.setenv("WHEELFIT_ALLOW_SOURCE", "demo")
         workshop.install("demo")
@@ -531,8 +539,8 @@ class TestIndexes:
         result = workshop._run("config", "show", "--project", path, code=1)
         assert "allow-source" in result.err
 
-    def test_wheels_go_before(self, workshop: Workshop, project: Path) -> None:
-        """F-92: of a release with a wheel that fits nothing is built, whatever is allowed."""
+    def test_wheels_are_preferred(self, workshop: Workshop, project: Path) -> None:
+        """F-92: A release with a compatible wheel is never built."""
         write_sdist(workshop.wheels, project, "demo")
         build_wheel(workshop.wheels, "demo", "1.0", tag="py2.py3-none-any")
         result = workshop.install("demo", "--allow-source", "always")
@@ -543,8 +551,8 @@ class TestIndexes:
         assert [row["verdict"] for row in rows] == ["chosen", "rejected"]
         assert "a compatible wheel exists" in rows[1]["reason"]
 
-    def test_variants(self, workshop: Workshop, project: Path) -> None:
-        """F-92: for a package with variants, everything is not said by ``:all:``."""
+    def test_package_with_variants(self, workshop: Workshop, project: Path) -> None:
+        """F-92: packages with variants are built only with consent by name, not by `always`."""
         document = release_document(
             {"gpu": {"acme": {"chip": ["7"]}}},
             providers={"acme": {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}},
@@ -566,18 +574,18 @@ class TestIndexes:
             ("always", "demo,:none:,other", 0),
         ],
     )
-    def test_wheels_only(
+    def test_only_binary(
         self, consent: str, only: str, code: int, workshop: Workshop, project: Path, tmp_path: Path
     ) -> None:
-        """What shall never be built is not, however many may be; a name goes before all of them."""
+        """--only-binary overrides consent, and a name overrides `:all:`."""
         write_sdist(workshop.wheels, project, "demo")
         lines = tmp_path / "r.txt"
         lines.write_text(f"--only-binary {only.replace(' ', '')}\ndemo\n")
         workshop.install("demo", "--allow-source", consent, "--only-binary", only, code=code)
         workshop.install("-r", lines, "--allow-source", consent, code=code)
 
-    def test_no_url_for_building(self, workshop: Workshop, tmp_path: Path) -> None:
-        """What a project needs to be built comes from the sources, and from no place it names."""
+    def test_url_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Build requirements cannot be URLs."""
         wheel = build_wheel(tmp_path, "helper", "1.0")
         url = f"helper @ {wheel.as_uri()}"
         for at_once, later in (([url], []), ([], [url])):
@@ -586,14 +594,14 @@ class TestIndexes:
             assert "only you may request a URL" in result.err
             assert "it is needed to build" in result.err
 
-    def test_the_wrong_metadata(self, workshop: Workshop, project: Path) -> None:
-        """A source distribution that is another release than it is called does not count (F-94)."""
+    def test_mismatched_metadata(self, workshop: Workshop, project: Path) -> None:
+        """A source distribution whose metadata is of another release is refused (F-94)."""
         write_sdist(workshop.wheels, project, "demo", "3.0", pkg_info="")
         result = workshop.install("demo", "--allow-source", "demo", code=3)
         assert "its name is that of demo 3.0" in result.err
 
-    def test_what_building_needs(self, workshop: Workshop, tmp_path: Path) -> None:
-        """What the backend needs is there while it runs, and not in the environment."""
+    def test_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Build requirements are installed for the build only."""
         build_wheel(workshop.wheels, "helper", "1.0")
         build_wheel(workshop.wheels, "further", "1.0")
         hooks = "\nimport helper\n"
@@ -606,8 +614,8 @@ class TestIndexes:
         assert "No module named 'helper'" in result.err
 
     @pytest.mark.parametrize("helpers", [1, 6])
-    def test_a_slow_index(self, helpers: int, workshop: Workshop) -> None:
-        """What is fetched ahead never waits for a build that waits for it."""
+    def test_slow_index(self, helpers: int, workshop: Workshop) -> None:
+        """Prefetching and a build cannot wait for each other."""
         names = [f"helper-{number}" for number in range(helpers)]
         for name in names:
             build_wheel(workshop.wheels, name, "1.0", requires=["plain"])
@@ -622,8 +630,8 @@ class TestIndexes:
         workshop.install("app", "--allow-source", "demo")
         assert set(workshop.packages()) == {"app", "demo", "plain"}
 
-    def test_what_building_needs_and_cannot_have(self, workshop: Workshop, tmp_path: Path) -> None:
-        """The error says what it was needed for."""
+    def test_missing_build_requirement(self, workshop: Workshop, tmp_path: Path) -> None:
+        """The error about a missing build requirement names the project that is built."""
         project = write_project(tmp_path / "p", "demo", requires=["nothing-like-it"])
         result = workshop.install(project, code=3)
         assert "nothing-like-it was not found in any index" in result.err
@@ -633,8 +641,8 @@ class TestIndexes:
         assert "[source-off]" in workshop.install(project, code=3).err
         workshop.install(project, "--allow-source", "helper")
 
-    def test_the_same_rules(self, workshop: Workshop, tmp_path: Path) -> None:
-        """What building needs is held to hashes and constraints, and fetched by nobody offline."""
+    def test_rules_for_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:
+        """Hashes, constraints and --offline apply to build requirements."""
         build_wheel(workshop.wheels, "helper", "1.0")
         build_wheel(workshop.wheels, "helper", "2.0")
         project = write_project(tmp_path / "p", "demo", requires=["helper"])
@@ -654,8 +662,8 @@ class TestIndexes:
         )
         assert "it is needed to build" in result.err
 
-    def test_a_circle(self, workshop: Workshop, tmp_path: Path) -> None:
-        """A project that needs itself to be built is told, and does not go on for ever."""
+    def test_circular_build_requirement(self, workshop: Workshop, tmp_path: Path) -> None:
+        """A project that requires itself for its build is an error."""
         project = write_project(tmp_path / "p", "demo", requires=["demo"])
         write_sdist(workshop.wheels, project, "demo")
         result = workshop.install("demo", "--allow-source", "demo", code=1)
@@ -663,7 +671,7 @@ class TestIndexes:
 
 
 class TestBrokenBackends:
-    """Whatever a backend does wrong is said, and nothing is installed."""
+    """Failing backends, after which nothing is installed."""
 
     @pytest.mark.parametrize(
         ("hooks", "words"),
@@ -701,15 +709,17 @@ class TestBrokenBackends:
             ("\nVERSION = '2.0'\n", "METADATA has the version '2.0'"),
             ("\nINFO = 'demo-1.0.dist-infos'\n", "an invalid wheel"),
             (
-                STRAY,
+                BACKEND_WITH_UNRECORDED_FILE,
                 "an invalid wheel",
             ),
             ("\ndel build_wheel\n", "build_wheel"),
             ("\nimport not_there\n", "not available|No module named"),
         ],
     )
-    def test_broken(self, hooks: str, words: str, workshop: Workshop, tmp_path: Path) -> None:
-        """The error has the last lines of what the backend printed, and names the log."""
+    def test_failing_backend(
+        self, hooks: str, words: str, workshop: Workshop, tmp_path: Path
+    ) -> None:
+        """The error has the end of the backend's output and names the log."""
         project = write_project(tmp_path / "p", "demo", backend=hooks)
         result = workshop.install(project, "--json", "--debug", code=1)
         assert result.error["code"] == "build-failed"
@@ -719,8 +729,8 @@ class TestBrokenBackends:
         if str(result.error["where"]).endswith(".log"):
             Path(result.error["where"]).unlink()
 
-    def test_much_that_is_printed(self, workshop: Workshop, tmp_path: Path) -> None:
-        """Of a log that is long the beginning and the end are kept, and that is said."""
+    def test_long_log(self, workshop: Workshop, tmp_path: Path) -> None:
+        """The beginning and the end of a long log are kept, with a note."""
         hooks = (
             "\ndef build_wheel(*a, **k):\n    print('first')\n"
             "    print(('x' * 1023 + '\\n') * 40960)\n    sys.exit('last')\n"
@@ -748,8 +758,10 @@ class TestBrokenBackends:
             ("no toml at all", "pyproject.toml"),
         ],
     )
-    def test_bad_tables(self, text: str, words: str, workshop: Workshop, tmp_path: Path) -> None:
-        """A ``[build-system]`` that breaks its rules is the project's fault."""
+    def test_invalid_build_system(
+        self, text: str, words: str, workshop: Workshop, tmp_path: Path
+    ) -> None:
+        """An invalid ``[build-system]`` table is an error of the project."""
         (tmp_path / "p").mkdir()
         (tmp_path / "p" / "pyproject.toml").write_text(text)
         result = workshop.install(tmp_path / "p", "--json", "--debug", code=1)
@@ -757,7 +769,7 @@ class TestBrokenBackends:
         assert words in json.dumps(result.error)
 
     def test_verbose(self, workshop: Workshop, tmp_path: Path) -> None:
-        """What a backend prints is seen with -v, and not otherwise."""
+        """The output of the backend is shown with -v only."""
         project = write_project(
             tmp_path / "p", "demo", backend="\nprint('hello from the backend')\n"
         )
@@ -765,13 +777,10 @@ class TestBrokenBackends:
         assert "hello from the backend" in workshop.install(project, "-v").err
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 143)])
-    def test_interrupted(
+    def test_interrupt(
         self, number: signal.Signals, code: int, workshop: Workshop, tmp_path: Path
     ) -> None:
-        """Ctrl-C, or a terminal that closes, ends a backend that hangs, with all it started.
-
-        Nothing is left.
-        """
+        """Ctrl-C or a closed terminal ends a hanging backend with its children. No file remains."""
         hooks = (
             "\ndef build_wheel(*a, **k):\n"
             "    import signal, subprocess, time\n"
@@ -803,7 +812,7 @@ class TestBrokenBackends:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
@@ -811,7 +820,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process is there and no zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -820,7 +829,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_explain(workshop: Workshop, project: Path) -> None:
-    """What the user names can be explained before it is built."""
+    """A folder can be explained before it is built."""
     said = workshop.install(project, "--json", command="explain").object["projects"][0]
     assert (said["name"], said["version"]) == ("demo", "1.0")
     assert said["chosen"]["filename"] == said["candidates"][0]["filename"] == str(project)
@@ -828,10 +837,10 @@ def test_explain(workshop: Workshop, project: Path) -> None:
     assert count(project) == 0
 
 
-def test_no_command_that_looks_runs_anything(
+def test_commands_that_execute_no_code(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever takes a folder, and does not install, lock or build it, runs no code of it."""
+    """Commands that do not install, lock or build execute no code of a folder."""
     mark = tmp_path / "it ran"
     poison = f"open({str(mark)!r}, 'w').close()\n"
     project = write_project(tmp_path / "p", "demo", dynamic=True, backend=poison)
@@ -854,14 +863,14 @@ def test_no_command_that_looks_runs_anything(
         assert not mark.exists(), words
 
 
-def test_for_another_machine(workshop: Workshop, project: Path) -> None:
-    """Nothing is built for a machine that is not this one."""
+def test_build_for_another_machine(workshop: Workshop, project: Path) -> None:
+    """Nothing is built for another machine."""
     result = workshop.install("--for", "windows-x86_64", project, code=2)
     assert "which is another machine" in result.err
 
 
-def test_bad_settings(workshop: Workshop, project: Path) -> None:
-    """A setting without a value is wrong usage."""
+def test_invalid_options(workshop: Workshop, project: Path) -> None:
+    """A config setting without a value and an invalid name are usage errors."""
     assert "sets nothing" in workshop.install("-C", "fast", project, code=2).err
     result = workshop.install("--allow-source", "a,b", "plain", code=2)
     assert "is not a valid name" in result.err

@@ -27,8 +27,8 @@ def target(run: Runner, tmp_path: Path) -> Path:
     return folder
 
 
-def test_labels_are_shown(target: Path, run: Runner) -> None:
-    """F-96: the chosen label stands in a column of its own."""
+def test_labels(target: Path, run: Runner) -> None:
+    """F-96: the label has its own column."""
     assert run("list", "--target", target).out.splitlines() == [
         "Package  Version  Variant",
         "-------  -------  -------",
@@ -37,8 +37,8 @@ def test_labels_are_shown(target: Path, run: Runner) -> None:
     ]
 
 
-def test_only_variants(target: Path, run: Runner) -> None:
-    """``--variants`` leaves plain packages out."""
+def test_variants_option(target: Path, run: Runner) -> None:
+    """``--variants`` omits plain packages."""
     assert run("list", "--target", target, "--variants").out.splitlines()[2:] == [
         "fast     2.0      mkl"
     ]
@@ -46,16 +46,16 @@ def test_only_variants(target: Path, run: Runner) -> None:
     assert entry["name"] == "fast"
 
 
-def test_nothing_installed(run: Runner, tmp_path: Path) -> None:
-    """An empty folder has no table, and an empty list."""
+def test_empty_folder(run: Runner, tmp_path: Path) -> None:
+    """An empty folder gives no output and an empty JSON list."""
     folder = tmp_path / "empty"
     folder.mkdir()
     assert run("list", "--target", folder).out == ""
     assert run("list", "--target", folder, "--json").object["packages"] == []
 
 
-def test_remarks(target: Path, run: Runner) -> None:
-    """What is editable or of an older kind is marked."""
+def test_editable_and_egg_info(target: Path, run: Runner) -> None:
+    """Editable and egg-info distributions are marked."""
     info = target / "linked-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: linked\nVersion: 1.0\n")
@@ -76,8 +76,8 @@ def test_remarks(target: Path, run: Runner) -> None:
     }
 
 
-def test_what_is_broken_is_said(target: Path, run: Runner) -> None:
-    """A distribution that cannot be read is a warning and hides no other one."""
+def test_unreadable_distribution(target: Path, run: Runner) -> None:
+    """An unreadable distribution causes a warning; the others are listed."""
     (target / "broken-1.0.dist-info").mkdir()
     (target / "~old-1.0.dist-info").mkdir()
     result = run("list", "--target", target, "--json")
@@ -86,8 +86,8 @@ def test_what_is_broken_is_said(target: Path, run: Runner) -> None:
     assert "~old-1.0.dist-info: it was left behind" in result.err
 
 
-def test_damaged_records_are_told_with_verbose(target: Path, run: Runner) -> None:
-    """A choice that cannot be read any more falls back on ``variant.json`` and is noted."""
+def test_damaged_record(target: Path, run: Runner) -> None:
+    """A damaged record is replaced by ``variant.json``, with a note in verbose output."""
     (target / "fast-2.0.dist-info" / "wheelfit.json").write_text("{")
     result = run("list", "--target", target, "--verbose")
     assert "fast     2.0      mkl" in result.out

@@ -1,4 +1,4 @@
-"""``wheelfit lock`` of extras and groups that are declared to conflict."""
+"""``wheelfit lock`` with declared conflicts of extras and groups."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ new = ["engine==2"]
 """
 
 
-class Desk:
-    """Lock a project, and install from the lock into one folder."""
+class LockedProject:
+    """A project with its lock, and a folder to install into."""
 
     def __init__(self, run: Runner, folder: Path, url: str) -> None:
         self._run = run
@@ -45,27 +45,27 @@ class Desk:
     def write(
         self, conflicts: str, *, table: str = "tool.wheelfit", project: str = PROJECT
     ) -> None:
-        """Write the project."""
+        """Write the project's pyproject.toml."""
         text = f"{project}\n[{table}]\nconflicts = {conflicts}\n"
         (self.folder / "pyproject.toml").write_text(text)
 
     def lock(self, *words: str, code: int = 0) -> CommandResult:
-        """Lock it for Linux and Windows."""
+        """Lock for Linux and Windows."""
         place = ("--project", self.folder, "-i", self._url, "-o", self.path)
         platforms = ("--platform", "linux-x86_64", "--platform", "windows-x86_64")
         return self._run("lock", *place, *platforms, *words, code=code)
 
     def sync(self, *words: str, code: int = 0) -> CommandResult:
-        """Install what the lock has for some extras and groups."""
+        """Install from the lock, with extras and groups."""
         return self._run("sync", "--target", self.target, self.path, *words, code=code)
 
     def installed(self) -> dict[str, str]:
-        """Return what is installed: names to versions."""
+        """Return the installed versions by name."""
         packages = self._run("list", "--target", self.target, "--json").object["packages"]
         return {package["name"]: package["version"] for package in packages}
 
     def markers(self, name: str) -> dict[str, str | None]:
-        """Return the markers of the entries of a package, by version."""
+        """Return the markers of a package's entries, by version."""
         packages = tomllib.loads(self.path.read_text())["packages"]
         return {
             package["version"]: package.get("marker")
@@ -75,14 +75,14 @@ class Desk:
 
 
 @pytest.fixture
-def desk(run: Runner, tmp_path: Path) -> Iterator[Desk]:
-    """Give a desk with an index."""
+def locked_project(run: Runner, tmp_path: Path) -> Iterator[LockedProject]:
+    """Yield a project with an index."""
     with RecordingIndex(tmp_path / "wheels") as index:
         for version in ("1", "2"):
             build_wheel(tmp_path / "wheels", "engine", version)
             build_wheel(tmp_path / "wheels", "base", version)
         build_wheel(tmp_path / "wheels", "extra-tool", "1", requires=["engine"])
-        yield Desk(run, tmp_path, index.url)
+        yield LockedProject(run, tmp_path, index.url)
 
 
 EXTRAS = '[[{ extra = "cpu" }, { extra = "gpu" }]]'
@@ -94,68 +94,72 @@ BOTH = """[
 
 @pytest.fixture
 def plain() -> str:
-    """Give the project without groups."""
+    """Return the project without groups."""
     return PROJECT.partition("[dependency-groups]")[0]
 
 
 class TestLocks:
-    """What stands in the lock."""
+    """Contents of the lock."""
 
     @pytest.mark.parametrize("table", ["tool.wheelfit", "tool.uv"])
-    def test_each_has_its_version(self, desk: Desk, plain: str, table: str) -> None:
-        """Each of the extras has its own version, and at most one of them can be asked for."""
-        desk.write(EXTRAS, table=table, project=plain)
-        desk.lock("--no-extra", "more")
-        assert desk.markers("engine") == {"1": "'cpu' in extras", "2": "'gpu' in extras"}
-        assert desk.markers("base") == {"2": None}
-        desk.sync("--extra", "cpu")
-        assert desk.installed() == {"base": "2", "engine": "1"}
-        desk.sync("--extra", "gpu")
-        assert desk.installed() == {"base": "2", "engine": "2"}
-        result = desk.sync("--extra", "gpu", "--extra", "cpu", code=1)
+    def test_conflicting_extras(
+        self, locked_project: LockedProject, plain: str, table: str
+    ) -> None:
+        """Conflicting extras have different versions, and cannot be installed together."""
+        locked_project.write(EXTRAS, table=table, project=plain)
+        locked_project.lock("--no-extra", "more")
+        assert locked_project.markers("engine") == {"1": "'cpu' in extras", "2": "'gpu' in extras"}
+        assert locked_project.markers("base") == {"2": None}
+        locked_project.sync("--extra", "cpu")
+        assert locked_project.installed() == {"base": "2", "engine": "1"}
+        locked_project.sync("--extra", "gpu")
+        assert locked_project.installed() == {"base": "2", "engine": "2"}
+        result = locked_project.sync("--extra", "gpu", "--extra", "cpu", code=1)
         assert "cpu and gpu cannot be installed together" in result.err
 
-    def test_what_others_need(self, desk: Desk, plain: str) -> None:
-        """What is needed beside them has one version, whichever of them is asked for."""
-        desk.write(EXTRAS, project=plain)
-        desk.lock()
+    def test_dependency_of_other_extras(self, locked_project: LockedProject, plain: str) -> None:
+        """The dependency of another extra follows the version of the conflicting one."""
+        locked_project.write(EXTRAS, project=plain)
+        locked_project.lock()
         for words, version in ((["cpu"], "1"), (["gpu"], "2"), ([], "1")):
-            desk.sync("--extra", "more", *(w for word in words for w in ("--extra", word)))
-            assert desk.installed()["engine"] == version
-        assert desk.markers("extra-tool") == {"1": "'more' in extras"}
+            locked_project.sync(
+                "--extra", "more", *(w for word in words for w in ("--extra", word))
+            )
+            assert locked_project.installed()["engine"] == version
+        assert locked_project.markers("extra-tool") == {"1": "'more' in extras"}
 
-    def test_extras_and_groups(self, desk: Desk) -> None:
+    def test_extras_and_groups(self, locked_project: LockedProject) -> None:
         """Extras and groups can conflict with each other."""
-        desk.write(BOTH)
-        desk.lock()
+        locked_project.write(BOTH)
+        locked_project.lock()
         for words, version in (
             (["--extra", "cpu"], "1"),
             (["--group", "old"], "1"),
             (["--group", "new"], "2"),
         ):
-            desk.sync(*words)
-            assert desk.installed()["engine"] == version
-        result = desk.sync("--extra", "cpu", "--group", "new", code=1)
+            locked_project.sync(*words)
+            assert locked_project.installed()["engine"] == version
+        result = locked_project.sync("--extra", "cpu", "--group", "new", code=1)
         assert "cannot be installed together" in result.err
 
-    def test_unchanged(self, desk: Desk, plain: str) -> None:
-        """The lock is up to date as long as nothing has changed, also without the cache."""
-        desk.write(EXTRAS, project=plain)
-        desk.lock()
-        before = desk.path.read_bytes()
-        desk.lock("--check")
-        desk.lock("--no-cache-dir")
-        assert desk.path.read_bytes() == before
+    def test_up_to_date(self, locked_project: LockedProject, plain: str) -> None:
+        """The lock is up to date until something changes, with the cache and without."""
+        locked_project.write(EXTRAS, project=plain)
+        locked_project.lock()
+        before = locked_project.path.read_bytes()
+        locked_project.lock("--check")
+        locked_project.lock("--no-cache-dir")
+        assert locked_project.path.read_bytes() == before
 
-    def test_without_a_declaration(self, desk: Desk, plain: str) -> None:
-        """Without it there is no solution, as before."""
-        desk.write("[]", project=plain)
-        result = desk.lock(code=3)
+    def test_no_declaration(self, locked_project: LockedProject, plain: str) -> None:
+        """Without a declaration there is no solution."""
+        locked_project.write("[]", project=plain)
+        result = locked_project.lock(code=3)
         assert "engine" in result.err
 
 
 class TestFaults:
-    """Declarations that cannot be meant."""
+    """Invalid declarations."""
 
     @pytest.mark.parametrize(
         ("conflicts", "words"),
@@ -168,22 +172,31 @@ class TestFaults:
             ('[[{ package = "b", extra = "cpu" }, { extra = "gpu" }]]', "names another package"),
         ],
     )
-    def test_wrong(self, desk: Desk, conflicts: str, words: str) -> None:
-        """Each is an error that names its place, and no lock is written."""
-        desk.write(conflicts)
-        result = desk.lock(code=1)
+    def test_invalid_declaration(
+        self, locked_project: LockedProject, conflicts: str, words: str
+    ) -> None:
+        """An invalid declaration is an error that names its place, and no lock is written."""
+        locked_project.write(conflicts)
+        result = locked_project.lock(code=1)
         assert words in result.err
-        assert not desk.path.exists()
+        assert not locked_project.path.exists()
 
-    def test_one_includes_the_other(self, desk: Desk, plain: str) -> None:
-        """An extra that includes what it conflicts with could never be installed."""
+    def test_conflicting_extra_is_included(self, locked_project: LockedProject, plain: str) -> None:
+        """An extra that includes a conflicting one is an error."""
         own = plain.replace('cpu = ["engine==1"]', 'cpu = ["engine==1", "app[gpu]"]')
-        desk.write(EXTRAS, project=own)
-        assert "extra cpu includes extra gpu" in desk.lock(code=1).err
+        locked_project.write(EXTRAS, project=own)
+        assert "extra cpu includes extra gpu" in locked_project.lock(code=1).err
 
-    def test_named_machines(self, desk: Desk, plain: str) -> None:
-        """A lock for machines that are named is for one of them."""
-        desk.write(EXTRAS, project=plain)
-        place = ("--project", desk.folder, "-o", desk.path, "--for", "cpu-x86_64-v3")
-        result = desk._run("lock", *place, code=2)
+    def test_lock_for_named_machines(self, locked_project: LockedProject, plain: str) -> None:
+        """A lock for named machines needs one of the extras."""
+        locked_project.write(EXTRAS, project=plain)
+        place = (
+            "--project",
+            locked_project.folder,
+            "-o",
+            locked_project.path,
+            "--for",
+            "cpu-x86_64-v3",
+        )
+        result = locked_project._run("lock", *place, code=2)
         assert "--extra" in result.err

@@ -38,8 +38,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_for_people(project: Path, run: Runner) -> None:
-    """One line for each target, with its wheels."""
+def test_text_output(project: Path, run: Runner) -> None:
+    """Each target has a line with its wheels."""
     result = run("matrix", project)
     assert result.out.splitlines() == [
         "Platform          Python  Wheels",
@@ -52,8 +52,8 @@ def test_for_people(project: Path, run: Runner) -> None:
     assert result.err == "6 wheels of quick\n"
 
 
-def test_for_programs(project: Path, run: Runner) -> None:
-    """Every wheel of the release, by the published schema."""
+def test_json_report(project: Path, run: Runner) -> None:
+    """The JSON object lists every wheel and follows the schema."""
     result = run("matrix", project, "--json", "--only-python", "3.13")
     Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(result.object)
     assert [(job["label"], job["identifier"]) for job in result.object["jobs"]] == [
@@ -64,8 +64,8 @@ def test_for_programs(project: Path, run: Runner) -> None:
 
 
 @pytest.mark.parametrize("by", ["wheel", "target"])
-def test_words_that_the_build_understands(project: Path, run: Runner, by: str) -> None:
-    """What a job is told asks `wheelfit build` for its wheels and no others."""
+def test_arguments_of_jobs(project: Path, run: Runner, by: str) -> None:
+    """The arguments of each job make `wheelfit build` build exactly its wheels."""
     result = run("matrix", project, "--format", "github", "--job-per", by)
     wanted: list[list[str]] = []
     for job in json.loads(result.out)["include"]:
@@ -80,8 +80,10 @@ def test_words_that_the_build_understands(project: Path, run: Runner, by: str) -
     )
 
 
-def test_a_project_below(project: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a repository of several projects jobs build the one that was named, however it was."""
+def test_project_in_a_subfolder(
+    project: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs build the named project of a repository, however its path is written."""
     monkeypatch.chdir(project.parent)
     for named in (project, project.name, f"{project.name}/"):
         result = run("matrix", named, "--format", "github")
@@ -92,15 +94,15 @@ def test_a_project_below(project: Path, run: Runner, monkeypatch: pytest.MonkeyP
     assert project.name not in run("matrix", project, "--format", "github").out
 
 
-def test_gitlab(project: Path, run: Runner) -> None:
-    """A pipeline is written as it is read."""
+def test_gitlab_pipeline(project: Path, run: Runner) -> None:
+    """A GitLab pipeline is written."""
     result = run("matrix", project, "--format", "gitlab", "--template", "ci/build.yml")
     assert '  - local: "ci/build.yml"\n' in result.out
     assert result.out.count("- ARGUMENTS:") == 6
 
 
-def test_nothing_to_show(project: Path, run: Runner) -> None:
-    """Without a matrix, or with nothing left of it, there is nothing to build."""
+def test_empty_matrix(project: Path, run: Runner) -> None:
+    """A missing matrix and an empty selection are usage errors."""
     assert ("no wheel of the matrix matches") in run(
         "matrix", project, "--only-python", "3.9", code=2
     ).err
@@ -108,15 +110,15 @@ def test_nothing_to_show(project: Path, run: Runner) -> None:
     assert "[tool.wheelfit.matrix]" in run("matrix", project, code=2).err
 
 
-def test_contradictions(project: Path, run: Runner) -> None:
-    """Options that do not go together are refused."""
+def test_conflicting_options(project: Path, run: Runner) -> None:
+    """Conflicting options are refused."""
     run("matrix", project, "--json", "--format", "github", code=2)
     run("matrix", project, "--template", "x", code=2)
     run("matrix", project, "--job-per", "target", code=2)
 
 
-def test_faults_have_their_place(project: Path, run: Runner) -> None:
-    """Every fault of the table is said with its path."""
+def test_invalid_matrix(project: Path, run: Runner) -> None:
+    """Every fault of the table is reported with its path."""
     text = PROJECT.replace('"3.12"', '"cp312"').replace("exclude", "excludes")
     (project / "pyproject.toml").write_text(text)
     result = run("matrix", project, "--json", code=1)
@@ -125,8 +127,10 @@ def test_faults_have_their_place(project: Path, run: Runner) -> None:
     assert "tool.wheelfit.matrix.pythons[0]" in result.error["note"]
 
 
-def test_no_unknown_setting(project: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that read what a project sets do not take its matrix for a slip."""
+def test_matrix_is_a_known_setting(
+    project: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands that read project settings accept the matrix table."""
     monkeypatch.chdir(project)
     run("config", "show")
     assert tomllib.loads(PROJECT)["tool"]["wheelfit"]["matrix"]

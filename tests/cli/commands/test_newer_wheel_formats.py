@@ -1,4 +1,4 @@
-"""Wheels of a format from 2.0 on (PEP 777): named, left out, and never misread."""
+"""Wheels in a format of version 2.0 or later (PEP 777), which are named and left out."""
 
 from __future__ import annotations
 
@@ -25,68 +25,68 @@ def run(capsys: pytest.CaptureFixture[str], bare_environment: None) -> Runner:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    """Write a wheel of today's format."""
+def wheels(tmp_path: Path) -> Path:
+    """Write a wheel in the current format."""
     folder = tmp_path / "shelf"
     build_wheel(folder, "beans", "1.0")
     return folder
 
 
 def add_newer(folder: Path) -> Path:
-    """Write a wheel whose name says that its format is a newer one."""
+    """Write a wheel with the file name of a newer format."""
     wheel = build_wheel(folder / "new", "beans", "2.0")
     return wheel.rename(folder / f"{wheel.name}x")
 
 
-def install(run: Runner, shelf: Path, *words: str, code: int = 0) -> dict[str, Any]:
-    """Dry-run an installation from the shelf."""
-    sources = ("--no-index", "--find-links", shelf, "--target", shelf.parent / "to")
+def install(run: Runner, wheels: Path, *words: str, code: int = 0) -> dict[str, Any]:
+    """Dry-run an installation from the folder."""
+    sources = ("--no-index", "--find-links", wheels, "--target", wheels.parent / "to")
     result = run("install", "--dry-run", "--json", *sources, *words, code=code)
     return result.object
 
 
 @pytest.mark.parametrize("by_name", [True, False], ids=["name", "metadata"])
-def test_older_release(run: Runner, shelf: Path, *, by_name: bool) -> None:
-    """The newest release that can be read is installed, and one line says what is newer."""
+def test_older_readable_release(run: Runner, wheels: Path, *, by_name: bool) -> None:
+    """The newest readable release is installed, with a note about the newer one."""
     if by_name:
-        add_newer(shelf)
+        add_newer(wheels)
     else:
-        build_wheel(shelf, "beans", "2.0", metadata_extra=[STATED])
-    report = install(run, shelf, "beans")
+        build_wheel(wheels, "beans", "2.0", metadata_extra=[STATED])
+    report = install(run, wheels, "beans")
     assert [one["version"] for one in report["install"]] == ["1.0"]
     assert "2.0" in str(report["held_back"])
 
 
 @pytest.mark.parametrize("by_name", [True, False], ids=["name", "metadata"])
-def test_nothing_else(run: Runner, shelf: Path, *, by_name: bool) -> None:
-    """The refusal has the reason."""
+def test_no_readable_release(run: Runner, wheels: Path, *, by_name: bool) -> None:
+    """Without a readable release the error has the reason."""
     if by_name:
-        add_newer(shelf)
+        add_newer(wheels)
     else:
-        build_wheel(shelf, "beans", "2.0", metadata_extra=[STATED])
-    error = install(run, shelf, "beans>=2", code=3)["error"]
+        build_wheel(wheels, "beans", "2.0", metadata_extra=[STATED])
+    error = install(run, wheels, "beans>=2", code=3)["error"]
     assert error["code"] == "no-compatible-wheel"
     assert ("reads 1.x" if by_name else "Wheel-Version 2.0") in str(error)
 
 
-def test_only_inside(run: Runner, shelf: Path) -> None:
-    """A wheel that says so in WHEEL alone is refused when it is opened."""
-    wheel = build_wheel(shelf, "beans", "2.0")
+def test_version_in_the_wheel_file(run: Runner, wheels: Path) -> None:
+    """A wheel with a newer Wheel-Version only in WHEEL is refused when it is opened."""
+    wheel = build_wheel(wheels, "beans", "2.0")
     with zipfile.ZipFile(wheel) as archive:
         contents = {one: archive.read(one) for one in archive.namelist()}
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content.replace(b"Wheel-Version: 1.0", b"Wheel-Version: 2.0"))
-    result = run("install", "--no-index", "--target", shelf.parent / "to", wheel, code=4)
+    result = run("install", "--no-index", "--target", wheels.parent / "to", wheel, code=4)
     assert "Wheel-Version is 2.0" in result.err
-    assert not (shelf.parent / "to").exists()
+    assert not (wheels.parent / "to").exists()
 
 
-def test_explained(run: Runner, shelf: Path) -> None:
-    """``explain`` names it with the reason, and no machine takes it."""
-    add_newer(shelf)
-    (shelf / "beans-1.0-py3-none-any.whl").unlink()
-    sources = ("--no-index", "--find-links", shelf)
+def test_explain(run: Runner, wheels: Path) -> None:
+    """``explain`` shows the reason, and no machine selects the wheel."""
+    add_newer(wheels)
+    (wheels / "beans-1.0-py3-none-any.whl").unlink()
+    sources = ("--no-index", "--find-links", wheels)
     assert NEWER_FORMAT in str(run("explain", "--json", *sources, "beans", code=3).object)
     (release,) = run("explain", "--all", "--json", *sources, "beans").object["releases"]
     assert [row["selected_by"] for row in release["labels"]] == [[]]
@@ -105,20 +105,20 @@ def test_explained(run: Runner, shelf: Path) -> None:
     ],
     ids=str,
 )
-def test_named(run: Runner, shelf: Path, command: tuple[str, ...], code: int) -> None:
-    """A command that is given one says why it does nothing with it."""
-    result = run(*command, add_newer(shelf), code=code)
+def test_wheel_file(run: Runner, wheels: Path, command: tuple[str, ...], code: int) -> None:
+    """Commands with such a wheel as argument report the format."""
+    result = run(*command, add_newer(wheels), code=code)
     assert NEWER_FORMAT in result.out + result.err
 
 
-def test_index(run: Runner, shelf: Path) -> None:
-    """A static index names what it leaves out."""
-    add_newer(shelf)
-    result = run("index", "generate", shelf, "--to", shelf.parent / "public")
+def test_static_index(run: Runner, wheels: Path) -> None:
+    """A static index leaves the wheel out with a note."""
+    add_newer(wheels)
+    result = run("index", "generate", wheels, "--to", wheels.parent / "public")
     assert f"{NEWER} is left out: {NEWER_FORMAT}" in result.err
-    assert not [*shelf.parent.glob("public/**/*.whlx")]
+    assert not [*wheels.parent.glob("public/**/*.whlx")]
 
 
 def test_upload() -> None:
-    """A live index refuses it by its name."""
+    """A live index refuses the wheel by its name."""
     assert [one.message for one in check_name(NEWER)] == [NEWER_FORMAT]

@@ -49,8 +49,8 @@ def host(tmp_path: Path) -> Path:
     return path
 
 
-def test_for_people(host: Path, run: Runner) -> None:
-    """Features stand most preferred first, long lists are cut, evidence follows."""
+def test_text_output(host: Path, run: Runner) -> None:
+    """Features are listed by preference, long lists are shortened, and evidence follows."""
     result = run("probe", "--for", host)
     assert result.out.splitlines() == [
         f"{host}: cpython 3.12.1 on Linux x86_64",
@@ -68,8 +68,8 @@ def test_for_people(host: Path, run: Runner) -> None:
     ]
 
 
-def test_what_is_not_there_takes_one_line(run: Runner, tmp_path: Path) -> None:
-    """Namespaces with nothing follow, each with its reason; a warning makes a section of one."""
+def test_missing_hardware(run: Runner, tmp_path: Path) -> None:
+    """Namespaces without hardware have one line each, with the reason."""
     host = tmp_path / "host.toml"
     host.write_text(
         HOST.partition("[[provider]]")[0]
@@ -106,8 +106,8 @@ properties = { present = ["false"] }
     assert "intel: nothing\n" in run("probe", "--for", host, "intel", "-v").out
 
 
-def test_many_like_devices_take_one_line(run: Runner) -> None:
-    """Eight TPUs are not sixteen lines, unless all is to be said."""
+def test_equal_devices(run: Runner) -> None:
+    """Equal devices share a line, except with -v."""
     machine = Path(__file__).parents[2] / "machines" / "linux-x86-tpu-v5e"
     bus = "/sys/bus/pci/devices/0000:00"
     assert run("probe", "--replay", machine, "tpu").out.splitlines()[-2:] == [
@@ -117,15 +117,15 @@ def test_many_like_devices_take_one_line(run: Runner) -> None:
     assert run("probe", "--replay", machine, "tpu", "-v").out.count("  evidence  ") == 16
 
 
-def test_verbose_cuts_nothing(host: Path, run: Runner) -> None:
-    """Everything worth knowing includes every value."""
+def test_verbose(host: Path, run: Runner) -> None:
+    """With -v nothing is shortened."""
     out = run("probe", "--for", host, "-v").out
     assert "12.9, 12.8, 12.7, 12.6, 12.5, 12.4, 12.3, 12.2, 12.1\n" in out
     assert "in one line of a terminal\n" in out
 
 
-def test_chosen_namespaces(host: Path, run: Runner) -> None:
-    """Only what is named is looked at, each once, in that order; unknown ones have an answer."""
+def test_named_namespaces(host: Path, run: Runner) -> None:
+    """Only the named namespaces are detected, once each, in that order."""
     found = run("probe", "--json", "--for", host, "x86_64", "openmp", "x86_64").object["namespaces"]
     assert list(found) == ["x86_64", "openmp"]
     assert found["openmp"]["status"] == "unknown"
@@ -134,21 +134,21 @@ def test_chosen_namespaces(host: Path, run: Runner) -> None:
     assert here["openmp"]["source"] == "no provider is available"
 
 
-def test_disabled(run: Runner) -> None:
-    """What is switched off is not asked, and says by whom."""
+def test_disabled_provider(run: Runner) -> None:
+    """A disabled provider is not run; the output names the option."""
     entry = run("probe", "--json", "--disable-provider", "x86_64", "x86_64").object["namespaces"]
     assert entry["x86_64"]["status"] == "disabled"
     assert entry["x86_64"]["source"] == "--disable-provider"
     assert entry["x86_64"]["features"] == []
 
 
-def test_a_namespace_that_is_none(run: Runner) -> None:
-    """F-2: a text that cannot be a namespace is an error."""
+def test_invalid_namespace(run: Runner) -> None:
+    """F-2: A text that cannot be a namespace is an error."""
     assert run("probe", "--json", "NVIDIA", code=1).error["code"] == "invalid-property"
 
 
 def test_overrides(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P-73: overrides are listed and warned about; one that cannot be read disables."""
+    """P-73: overrides are listed with a warning; an invalid one disables the provider."""
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v2,v1")
     result = run("probe", "--json", "x86_64")
     assert result.object["overrides"] == ["WHEELFIT_OVERRIDE_X86_64_LEVEL=v2,v1"]
@@ -165,10 +165,10 @@ def test_overrides(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "'fast' is not a value of level" in result.err
 
 
-def test_a_gpu(
+def test_two_different_gpus(
     run: Runner, fake_driver: FakeDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Two unlike GPUs are named with what runs on each, also after a host file (P-88)."""
+    """Two different GPUs are named with their features, also from a host file (P-88)."""
     environ = fake_driver.environ(
         cuda="12.9", driver="575.57", devices=["7.0 Tesla V100", "9.0 NVIDIA H100"]
     )
@@ -191,8 +191,8 @@ def test_a_gpu(
 class TestWriting:
     """``-o FILE``."""
 
-    def test_the_file_is_said(self, run: Runner, tmp_path: Path) -> None:
-        """The way to use it is said, not under ``--quiet``; the result stays on standard output."""
+    def test_note_about_the_file(self, run: Runner, tmp_path: Path) -> None:
+        """A note explains the use of the file, unless --quiet is given."""
         path = tmp_path / "host.toml"
         result = run("probe", "-o", path)
         assert f"wheelfit install --for {path}" in result.err
@@ -202,26 +202,24 @@ class TestWriting:
 
     @pytest.mark.parametrize("place", ["missing/host.toml", "file/host.toml", "."])
     @pytest.mark.parametrize("more", [[], ["--json"]])
-    def test_it_cannot_be_written(
-        self, place: str, more: list[str], run: Runner, tmp_path: Path
-    ) -> None:
-        """The error is all there is, and nothing is changed."""
+    def test_write_error(self, place: str, more: list[str], run: Runner, tmp_path: Path) -> None:
+        """If the file cannot be written, there is only the error and nothing changes."""
         (tmp_path / "file").write_text("a file")
         before = tree(tmp_path)
         result = run("probe", "-o", tmp_path / place, *more, code=1)
         assert "file-problem" in result.out + result.err
         assert tree(tmp_path) == before
 
-    def test_nothing_is_printed_elsewhere(self, run: Runner, tmp_path: Path) -> None:
-        """An existing file is replaced as a whole."""
+    def test_existing_file(self, run: Runner, tmp_path: Path) -> None:
+        """An existing file is replaced completely."""
         path = tmp_path / "host.toml"
         path.write_text("x" * 100_000)
         run("probe", "-o", path, "aarch64")
         assert "xxx" not in path.read_text()
         assert os.listdir(tmp_path) == ["host.toml"]  # noqa: PTH208
 
-    def test_to_standard_output(self, host: Path, run: Runner, tmp_path: Path) -> None:
-        """``-o -`` prints what ``-o FILE`` writes, and no file has that name."""
+    def test_standard_output(self, host: Path, run: Runner, tmp_path: Path) -> None:
+        """``-o -`` prints what ``-o FILE`` writes."""
         before = tree(tmp_path)
         printed = run("probe", "--for", host, "-o", "-").out
         assert tree(tmp_path) == before
@@ -229,13 +227,13 @@ class TestWriting:
         run("probe", "--for", host, "-o", tmp_path / "written.toml")
         assert printed == (tmp_path / "written.toml").read_text()
 
-    def test_one_thing_on_standard_output(self, run: Runner) -> None:
-        """``--json`` promises one JSON object, which a host file is not."""
+    def test_json_and_standard_output(self, run: Runner) -> None:
+        """``--json`` and ``-o -`` conflict."""
         assert run("probe", "-o", "-", "--json", code=2).error["code"] == "usage"
 
 
 def test_round_trip(run: Runner, tmp_path: Path) -> None:
-    """P-44: what probe writes down, probe reads back: the same features in the same order."""
+    """P-44: A written host file gives the same features in the same order."""
     host = tmp_path / "host.toml"
     here = run("probe", "--json", "-o", host).object["namespaces"]
     there = run("probe", "--json", "--for", host).object["namespaces"]
@@ -246,8 +244,8 @@ def test_round_trip(run: Runner, tmp_path: Path) -> None:
         assert there[namespace]["source"] == f"host file {host}"
 
 
-def test_a_namespace_that_nobody_knows(run: Runner) -> None:
-    """A misspelt namespace is an error, and one that is only static is not."""
+def test_unknown_namespace(run: Runner) -> None:
+    """A misspelt namespace is an error; a static one is not."""
     error = run("probe", "nvidai", "--json", code=1).error
     assert error["message"] == "'nvidai' is not a known provider"
     assert error["hint"] == "did you mean 'nvidia'?"

@@ -21,8 +21,8 @@ SHA = "0" * 64
 
 
 @pytest.fixture(autouse=True)
-def trust(own_settings: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a file of trusted plugins."""
+def trust_file(own_settings: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of trusted plugins."""
     del own_settings
     path = tmp_path / "settings" / "providers.toml"
     monkeypatch.setenv("WHEELFIT_PROVIDERS_FILE", str(path))
@@ -31,16 +31,16 @@ def trust(own_settings: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> list[str]:
-    """Build a plugin and return the options that find it."""
+    """Build a plugin and return the options to find it."""
     PLUGIN.wheel(tmp_path / "wheels")
     return ["--no-index", "-f", str(tmp_path / "wheels")]
 
 
 class TestList:
-    """What is known."""
+    """``providers list``."""
 
-    def test_everything(self, run: Runner) -> None:
-        """P-18, P-60, P-162: built-in providers, static families, and that nothing is trusted."""
+    def test_list(self, run: Runner) -> None:
+        """P-18, P-60, P-162: all providers and static families are listed; no plugin is trusted."""
         result = run("providers", "list")
         for namespace in (*namespaces(), "blas_lapack", "openmp", "priority", "abi_dependency"):
             assert namespace in result.out
@@ -48,14 +48,14 @@ class TestList:
         assert "No plugin is trusted" in result.out
         assert run("providers", "list").out == result.out
 
-    def test_nothing_is_created_by_looking(self, run: Runner, tmp_path: Path) -> None:
-        """P-18: listing writes nothing."""
+    def test_no_file_is_written(self, run: Runner, tmp_path: Path) -> None:
+        """P-18: listing and showing write no file."""
         run("providers", "list")
         run("providers", "show", "nvidia")
         assert not list(tmp_path.iterdir())
 
     def test_installed_plugins(self, run: Runner, tmp_path: Path) -> None:
-        """P-32: plugins of an environment are read from their metadata and never imported."""
+        """P-32: installed plugins are read from metadata and never imported."""
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
         python = tmp_path / "v" / "bin" / "python"
         hurt = {"hurt/__init__.py": f"open({str(tmp_path / 'ran')!r}, 'w')\n"}
@@ -71,14 +71,14 @@ class TestList:
         assert "hurt:Plugin" in run("providers", "show", "hurt", "--python", python).out
         assert not (tmp_path / "ran").exists()
 
-    def test_what_policy_says_of_trusted_ones(
+    def test_policy(
         self,
         run: Runner,
         wheels: list[str],
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """P-18: a plugin that is trusted and not allowed is shown with the reason."""
+        """P-18: A trusted plugin that the policy forbids is shown with the reason."""
         run("providers", "trust", PLUGIN.name, *wheels, "--yes")
         policy = tmp_path / "policy.toml"
         policy.write_text('version = 1\nplugins = "never"\ndisable-provider = ["tpu"]\n')
@@ -90,10 +90,10 @@ class TestList:
 
 
 class TestShow:
-    """Everything about one."""
+    """``providers show``."""
 
-    def test_a_built_in_one(self, run: Runner) -> None:
-        """P-28, P-60: vocabulary, order, date of the tables, and what it stands in for."""
+    def test_built_in_provider(self, run: Runner) -> None:
+        """P-28, P-60: vocabulary, order, date of the tables, and emulated packages are shown."""
         about = run("providers", "show", "x86_64", "--json").object
         assert about["vocabulary"][0]["feature"] == "level"
         assert about["vocabulary"][0]["values"] == ["v4", "v3", "v2", "v1"]
@@ -103,63 +103,65 @@ class TestShow:
         }
         assert "level: 4 values" in run("providers", "show", "x86_64").out
 
-    def test_a_static_family(self, run: Runner) -> None:
-        """P-162: its template."""
+    def test_static_family(self, run: Runner) -> None:
+        """P-162: the template of a static family is shown."""
         stdout = run("providers", "show", "openmp").out
         assert 'static-properties.provider = ["gnu", "intel", "llvm"]' in stdout
 
-    def test_a_package_that_ours_stands_in_for(self, run: Runner) -> None:
-        """P-13: the built-in provider is named."""
+    def test_emulated_package(self, run: Runner) -> None:
+        """P-13: the built-in provider for an emulated package is named."""
         assert "own nvidia provider" in run("providers", "show", "nvidia-variant-provider").out
 
-    def test_a_trusted_one(self, run: Runner, wheels: list[str]) -> None:
-        """P-38: by namespace and by package: the files with their hashes."""
+    def test_trusted_plugin(self, run: Runner, wheels: list[str]) -> None:
+        """P-38: A trusted plugin is shown with its files, by namespace and by package."""
         run("providers", "trust", PLUGIN.name, "--namespace", "acme", *wheels, "--yes")
         by_namespace = run("providers", "show", "acme").out
         assert "sha256 " in by_namespace
         assert "acme_provider-1.2-py3-none-any.whl" in by_namespace
         assert "acme_provider-1.2-py3-none-any.whl" in run("providers", "show", PLUGIN.name).out
 
-    def test_nothing_is_known(self, run: Runner) -> None:
-        """P-19: of a name that nobody has nothing is made up."""
+    def test_unknown_name(self, run: Runner) -> None:
+        """P-19: an unknown name is an error."""
         assert run("providers", "show", "nonesuch", "--json", code=1).error["code"] == "user-error"
 
 
 class TestTrust:
-    """Agreeing, with care."""
+    """``providers trust``."""
 
-    def test_hash(self, run: Runner, wheels: list[str], trust: Path) -> None:
-        """P-19: with --hash nothing else is trusted."""
+    def test_hash(self, run: Runner, wheels: list[str], trust_file: Path) -> None:
+        """P-19: with --hash only a file with this hash is trusted."""
         result = run(
             "providers", "trust", PLUGIN.name, "--hash", f"sha256:{SHA}", *wheels, "--yes",
             "--json", code=4,
         )  # fmt: skip
         assert result.error["code"] == "hash-mismatch"
-        assert not trust.exists()
+        assert not trust_file.exists()
         digest = result.error["note"].rpartition(" ")[2]
         run("providers", "trust", PLUGIN.name, "--hash", f"sha256:{digest}", *wheels, "--yes")
-        assert digest in trust.read_text()
+        assert digest in trust_file.read_text()
 
-    def test_again(self, run: Runner, wheels: list[str], tmp_path: Path, trust: Path) -> None:
-        """P-18: trusting again replaces, with a warning; --keep adds."""
+    def test_trust_again(
+        self, run: Runner, wheels: list[str], tmp_path: Path, trust_file: Path
+    ) -> None:
+        """P-18: trusting again replaces the files, with a warning; --keep adds to them."""
         run("providers", "trust", PLUGIN.name, *wheels, "--yes")
         simple("acme", {"generation": ["3"]}, version="1.3").wheel(tmp_path / "wheels")
         result = run("providers", "trust", f"{PLUGIN.name}<2", "--keep", *wheels, "--yes")
         assert "no longer trusted" not in result.err
-        assert "1.2-py3" in trust.read_text()
-        assert "1.3-py3" in trust.read_text()
+        assert "1.2-py3" in trust_file.read_text()
+        assert "1.3-py3" in trust_file.read_text()
         result = run("providers", "trust", PLUGIN.name, *wheels, "--yes")
         assert (
             "these files will not be trusted any more: acme_provider-1.2-py3-none-any.whl"
             in result.err
         )
-        assert "1.2-py3" not in trust.read_text()
+        assert "1.2-py3" not in trust_file.read_text()
 
-    def test_two_namespaces(self, run: Runner, wheels: list[str], trust: Path) -> None:
-        """P-18: trust for one namespace leaves that for another alone."""
+    def test_two_namespaces(self, run: Runner, wheels: list[str], trust_file: Path) -> None:
+        """P-18: trust for one namespace does not affect another."""
         for namespace in ("one", "two"):
             run("providers", "trust", PLUGIN.name, "--namespace", namespace, *wheels, "--yes")
-        assert trust.read_text().count("[[trusted]]") == 2
+        assert trust_file.read_text().count("[[trusted]]") == 2
 
     @pytest.mark.parametrize(
         ("words", "code"),
@@ -181,33 +183,35 @@ class TestTrust:
             (["untrust", "a"], 1),
         ],
     )
-    def test_slips(self, run: Runner, words: list[str], code: int, trust: Path) -> None:
-        """P-18: what is mistyped changes nothing."""
+    def test_usage_errors(self, run: Runner, words: list[str], code: int, trust_file: Path) -> None:
+        """P-18: usage errors change nothing."""
         offline = ["--no-index"] if words[0] == "trust" else []
         run("providers", *words, *offline, code=code)
-        assert not trust.exists()
+        assert not trust_file.exists()
 
     @pytest.mark.parametrize(
         ("answer", "code"), [(b"y\n", 0), (b"yes\n", 0), (b"n\n", 7), (b"\n", 7), (b"\x04", 7)]
     )
-    def test_asked_on_a_terminal(
-        self, wheels: list[str], trust: Path, answer: bytes, code: int
+    def test_confirmation_in_a_terminal(
+        self, wheels: list[str], trust_file: Path, answer: bytes, code: int
     ) -> None:
-        """P-18: what would be trusted is shown in full before anybody is asked; no is no."""
-        shown, status = talk(["providers", "trust", PLUGIN.name, *wheels], answer)
+        """P-18: all files are shown before the question; any answer but yes trusts nothing."""
+        shown, status = answer_in_terminal(["providers", "trust", PLUGIN.name, *wheels], answer)
         assert status == code
         before, _, _ = shown.partition("Trust exactly these files?")
         assert "sha256 " in before
         assert "acme_provider-1.2-py3-none-any.whl" in before
-        assert trust.exists() is (code == 0)
+        assert trust_file.exists() is (code == 0)
 
-    def test_interrupted(self, wheels: list[str], trust: Path) -> None:
-        """P-18: Control-C at the question is no."""
-        shown, status = talk(["providers", "trust", PLUGIN.name, "-q", *wheels], b"\x03")
+    def test_interrupt(self, wheels: list[str], trust_file: Path) -> None:
+        """P-18: ctrl-C at the question trusts nothing."""
+        shown, status = answer_in_terminal(
+            ["providers", "trust", PLUGIN.name, "-q", *wheels], b"\x03"
+        )
         assert status == 130
         assert "sha256 " in shown  # even with --quiet
         assert "Traceback" not in shown
-        assert not trust.exists()
+        assert not trust_file.exists()
 
 
 # A new session has no terminal yet; Control-C reaches only who has one.
@@ -219,8 +223,8 @@ runpy.run_module("wheelfit", run_name="__main__", alter_sys=True)
 """
 
 
-def talk(words: list[str], answer: bytes) -> tuple[str, int]:
-    """Run wheelfit on a terminal, type an answer when it asks, and return what it showed."""
+def answer_in_terminal(words: list[str], answer: bytes) -> tuple[str, int]:
+    """Run wheelfit in a terminal, type an answer to its question, and return its output."""
     controller, terminal = os.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", _ON_TERMINAL, *words],
@@ -248,10 +252,10 @@ def talk(words: list[str], answer: bytes) -> tuple[str, int]:
 
 
 class TestSwitching:
-    """On and off for good."""
+    """``providers enable`` and ``disable``."""
 
-    def test_on_and_off(self, run: Runner, trust: Path) -> None:
-        """P-2, P-10: what is switched off is off in every command until it is switched on."""
+    def test_disable_and_enable(self, run: Runner, trust_file: Path) -> None:
+        """P-2, P-10: A disabled provider is off in every command until it is enabled."""
         run("providers", "disable", "x86_64", "acme")
         assert "wheelfit providers enable x86_64" in run("probe", "x86_64").out
         assert (
@@ -259,8 +263,8 @@ class TestSwitching:
         )
         listed = run("providers", "list", "--json").object
         assert listed["disabled"] == [
-            {"namespace": "acme", "by": str(trust)},
-            {"namespace": "x86_64", "by": str(trust)},
+            {"namespace": "acme", "by": str(trust_file)},
+            {"namespace": "x86_64", "by": str(trust_file)},
         ]
         report = run("providers", "enable", "x86_64", "--json").object
         assert (report["enabled"], report["disabled"]) == (["x86_64"], ["acme"])
@@ -268,10 +272,10 @@ class TestSwitching:
             run("probe", "x86_64", "--json").object["namespaces"]["x86_64"]["status"] != "disabled"
         )
 
-    def test_the_other_file_counts_too(
+    def test_disabled_by_settings(
         self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """P-10: off counts more than on, and who says so is named."""
+        """P-10: settings that disable a provider override `enable`, with a note."""
         settings = tmp_path / "wheelfit.toml"
         settings.write_text('disable-provider = ["tpu"]\n')
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
@@ -280,10 +284,10 @@ class TestSwitching:
         assert "disable-provider of wheelfit.toml" in run("providers", "show", "tpu").out
 
 
-def test_the_settings_of_plugins(
+def test_plugin_settings(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheels: list[str]
 ) -> None:
-    """P-14, P-37: the configuration can switch plugins off, and cannot trust them all."""
+    """P-14, P-37: settings can disable plugins, and cannot trust all of them."""
     run("providers", "trust", PLUGIN.name, "--namespace", "acme", *wheels, "--yes")
     settings = tmp_path / "wheelfit.toml"
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
@@ -296,7 +300,7 @@ def test_the_settings_of_plugins(
         assert run("probe", "--json", code=1).error["code"] == "invalid-configuration"
 
 
-def test_fictional_plugins_are_no_built_in_ones(run: Runner) -> None:
-    """P-172: demo providers are made by tests and known to nobody."""
+def test_fictional_plugins_are_unknown(run: Runner) -> None:
+    """P-172: the fictional plugins of the tests are unknown providers."""
     run("providers", "show", fictional_hw().namespace, code=1)
     run("providers", "show", fictional_hw().name, code=1)

@@ -1,4 +1,4 @@
-"""`wheelfit publish`: what it finds, where it goes, and whose login it uses."""
+"""`wheelfit publish`: checks, uploads and credentials."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ blas.library = ["openblas"]
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let no login of whoever runs the tests be found."""
+    """Use an empty home without credentials."""
     for name in ("USERNAME", "PASSWORD", "TOKEN"):
         monkeypatch.delenv(f"TWINE_{name}", raising=False)
         monkeypatch.delenv(f"UV_PUBLISH_{name}", raising=False)
@@ -55,7 +55,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def dist(tmp_path: Path) -> Path:
-    """Give a release with three variants."""
+    """Build a release with three variants."""
     folder = tmp_path / "dist"
     for label in ("null", "mkl", "open", None):
         build_wheel(folder, "fast", "1.0", label=label, document=DOCUMENT if label else None)
@@ -71,13 +71,13 @@ def source(dist: Path) -> Path:
 
 @pytest.fixture
 def legacy(tmp_path: Path) -> Iterator[LegacyIndex]:
-    """Give an index that shows every file as it comes."""
+    """Yield an index that lists every upload at once."""
     with LegacyIndex(tmp_path / "index") as running:
         yield running
 
 
 def codes(said: dict[str, object]) -> list[str]:
-    """Return which checks found something."""
+    """Return the codes of the findings."""
     findings = said["findings"]
     assert isinstance(findings, list)
     return sorted({str(finding["code"]) for finding in findings})
@@ -86,8 +86,8 @@ def codes(said: dict[str, object]) -> list[str]:
 # --- an index that shows every file as it comes ------------------------------------------------
 
 
-def test_a_release_is_sent_in_order(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
-    """B-52: plain wheel, variants, index file; afterwards there is nothing to do."""
+def test_upload_order(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """B-52: the plain wheel, the variants and the index file are uploaded in this order, once."""
     result = run("publish", dist, "--to", legacy.url)
     assert "4 files published" in result.out
     assert "one by one" in result.out
@@ -101,8 +101,8 @@ def test_a_release_is_sent_in_order(run: Runner, dist: Path, legacy: LegacyIndex
     assert {file["state"] for file in result.object["files"]} == {"existing"}
 
 
-def test_a_source_distribution_goes_first(run: Runner, source: Path, legacy: LegacyIndex) -> None:
-    """B-52: it is looked at as an index does, goes before all wheels, and leaves nothing beside."""
+def test_source_distribution_is_first(run: Runner, source: Path, legacy: LegacyIndex) -> None:
+    """B-52: A source distribution is checked and uploaded before all wheels."""
     before = tree(source.parent)
     run("publish", source.parent, "--to", legacy.url, "--strict")
     assert legacy.uploads[0] == source.name
@@ -113,15 +113,15 @@ def test_a_source_distribution_goes_first(run: Runner, source: Path, legacy: Leg
     assert {"wrong-folder", "wrong-metadata", "name-taken"} <= set(codes(report))
 
 
-def test_drafts(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
-    """A schema before 1.0 is a draft, of which one line warns."""
+def test_draft_schema(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """A draft schema causes one warning."""
     result = run("publish", "--to", legacy.url, dist)
     assert result.err.count("is a draft and not for production") == 1
     assert "/peps/850/v0.2.0.json" in result.err
 
 
-def test_a_dry_run_sends_nothing(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
-    """``--dry-run`` says what would be sent, and with how much the project ends up."""
+def test_dry_run(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """``--dry-run`` lists the files and the resulting size of the project."""
     report = run("publish", dist, "--to", legacy.url, "--dry-run", "--json").object
     assert (report["method"], report["published"], report["dry_run"]) == ("one-by-one", False, True)
     assert [file["label"] for file in report["files"]] == [None, "mkl", "null", "open"]
@@ -130,8 +130,8 @@ def test_a_dry_run_sends_nothing(run: Runner, dist: Path, legacy: LegacyIndex) -
     assert legacy.uploads == []
 
 
-def test_wrong_files_keep_all_from_being_sent(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
-    """B-54: every fault of every file is told at once, with exit code 9, and nothing is sent."""
+def test_faults_prevent_the_upload(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """B-54: faults of all files are reported at once, with exit code 9, and nothing is uploaded."""
     build_wheel(dist, "fast", "1.0", tag="py3-none-beos_5_x86_64")
     strange = {"mkl": {"blas": {"library": ["other"]}}}
     build_wheel(dist, "fast", "1.0", label="mkl", tag="py2-none-any",
@@ -144,30 +144,24 @@ def test_wrong_files_keep_all_from_being_sent(run: Runner, dist: Path, legacy: L
     assert "nothing was sent" in run("publish", dist, "--to", legacy.url, code=9).out
 
 
-def test_a_plain_wheel_that_nobody_can_install_is_not_sent(
-    run: Runner, dist: Path, legacy: LegacyIndex
-) -> None:
-    """B-40: variant markers in a plain wheel are an error before anything is sent."""
+def test_variant_markers_in_a_plain_wheel(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """B-40: variant markers in a plain wheel prevent the upload."""
     build_wheel(dist, "fast", "1.0", requires=['x; "blas" in variant_namespaces'])
     report = run("publish", dist, "--to", legacy.url, "--json", code=9).object
     assert "variant-marker-in-plain-wheel" in codes(report)
     assert (report["published"], legacy.uploads) == (False, [])
 
 
-def test_other_content_under_a_name_is_found_first(
-    run: Runner, dist: Path, legacy: LegacyIndex
-) -> None:
-    """F-131: a name that the index has with other content is named before anything is sent."""
+def test_name_with_other_content(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """F-131: A name that the index has with other content prevents the upload."""
     build_wheel(legacy.folder, "fast", "1.0", label="open", document=DOCUMENT, requires=["x"])
     report = run("publish", dist, "--to", legacy.url, "--json", code=9).object
     assert codes(report) == ["name-taken"]
     assert legacy.uploads == []
 
 
-def test_a_release_has_all_labels_of_its_table(
-    run: Runner, dist: Path, legacy: LegacyIndex, tmp_path: Path
-) -> None:
-    """B-52: what the project's table lists has to be there; --ignore lets a part go."""
+def test_missing_labels(run: Runner, dist: Path, legacy: LegacyIndex, tmp_path: Path) -> None:
+    """B-52: missing labels of the project's table prevent the upload, unless ignored."""
     project = tmp_path / "project"
     project.mkdir()
     (project / "pyproject.toml").write_text(PROJECT)
@@ -180,8 +174,8 @@ def test_a_release_has_all_labels_of_its_table(
     assert "no-plain-wheel" in codes(run(*words, code=9).object)
 
 
-def test_limits_can_be_named(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
-    """B-53: --file-limit and --project-limit hold for any index, in decimal units or bytes."""
+def test_size_limits(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """B-53: --file-limit and --project-limit apply to any index, in decimal units or bytes."""
     words = ("publish", dist, "--to", legacy.url, "--dry-run", "--json")
     assert codes(run(*words, "--file-limit", "1kB", code=9).object) == ["file-too-large"]
     assert codes(run(*words, "--project-limit", "2000", code=9).object) == ["project-too-large"]
@@ -192,10 +186,8 @@ def test_limits_can_be_named(run: Runner, dist: Path, legacy: LegacyIndex) -> No
 
 
 @pytest.mark.integration
-def test_the_limits_of_the_registry_are_known(
-    run: Runner, tmp_path: Path, legacy: LegacyIndex
-) -> None:
-    """B-53: with ``--profile pypi`` 100 MB and labels count; a granted limit replaces 100 MB."""
+def test_limits_of_the_pypi_profile(run: Runner, tmp_path: Path, legacy: LegacyIndex) -> None:
+    """B-53: ``--profile pypi`` limits files to 100 MB and forbids labels."""
     dist = tmp_path / "large"
     wheel = build_large_wheel(dist, "fast", "1.0", 100_000_001)
     build_wheel(dist, "fast", "1.0", label="mkl", document=DOCUMENT)
@@ -205,8 +197,8 @@ def test_the_limits_of_the_registry_are_known(
     wheel.unlink()
 
 
-def test_an_old_release_is_closed(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """B-53: a release that is older than 14 days on the index takes no more files."""
+def test_closed_release(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """B-53: A release older than 14 days accepts no more files on PyPI."""
     old = (datetime.now(UTC) - timedelta(days=15)).isoformat()
     file = {
         "filename": "fast-1.0.tar.gz", "url": "fast-1.0.tar.gz", "hashes": {}, "upload-time": old
@@ -221,10 +213,8 @@ def test_an_old_release_is_closed(run: Runner, dist: Path, tmp_path: Path) -> No
         run(*words)
 
 
-def test_an_index_that_takes_no_index_files_is_named(
-    run: Runner, dist: Path, legacy: LegacyIndex
-) -> None:
-    """The wheels are published, the warning says what is missing, and --strict minds it."""
+def test_refused_index_file(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """A refused index file causes a warning, and an error with --strict."""
     name = "fast-1.0-variants.json"
     legacy.answers[name] = [Response.text(400, "no such type")] * 2
     result = run("publish", dist, "--to", legacy.url)
@@ -234,10 +224,8 @@ def test_an_index_that_takes_no_index_files_is_named(
     assert result.object["refused_index_files"]
 
 
-def test_an_index_that_keeps_nothing_is_found_out(
-    run: Runner, dist: Path, legacy: LegacyIndex
-) -> None:
-    """B-52: a file that was taken and is not listed is not a published one; others are."""
+def test_accepted_but_unlisted_file(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """B-52: A file that the index accepts and does not list was not published."""
     lost = "fast-1.0-py3-none-any-open.whl"
     legacy.swallows = frozenset({lost})
     words = ("publish", dist, "--to", legacy.url, "--publish-timeout", "0")
@@ -252,10 +240,8 @@ def test_an_index_that_keeps_nothing_is_found_out(
     run(*words)
 
 
-def test_an_index_that_cannot_be_asked_afterwards(
-    run: Runner, dist: Path, legacy: LegacyIndex
-) -> None:
-    """B-52: if the index cannot be read after sending, nothing is claimed."""
+def test_unreadable_index_after_the_upload(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """B-52: if the index cannot be read after the upload, the files count as sent only."""
     legacy.after_uploads["/simple/fast/"] = Response.text(200, "no")
     words = ("publish", dist, "--to", legacy.url, "--publish-timeout", "0")
     report = run(*words, "--json", code=10).object
@@ -264,11 +250,9 @@ def test_an_index_that_cannot_be_asked_afterwards(
     assert report["unchecked"]
 
 
-def test_contradictions_with_what_is_there_are_found_first(
-    run: Runner, dist: Path, legacy: LegacyIndex
-) -> None:
-    """F-65: a label that means something else in a wheel of the index keeps all from being sent."""
-    other = release_of_another_mind(legacy.folder)
+def test_label_with_other_properties(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """F-65: A label with other properties than in the index prevents the upload."""
+    other = mismatched_release(legacy.folder)
     legacy.uploads.clear()
     report = run("publish", dist, "--to", legacy.url, "--dry-run", "--json", code=9).object
     assert codes(report) == ["inconsistent-release"]
@@ -276,12 +260,12 @@ def test_contradictions_with_what_is_there_are_found_first(
     assert legacy.uploads == []
 
 
-def test_a_redirect_to_another_index_says_nothing_of_this_one(
+def test_redirect_to_another_index(
     run: Runner, dist: Path, legacy: LegacyIndex, tmp_path: Path
 ) -> None:
-    """What another index has under these names, to which this one leads, is not there."""
+    """Files of another index to which the page redirects do not count."""
     with LegacyIndex(tmp_path / "elsewhere") as other:
-        release_of_another_mind(other.folder)
+        mismatched_release(other.folder)
         away = Response.of(302, b"", {"location": f"{other.simple}fast/"})
         legacy.pages["/simple/fast/"] = away
         words = ("publish", dist, "--to", legacy.url, "--dry-run")
@@ -290,10 +274,8 @@ def test_a_redirect_to_another_index_says_nothing_of_this_one(
         assert {file["state"] for file in run(*words, "--json").object["files"]} == {"new"}
 
 
-def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
-    run: Runner, dist: Path, legacy: LegacyIndex
-) -> None:
-    """A refusal ends with 9 as one that is found before; the states say what is there."""
+def test_refused_upload(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """A refused upload exits with 9; the states show the uploaded files."""
     first, *_ = sorted(path.name for path in dist.glob("*.whl"))
     refused = "fast-1.0-py3-none-any-open.whl"
     legacy.answers[refused] = [Response.text(400, "no such name for you")]
@@ -309,8 +291,8 @@ def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
     ]
 
 
-def test_certificates_are_those_that_are_named(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """Over TLS the authority of --cert counts, for pages and uploads; else nobody is believed."""
+def test_certificate_option(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """Only the authority of --cert is trusted for pages and uploads."""
     with LegacyIndex(tmp_path / "tls", CERTIFICATES / "server.pem") as index:
         result = run("publish", dist, "--to", index.url, "--json", code=5)
         assert result.error["code"] == "unreachable"
@@ -326,10 +308,10 @@ def test_certificates_are_those_that_are_named(run: Runner, dist: Path, tmp_path
 # --- whose login -------------------------------------------------------------------------------
 
 
-def test_logins_come_from_where_tools_have_them(
+def test_sources_of_credentials(
     run: Runner, dist: Path, legacy: LegacyIndex, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """URL, variables of twine and uv, .pypirc and netrc are tried in this order; none is shown."""
+    """URL, variables of twine and uv, .pypirc and netrc are tried in this order, in secret."""
     legacy.login = ("__token__", "good-secret")
     bare, user = legacy.url, "__token__"
     host = bare.removeprefix("http://").rstrip("/")
@@ -363,10 +345,10 @@ def test_logins_come_from_where_tools_have_them(
     assert "that of TWINE_PASSWORD" in publish(bare, 7)  # the token is for our own indexes
 
 
-def test_a_job_that_the_index_trusts_needs_no_login(
+def test_trusted_publishing(
     run: Runner, dist: Path, legacy: LegacyIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The identity of a CI job is exchanged for a token before sending, and in no dry run."""
+    """The identity of a CI job is exchanged for a token, except in a dry run."""
     claims = base64.urlsafe_b64encode(json.dumps({"aud": "wheels"}).encode()).decode().rstrip("=")
     monkeypatch.setenv("WHEELFIT_OIDC_TOKEN", f"e30.{claims}.signature")
     kind = {"content-type": "application/json"}
@@ -385,10 +367,10 @@ def test_a_job_that_the_index_trusts_needs_no_login(
     assert "no trusted publishing" in str(run(*words, code=1).error)
 
 
-def test_a_login_is_for_the_server_that_takes_uploads(
+def test_credentials_for_the_upload_server_only(
     run: Runner, dist: Path, legacy: LegacyIndex, tmp_path: Path
 ) -> None:
-    """Where an index lists what it has on another server, that one is shown nothing."""
+    """Credentials are not sent to another server that lists the files."""
     host = legacy.url.removeprefix("http://")
     with LegacyIndex(tmp_path / "other") as other:
         words = ("--to", f"http://me:secret@{host}", "--check-url", other.simple)
@@ -401,8 +383,8 @@ def test_a_login_is_for_the_server_that_takes_uploads(
     assert all(login for path, login in pages if path.startswith("/simple/"))
 
 
-def test_the_token_of_our_indexes_is_for_them(tmp_path: Path) -> None:
-    """``WHEELFIT_INDEX_TOKEN`` counts where an index is one of ours, and nowhere else."""
+def test_index_token(tmp_path: Path) -> None:
+    """``WHEELFIT_INDEX_TOKEN`` is used for wheelfit's own indexes only."""
     environ = {"WHEELFIT_INDEX_TOKEN": "ours", "TWINE_PASSWORD": "theirs"}
 
     def found(*, is_live_index: bool) -> str:
@@ -418,8 +400,8 @@ def test_the_token_of_our_indexes_is_for_them(tmp_path: Path) -> None:
     assert found(is_live_index=False) == "theirs TWINE_PASSWORD"
 
 
-def test_no_login_travels_in_the_open(tmp_path: Path) -> None:
-    """Over plain HTTP a login is shown to this machine only."""
+def test_no_credentials_over_plain_http(tmp_path: Path) -> None:
+    """Over plain HTTP credentials are sent to this machine only."""
     environ = {"TWINE_PASSWORD": "secret"}
     settings = SourceSettings(keyring="disabled")
     with pytest.raises(InvalidConfiguration, match="not sent over plain HTTP") as excinfo:
@@ -429,8 +411,8 @@ def test_no_login_travels_in_the_open(tmp_path: Path) -> None:
     assert "secret" not in str(vars(excinfo.value))
 
 
-def test_keyring_is_asked_last(tmp_path: Path) -> None:
-    """The program ``keyring`` is asked for the address when nothing else has a login."""
+def test_keyring(tmp_path: Path) -> None:
+    """``keyring`` is used when there are no other credentials."""
     program = tmp_path / "bin" / "keyring"
     program.parent.mkdir()
     program.write_text(
@@ -465,10 +447,8 @@ def test_keyring_is_asked_last(tmp_path: Path) -> None:
         (["{dist}"], 2, "usage"),
     ],
 )
-def test_what_cannot_be_meant_is_named(
-    run: Runner, dist: Path, words: list[str], code: int, reference: str
-) -> None:
-    """Places that are none, and options that do not go together, are refused; nothing is made."""
+def test_usage_errors(run: Runner, dist: Path, words: list[str], code: int, reference: str) -> None:
+    """Invalid targets and conflicting options are refused; nothing is created."""
     before = tree(dist.parent)
     result = run("publish", *(word.replace("{dist}", str(dist)) for word in words), "--json",
                code=code)  # fmt: skip
@@ -479,8 +459,8 @@ def test_what_cannot_be_meant_is_named(
 # --- a static index ----------------------------------------------------------------------------
 
 
-def test_a_static_index_gets_a_release_at_once(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """A folder becomes an index, keeps other releases, and is not changed by the same again."""
+def test_static_index(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """A folder becomes an index, keeps other releases, and is unchanged by a second run."""
     public = tmp_path / "public"
     older = build_wheel(tmp_path / "older", "fast", "0.9")
     run("publish", older, "--to", public)
@@ -495,8 +475,8 @@ def test_a_static_index_gets_a_release_at_once(run: Runner, dist: Path, tmp_path
     assert {file["state"] for file in result.object["files"]} == {"existing"}
 
 
-def test_a_release_of_a_static_index_can_grow(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """Files of a release that are there stay listed, with their yanks, when another one comes."""
+def test_additional_wheel_in_a_static_index(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """A later wheel of a release keeps the listed files and their yanks."""
     public = tmp_path / "public"
     late = tmp_path / "late" / "fast-1.0-py3-none-any-open.whl"
     late.parent.mkdir()
@@ -515,21 +495,21 @@ def test_a_release_of_a_static_index_can_grow(run: Runner, dist: Path, tmp_path:
     )
 
 
-def test_a_static_index_keeps_what_it_has(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """F-131: other content under a published name, and faults, change nothing of the folder."""
+def test_static_index_refuses_changes(run: Runner, dist: Path, tmp_path: Path) -> None:
+    """F-131: other content under a published name, and faults, do not change the folder."""
     public = tmp_path / "public"
     run("publish", dist, "--to", public)
     before = tree(public)
     other = build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
     assert codes(run("publish", other, "--to", public, "--json", code=9).object) == ["name-taken"]
-    contrary = release_of_another_mind(tmp_path / "contrary")
+    contrary = mismatched_release(tmp_path / "contrary")
     run("publish", contrary, "--to", public, code=9)
     assert tree(public) == before
     (public / "index.sqlite3").touch()
     assert "store of a live index" in run("publish", dist, "--to", public, code=1).err
 
 
-def release_of_another_mind(folder: Path) -> Path:
-    """Build a wheel whose label means something else."""
+def mismatched_release(folder: Path) -> Path:
+    """Build a wheel whose label has other properties."""
     document = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
     return build_wheel(folder, "fast", "1.0", label="mkl", document=document, tag="py2-none-any")

@@ -1,4 +1,4 @@
-"""``wheelfit recover``, and what other commands do about a change that was interrupted."""
+"""``wheelfit recover``, and interrupted changes in other commands."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
-    """Return a wheel."""
+    """Build a wheel."""
     return build_wheel(tmp_path, "demo", "1.0")
 
 
 @pytest.fixture
 def target(run: Runner, tmp_path: Path, wheel: Path) -> Path:
-    """Return a folder with that wheel."""
+    """Return a folder with the installed wheel."""
     folder = tmp_path / "target"
     run("install", "--no-index", "--target", folder, wheel)
     return folder
 
 
 def interrupt(target: Path, after: int) -> None:
-    """Kill a change that takes the package away, after some changes of the disk."""
+    """Interrupt the removal of the package after some changes to the disk."""
     environment = open_environment(None, environ=os.environ, target=target)
     places = EnvironmentFolders.of(environment.schemes, environment.signer)
     gone = {
@@ -56,8 +56,8 @@ UNDONE, FINISHED, CLEARED = 8, 13, 3
 """After how many changes of the disk the change is how far."""
 
 
-def test_nothing(target: Path, run: Runner) -> None:
-    """Where no change was interrupted nothing happens."""
+def test_no_interrupted_change(target: Path, run: Runner) -> None:
+    """Without an interrupted change nothing happens."""
     before = tree(target)
     assert run("recover", "--target", target).out == "no change was interrupted\n"
     report = run("recover", "--target", target, "--json").object
@@ -65,8 +65,8 @@ def test_nothing(target: Path, run: Runner) -> None:
     assert tree(target) == before
 
 
-def test_undone(target: Path, run: Runner) -> None:
-    """What was not decided is undone, and said."""
+def test_undo(target: Path, run: Runner) -> None:
+    """An uncommitted change is undone, with a message."""
     before = tree(target)
     interrupt(target, UNDONE)
     assert not (target / "demo").exists()
@@ -78,8 +78,8 @@ def test_undone(target: Path, run: Runner) -> None:
 @pytest.mark.parametrize(
     ("after", "outcome"), [(UNDONE, "undone"), (FINISHED, "finished"), (CLEARED, "cleared")]
 )
-def test_for_machines(target: Path, run: Runner, after: int, outcome: str) -> None:
-    """The object says what became of it, and a dry run what would."""
+def test_json_report(target: Path, run: Runner, after: int, outcome: str) -> None:
+    """The JSON object has the outcome, and in a dry run the expected one."""
     interrupt(target, after)
     before = tree(target)
     report = run("recover", "--target", target, "--json", "--dry-run").object
@@ -93,8 +93,8 @@ def test_for_machines(target: Path, run: Runner, after: int, outcome: str) -> No
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])
-def test_by_itself(target: Path, run: Runner, wheel: Path, command: str) -> None:
-    """A command that changes the environment puts it right first, and says so."""
+def test_automatic_recovery(target: Path, run: Runner, wheel: Path, command: str) -> None:
+    """A command that changes the environment recovers it first, with a note."""
     interrupt(target, UNDONE)
     what = (wheel, "--no-index", "--force-reinstall") if command == "install" else ("demo",)
     result = run(command, "--target", target, *what)
@@ -114,8 +114,8 @@ def test_by_itself(target: Path, run: Runner, wheel: Path, command: str) -> None
     ],
     ids=lambda words: words[0],
 )
-def test_only_looking(target: Path, run: Runner, wheel: Path, words: tuple[str, ...]) -> None:
-    """A command that only looks names the change and leaves it as it is."""
+def test_read_only_commands(target: Path, run: Runner, wheel: Path, words: tuple[str, ...]) -> None:
+    """A read-only command names the interrupted change and leaves it."""
     interrupt(target, UNDONE)
     before = tree(target)
     if words[0] == "install":
@@ -125,8 +125,8 @@ def test_only_looking(target: Path, run: Runner, wheel: Path, words: tuple[str, 
     assert tree(target) == before
 
 
-def test_at_work(target: Path, run: Runner) -> None:
-    """While another process changes the environment, that is what is said."""
+def test_change_in_progress(target: Path, run: Runner) -> None:
+    """A change in progress in another process is reported as such."""
     interrupt(target, UNDONE)
     script = (
         "import pathlib, sys, time\n"
@@ -151,7 +151,7 @@ def test_at_work(target: Path, run: Runner) -> None:
 
 
 def test_lock_of_a_killed_process(target: Path, run: Runner) -> None:
-    """A lock goes whose process was killed before it began to change anything."""
+    """The lock file of a process that was killed before any change is deleted."""
     before = tree(target)
     for words, code in ((("recover",), 0), (("uninstall", "absent"), 1)):
         (target / LOCK_FILE).touch()
@@ -160,7 +160,7 @@ def test_lock_of_a_killed_process(target: Path, run: Runner) -> None:
 
 
 def test_damaged_journal(target: Path, run: Runner) -> None:
-    """A journal that is not whole is not followed; nothing is touched."""
+    """A damaged journal is an error, and nothing changes."""
     interrupt(target, UNDONE)
     journal = target / WORKPLACE / "journal"
     journal.write_bytes(journal.read_bytes()[:-1])
@@ -171,8 +171,8 @@ def test_damaged_journal(target: Path, run: Runner) -> None:
         assert tree(target) == before
 
 
-def test_without_locks(target: Path, run: Runner) -> None:
-    """Where nothing can be locked, only somebody who asks for it has it put right."""
+def test_no_file_locks(target: Path, run: Runner) -> None:
+    """Without file locks only an explicit `recover` acts."""
     before = tree(target)
     interrupt(target, UNDONE)
     (target / LOCK_FILE).mkdir()
@@ -184,8 +184,8 @@ def test_without_locks(target: Path, run: Runner) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
-def test_asked_to_end(tmp_path: Path) -> None:
-    """A command that is asked to end undoes what it has begun, and ends with 143."""
+def test_termination(tmp_path: Path) -> None:
+    """A terminated command undoes its change and exits with 143."""
     wheel = build_wheel(tmp_path, "demo", "1", files={f"demo/{i}.py": "x" for i in range(600)})
     target = tmp_path / "target"
     process = subprocess.Popen(
@@ -206,8 +206,8 @@ def test_asked_to_end(tmp_path: Path) -> None:
         assert not list(target.glob(".wheelfit*"))
 
 
-def test_pip_understands(target: Path, run: Runner, tmp_path: Path) -> None:
-    """What is left in the environment by a kill hides nothing from other tools."""
+def test_pip_lists_the_environment(target: Path, run: Runner, tmp_path: Path) -> None:
+    """The files of an interrupted change do not affect other tools."""
     interrupt(target, CLEARED)
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "list", "--path", target, "--format=json"],

@@ -25,7 +25,7 @@ def wheel(
     requires: tuple[str, ...] = (),
     provides_extra: tuple[str, ...] = (),
 ) -> Path:
-    """Build a wheel of a member of the family."""
+    """Build a wheel of a project of the family."""
     return build_wheel(
         folder,
         name,
@@ -40,7 +40,7 @@ def wheel(
 
 @pytest.fixture
 def family(tmp_path: Path) -> Path:
-    """Write two projects: 2.0 is of one only, 1.1 of both, 1.0 as another post-release."""
+    """Build two projects: 2.0 of one only, 1.1 of both, 1.0 as a different post-release."""
     folder = tmp_path / "family"
     for version in ("1.0", "1.1", "2.0"):
         wheel(folder, "fast", version, f"cp310-abi3-{LINUX}", requires=("numpy",))
@@ -50,8 +50,8 @@ def family(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_index(family: Path, run: Runner) -> None:
-    """Which releases can be joined, which cannot and why, by the listings of an index."""
+def test_plan_from_an_index(family: Path, run: Runner) -> None:
+    """Joinable releases are listed from an index, with the reasons for the others."""
     with RecordingIndex(family) as index:
         words = ("--index-url", index.url, "--no-cache-dir")
         result = run("wheel", "repack", "--plan", "fast", "fast-cu12", *words)
@@ -69,8 +69,8 @@ def test_an_index(family: Path, run: Runner) -> None:
     assert lines[-1].endswith("-o dist fast==1.1 fast-cu12==1.1 --index-file")
 
 
-def test_what_is_proposed_works(family: Path, tmp_path: Path, run: Runner) -> None:
-    """B-44: the file that is proposed makes one release of both, once it is known what it needs."""
+def test_proposed_configuration(family: Path, tmp_path: Path, run: Runner) -> None:
+    """B-44: the proposed file joins the releases once the properties are filled in."""
     plan = run("wheel", "repack", "--plan", family, "--json").object
     config = tmp_path / "repack.toml"
     needs = 'properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]\n#'
@@ -85,8 +85,8 @@ def test_what_is_proposed_works(family: Path, tmp_path: Path, run: Runner) -> No
     ]
 
 
-def test_versions_that_differ(tmp_path: Path, run: Runner) -> None:
-    """One release of each project that is named is joined with a local version."""
+def test_different_versions(tmp_path: Path, run: Runner) -> None:
+    """Named releases with different versions are joined with a local version."""
     first = wheel(tmp_path, "fast", "1.15.1")
     second = wheel(tmp_path, "fast-cu12", "1.14.1", provides_extra=("fix",))
     plan = run("wheel", "repack", "--plan", first, second, "--json").object
@@ -97,8 +97,8 @@ def test_versions_that_differ(tmp_path: Path, run: Runner) -> None:
     assert "it is joined from fast 1.15.1 and fast-cu12 1.14.1" in plan["notes"][0]
 
 
-def test_what_cannot_be_joined(tmp_path: Path, run: Runner) -> None:
-    """Other modules, equal labels, or no version in common: the reason, and exit code 9."""
+def test_unjoinable_projects(tmp_path: Path, run: Runner) -> None:
+    """Other modules, equal labels and no common version are reasons, with exit code 9."""
     folder = tmp_path / "a"
     wheel(folder, "fast", "1.0")
     wheel(folder, "fast-cu12", "1.0", module="fast_cu12")
@@ -119,8 +119,8 @@ def test_what_cannot_be_joined(tmp_path: Path, run: Runner) -> None:
 
 
 @pytest.mark.parametrize("names", [["fast"], ["fast", "slow"]])
-def test_usage(names: list[str], tmp_path: Path, run: Runner) -> None:
-    """One project is no family, and a name must come from somewhere."""
+def test_usage_errors(names: list[str], tmp_path: Path, run: Runner) -> None:
+    """A single project, and projects without a common name, are usage errors."""
     for name in names:
         wheel(tmp_path / "dist", name, "1.0")
     run("wheel", "repack", "--plan", tmp_path / "dist", code=2)
@@ -139,7 +139,7 @@ def test_usage(names: list[str], tmp_path: Path, run: Runner) -> None:
 def test_published_families(
     name: str, plain: str, variant: str, version: str, registry: None, tmp_path: Path, run: Runner
 ) -> None:
-    """Real families are planned, joined, served, and installed by pip as plain wheels."""
+    """Published families are planned, joined, served, and installed by pip."""
     del registry
     pip = [sys.executable, "-m", "pip"]
     wheels, dist = tmp_path / "wheels", tmp_path / "dist"

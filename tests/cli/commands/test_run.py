@@ -1,4 +1,4 @@
-"""`wheelfit run` and `wheelfit proxy`: what starts, what it is told, and what is left."""
+"""`wheelfit run` and `wheelfit proxy`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def wheelfit(
     environ: Mapping[str, str] | None = None,
     **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program as users do."""
+    """Run the program in a separate process."""
     hidden = ("PIP_", "UV_", "WHEELFIT_", "PDM_")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     variables |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CONFIG_FILE": os.devnull}
@@ -63,10 +63,10 @@ def wheelfit(
 
 
 class TestRun:
-    """The command that gets a proxy."""
+    """`wheelfit run`."""
 
-    def test_it_is_told_of_the_proxy_beside_other_indexes(self, index: RecordingIndex) -> None:
-        """It is asked besides others by pip and uv, by pdm instead; nothing else changes."""
+    def test_variables_of_the_command(self, index: RecordingIndex) -> None:
+        """Pip and uv get the proxy besides other indexes, pdm instead; nothing else changes."""
         done = wheelfit(
             *("run", "--index-url", index.url, "--no-cache-dir", "--", sys.executable, "-c", PRINT),
             UV_INDEX="https://own.example/simple",
@@ -86,10 +86,10 @@ class TestRun:
 
     @pytest.mark.parametrize("named_by", ["option", "configuration"])
     @pytest.mark.parametrize("installer", ["pip", "uv"])
-    def test_nothing_comes_from_the_default_index(
+    def test_index_option_replaces_the_default_index(
         self, index: RecordingIndex, tmp_path: Path, installer: str, named_by: str, uv: Path
     ) -> None:
-        """An index that is named is all that pip and uv ask, though a public one has more."""
+        """With an explicit index pip and uv contact no public one."""
         build_wheel(tmp_path / "public", "plain", "9")
         words = {
             "pip": [sys.executable, "-m", "pip", "download", "--no-deps", "--dest"],
@@ -117,14 +117,10 @@ class TestRun:
         "told_by",
         ["uv.toml", "pyproject.toml", "UV_INDEX", "--default-index", "folder", "-r", "pip"],
     )
-    def test_a_private_name_is_never_that_of_the_public_index(
+    def test_private_index_takes_precedence(
         self, index: RecordingIndex, tmp_path: Path, told_by: str, uv: Path
     ) -> None:
-        """Wherever an installer is told of a private index, its projects come from there.
-
-        The public one has variants under the same name, which a proxy that knew the private one
-        not would hand out.
-        """
+        """A project of a private index comes from there, wherever the index is configured."""
         build_wheel(tmp_path / "private", "some", "0.5")
         work = tmp_path / "work"
         work.mkdir()
@@ -168,8 +164,8 @@ class TestRun:
         asked = [request.path for request in index.requests]
         assert not any("some" in path for path in asked), asked
 
-    def test_logins_are_shown_to_nobody(self, index: RecordingIndex, tmp_path: Path) -> None:
-        """Those of uv's files are used behind the proxy, and neither printed nor handed down."""
+    def test_credentials_are_not_passed_on(self, index: RecordingIndex, tmp_path: Path) -> None:
+        """Credentials in uv's files are used by the proxy, and neither printed nor passed on."""
         url = index.url.replace("http://", "http://me:s3cret@")
         (tmp_path / "uv.toml").write_text(f'[[index]]\nurl = "{url}"\ndefault = true\n')
         program = (
@@ -187,14 +183,14 @@ class TestRun:
         assert "s3cret" not in done.stdout + done.stderr
         assert {request.headers.get("authorization") for request in index.requests} != {None}
 
-    def test_an_index_that_is_no_url(self, run: Runner, bare_environment: None) -> None:
-        """What is not a URL is called so."""
+    def test_index_without_a_url(self, run: Runner, bare_environment: None) -> None:
+        """An index that is not a URL is an error."""
         del bare_environment
         result = run("run", "--index-url", "notaurl", "--", "true", code=1)
         assert "notaurl is not a URL" in result.err
 
-    def test_a_default_index_of_uv_stays(self, index: RecordingIndex) -> None:
-        """Whoever set one in uv's own variables has it, and pip the one of its configuration."""
+    def test_default_index_of_uv(self, index: RecordingIndex) -> None:
+        """The default index in uv's variables, and the one of pip's configuration, are kept."""
         own = "https://own.example/simple"
         done = wheelfit(
             *("run", "--no-cache-dir", "--", sys.executable, "-c", PRINT),
@@ -206,10 +202,10 @@ class TestRun:
         assert "UV_INDEX_URL" not in told
 
     @pytest.mark.parametrize("own", [False, True])
-    def test_a_project_of_uv_is_told_nothing_of_it(
+    def test_uv_add_does_not_record_the_proxy(
         self, index: RecordingIndex, tmp_path: Path, uv: Path, *, own: bool
     ) -> None:
-        """`uv add` writes indexes of variables into pyproject.toml; ours would be dead tomorrow."""
+        """`uv add` does not write the proxy into pyproject.toml."""
         (tmp_path / "pyproject.toml").write_text(
             '[project]\nname = "x"\nversion = "0"\nrequires-python = ">=3.11"\n'
         )
@@ -224,8 +220,8 @@ class TestRun:
             text = (tmp_path / name).read_text().replace(index.origin, "")
             assert "127.0.0.1" not in text
 
-    def test_nothing_is_left_of_it(self, index: RecordingIndex) -> None:
-        """When the command ends, nobody answers at the port any more."""
+    def test_proxy_ends_with_the_command(self, index: RecordingIndex) -> None:
+        """The port is closed when the command ends."""
         done = wheelfit(
             *("run", "--index-url", index.url, "--no-cache-dir", "--", sys.executable, "-c", PRINT)
         )
@@ -233,8 +229,8 @@ class TestRun:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=5)
 
-    def test_the_secret_is_needed(self, index: RecordingIndex) -> None:
-        """Without the path that the command was told, everything is not found."""
+    def test_secret_path(self, index: RecordingIndex) -> None:
+        """Without the secret path every request gets 404."""
         program = (
             "import os, urllib.request as u, urllib.error as e\n"
             "url = os.environ['UV_EXTRA_INDEX_URL']\n"
@@ -252,13 +248,13 @@ class TestRun:
         ("program", "code"),
         [("raise SystemExit(23)", 23), ("import os; os.kill(os.getpid(), 9)", 137)],
     )
-    def test_its_exit_code_is_ours(self, index: RecordingIndex, program: str, code: int) -> None:
-        """What the command ends with, or which signal ended it, as a shell tells it."""
+    def test_exit_code(self, index: RecordingIndex, program: str, code: int) -> None:
+        """The exit code is that of the command, or of its signal as in a shell."""
         done = wheelfit("run", "--index-url", index.url, "--", sys.executable, "-c", program)
         assert done.returncode == code
 
-    def test_signals_go_on_to_it(self, index: RecordingIndex) -> None:
-        """Who asks `wheelfit run` to end asks the command, and gets its exit code."""
+    def test_signals_are_forwarded(self, index: RecordingIndex) -> None:
+        """A termination signal is forwarded to the command."""
         program = (
             "import signal, sys, time\n"
             "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
@@ -277,8 +273,8 @@ class TestRun:
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 7
 
-    def test_slips_are_told_of(self, run: Runner, bare_environment: None, tmp_path: Path) -> None:
-        """No command, one that does not exist, a machine that does not, and --json."""
+    def test_usage_errors(self, run: Runner, bare_environment: None, tmp_path: Path) -> None:
+        """A missing command or program, an unknown host, and --json are errors."""
         del bare_environment
         assert "no command was given" in run("run", code=2).err
         assert (
@@ -291,10 +287,10 @@ class TestRun:
 
 
 class TestProxy:
-    """The one that runs until it is interrupted."""
+    """`wheelfit proxy`."""
 
-    def test_it_serves_other_machines_until_interrupted(self, index: RecordingIndex) -> None:
-        """It says its address, answers for presets and shorthands, and ends orderly."""
+    def test_proxy_for_other_machines(self, index: RecordingIndex) -> None:
+        """It prints its address, serves presets and shorthands, and ends on Ctrl-C."""
         with subprocess.Popen(
             [sys.executable, "-m", "wheelfit", "proxy", "--port", "0", "--index-url", index.url],
             env={**os.environ, "PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CONFIG_FILE": os.devnull},
@@ -316,8 +312,8 @@ class TestProxy:
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
 
-    def test_a_port_that_is_taken(self, run: Runner, bare_environment: None) -> None:
-        """What cannot be served is an error that says where."""
+    def test_port_in_use(self, run: Runner, bare_environment: None) -> None:
+        """A port in use and a foreign address are errors."""
         del bare_environment
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
@@ -327,10 +323,10 @@ class TestProxy:
         result = run("proxy", "--port", "0", "--host", "192.0.2.1", code=1)
         assert "--host is an address of this machine" in result.err
 
-    def test_a_secret_that_is_none(
+    def test_invalid_secret(
         self, run: Runner, bare_environment: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A secret that could be guessed or is no part of a path is refused."""
+        """A secret that is short or not a path segment is refused."""
         del bare_environment
         for secret in ("short", "with/slash/in/the/middle"):
             monkeypatch.setenv("WHEELFIT_PROXY_SECRET", secret)
@@ -338,10 +334,10 @@ class TestProxy:
 
 
 class TestEnvironment:
-    """What variables become."""
+    """Variables for the command."""
 
-    def test_in_place_of_all_indexes(self) -> None:
-        """With --full nothing else is asked, whatever was set."""
+    def test_full_replaces_all_indexes(self) -> None:
+        """With --full the proxy replaces every other index."""
         environ = {"UV_INDEX": "x", "UV_INDEX_URL": "y", "UV_EXTRA_INDEX_URL": "z", "HOME": "/h"}
         changed = environment_for(environ, "http://127.0.0.1:1/s/", whole=True)
         base = "http://127.0.0.1:1/s"

@@ -1,4 +1,4 @@
-"""``--variant``, ``--require-accelerator``, ``--max-download`` and sizes, as users meet them."""
+"""``--variant``, ``--require-accelerator``, ``--max-download`` and sizes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ BUILDS = {"null": {}, "cu126": cuda("12.6"), "cu128": cuda("12.8"), "cu130": cud
 LARGE = {"big/data": "0" * 200_000}
 
 
-class Shop:
-    """Install for machines that are described, from one index into one folder."""
+class TargetFolder:
+    """Installations for described machines from one index into one folder."""
 
     def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
         self._run = run
@@ -49,7 +49,7 @@ class Shop:
         return self._run(command, *where, *words, code=code)
 
     def install(self, *words: str | Path, host: str = GPU, code: int = 0) -> dict[str, str | None]:
-        """Say which build of each package would be installed."""
+        """Return the labels that would be installed."""
         result = self("install", "--dry-run", "--json", *words, host=host, code=code)
         return {row["name"]: row["label"] for row in result.object["install"]}
 
@@ -61,7 +61,7 @@ class Shop:
         plain: bool = True,
         tag: str = "py3-none-any",
     ) -> None:
-        """Add a release with variants."""
+        """Add a release with variants to the index."""
         document = release_document(
             {label: BUILDS[label] for label in labels}, providers=_PROVIDERS
         )
@@ -83,17 +83,17 @@ class Shop:
 
 
 @pytest.fixture
-def shop(run: Runner, tmp_path: Path) -> Iterator[Shop]:
-    """Serve a framework in several builds, and a tool that needs it."""
+def target_folder(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
+    """Yield a folder with an index of a framework in several builds and a dependent tool."""
     with RecordingIndex(tmp_path / "index") as index:
-        made = Shop(run, tmp_path, index)
+        made = TargetFolder(run, tmp_path, index)
         made.add("engine", *BUILDS)
         made.add("tool", requires=("engine",))
         yield made
 
 
 class TestVariant:
-    """One word for several wishes (F-91)."""
+    """Shorthands for several preferences (F-91)."""
 
     @pytest.mark.parametrize(
         ("words", "host", "label"),
@@ -107,63 +107,65 @@ class TestVariant:
             (("--variant", "cpu"), NO_GPU, "null"),
         ],
     )
-    def test_it_reaches_what_others_need(
-        self, shop: Shop, words: tuple[str, ...], host: str, label: str
+    def test_shorthand_applies_to_dependencies(
+        self, target_folder: TargetFolder, words: tuple[str, ...], host: str, label: str
     ) -> None:
-        """Nobody named the package that comes in builds; what has none does not matter."""
-        assert shop.install("tool", *words, host=host) == {"tool": None, "engine": label}
+        """A shorthand applies to dependencies; packages without variants are unaffected."""
+        assert target_folder.install("tool", *words, host=host) == {"tool": None, "engine": label}
 
-    def test_no_caution_about_what_was_asked_for(self, shop: Shop) -> None:
-        """A GPU that is there and not used deserves a word only where nobody wished it so."""
-        shop.add("bound", "null", "cu130")
-        warned = shop("install", "--dry-run", "bound").err
+    def test_no_idle_gpu_warning_with_a_shorthand(self, target_folder: TargetFolder) -> None:
+        """An idle GPU causes a warning only without a preference."""
+        target_folder.add("bound", "null", "cu130")
+        warned = target_folder("install", "--dry-run", "bound").err
         assert "nvidia hardware is present, but the chosen build (null) does not use it" in warned
         for command in ("install --dry-run", "explain"):
-            result = shop(*command.split(), "bound", "--variant", "cpu")
+            result = target_folder(*command.split(), "bound", "--variant", "cpu")
             assert "hardware is present" not in result.err + result.out
 
-    def test_libraries_that_come_along(self, shop: Shop) -> None:
-        """No wish keeps away what a plain wheel needs; that is said once, with who needs it."""
-        shop.add("nvidia-cudnn-cu12", requires=("nvidia-cublas-cu12",))
-        shop.add("nvidia-cublas-cu12")
-        shop.add("heavy", requires=("nvidia-cudnn-cu12",))
-        result = shop("install", "--dry-run", "heavy", "--variant", "cpu")
+    def test_unwanted_libraries(self, target_folder: TargetFolder) -> None:
+        """Dependencies of a plain wheel are not excluded by a preference, with one warning."""
+        target_folder.add("nvidia-cudnn-cu12", requires=("nvidia-cublas-cu12",))
+        target_folder.add("nvidia-cublas-cu12")
+        target_folder.add("heavy", requires=("nvidia-cudnn-cu12",))
+        result = target_folder("install", "--dry-run", "heavy", "--variant", "cpu")
         told = "of CUDA libraries come along that are not wanted: preferences exclude builds, not"
         assert result.err.count("come along") == result.err.count(told) == 1
         assert "heavy needs them: take it from an index with other builds, or leave" in result.err
-        assert "come along" in shop("explain", "--with-deps", "heavy", "--variant", "cpu").err
+        assert (
+            "come along" in target_folder("explain", "--with-deps", "heavy", "--variant", "cpu").err
+        )
         for words in (["heavy"], ["heavy", "--variant", "cpu", "--exclude", "nvidia-cudnn-cu12"]):
-            assert "come along" not in shop("install", "--dry-run", *words).err
+            assert "come along" not in target_folder("install", "--dry-run", *words).err
 
-    def test_what_is_installed(self, shop: Shop) -> None:
-        """What is named gets the builds that are asked for; what is only needed and plain stays."""
-        shop("install", "engine", "--no-variants")
-        assert shop.install("tool", "--variant", "cuda") == {"tool": None}
-        assert shop.install("engine", "--variant", "cuda") == {"engine": "cu128"}
-        result = shop("install", "engine", "--variant", "cuda")
+    def test_installed_packages(self, target_folder: TargetFolder) -> None:
+        """Named packages are replaced by the requested builds; plain dependencies are kept."""
+        target_folder("install", "engine", "--no-variants")
+        assert target_folder.install("tool", "--variant", "cuda") == {"tool": None}
+        assert target_folder.install("engine", "--variant", "cuda") == {"engine": "cu128"}
+        result = target_folder("install", "engine", "--variant", "cuda")
         assert "nvidia is required (--variant cuda), and this wheel does not have it" in result.err
-        assert shop.install("engine", "--variant", "cuda") == {}
-        assert shop.install("engine", "--variant", "cpu") == {"engine": "null"}
+        assert target_folder.install("engine", "--variant", "cuda") == {}
+        assert target_folder.install("engine", "--variant", "cpu") == {"engine": "null"}
 
-    def test_where_none_fits(self, shop: Shop) -> None:
-        """It fails: what was asked for is offered, and the machine cannot run it."""
-        result = shop("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
+    def test_no_fitting_build(self, target_folder: TargetFolder) -> None:
+        """It is an error if builds exist and none fits the machine."""
+        result = target_folder("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
         assert "engine" in result.err
         assert "nvidia is required (--variant cuda)" in result.err
-        result = shop("install", "tool", "--variant", "cuda13", code=3)
+        result = target_folder("install", "tool", "--variant", "cuda13", code=3)
         assert "cu128: nvidia :: cuda_version_lower_bound :: 12.8 is forbidden" in result.err
 
-    def test_where_nothing_offers_it(self, shop: Shop) -> None:
-        """It changes nothing: a word in a configuration must not break other installations."""
-        shop.add("other")
-        assert shop.install("other", "--variant", "cuda", host=NO_GPU) == {"other": None}
+    def test_no_such_builds(self, target_folder: TargetFolder) -> None:
+        """Without such builds a shorthand has no effect."""
+        target_folder.add("other")
+        assert target_folder.install("other", "--variant", "cuda", host=NO_GPU) == {"other": None}
 
-    def test_it_is_in_effect(self, shop: Shop) -> None:
-        """Who reads the result sees why it is so."""
-        result = shop("explain", "engine", "--variant", "cpu")
+    def test_shorthand_is_shown(self, target_folder: TargetFolder) -> None:
+        """The output names the shorthand in effect."""
+        result = target_folder("explain", "engine", "--variant", "cpu")
         assert "in effect: --variant cpu" in result.err
         assert "nvidia is forbidden (--variant cpu)" in result.out
-        result = shop("explain", "engine", "--variant", "cpu", "--json")
+        result = target_folder("explain", "engine", "--variant", "cpu", "--json")
         assert "--variant cpu" in result.object["overrides"]
 
     @pytest.mark.parametrize(
@@ -174,16 +176,18 @@ class TestVariant:
             (["--variant", "cpu", "--require", "nvidia"], 2, "usage", "contradict each other"),
         ],
     )
-    def test_mistakes(
-        self, shop: Shop, words: list[str], code: int, reference: str, message: str
+    def test_invalid_shorthands(
+        self, target_folder: TargetFolder, words: list[str], code: int, reference: str, message: str
     ) -> None:
-        """A word that is none, and words that contradict each other, are refused at once."""
-        error = shop("install", "tool", "--json", *words, code=code).error
+        """Unknown and contradictory shorthands are refused before any request."""
+        error = target_folder("install", "tool", "--json", *words, code=code).error
         assert (error["code"], message in error["message"]) == (reference, True)
-        assert not shop.index.requests
+        assert not target_folder.index.requests
 
-    def test_configured(self, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What is configured holds until the command line names another; own words are words."""
+    def test_configured_shorthand(
+        self, target_folder: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A configured shorthand applies until the command line has another one."""
         file = tmp_path / "wheelfit.toml"
         file.write_text(
             'variant = ["lab"]\n'
@@ -191,10 +195,10 @@ class TestVariant:
             'forbid = ["nvidia :: cuda_version_lower_bound :: 12.8"]\n'
         )
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        assert shop.install("tool")["engine"] == "cu126"
-        assert shop.install("tool", "--variant", "cpu")["engine"] == "null"
-        assert shop.install("tool", "--variant", "auto")["engine"] == "cu128"
-        error = shop("install", "tool", "--variant", "lap", "--json", code=1).error
+        assert target_folder.install("tool")["engine"] == "cu126"
+        assert target_folder.install("tool", "--variant", "cpu")["engine"] == "null"
+        assert target_folder.install("tool", "--variant", "auto")["engine"] == "cu128"
+        error = target_folder("install", "tool", "--variant", "lap", "--json", code=1).error
         assert "did you mean lab?" in error["hint"]
 
     @pytest.mark.parametrize(
@@ -212,35 +216,37 @@ class TestVariant:
             ("variant = 'cpu'", "variant must be a list of strings"),
         ],
     )
-    def test_configured_badly(
+    def test_invalid_configuration(
         self,
-        shop: Shop,
+        target_folder: TargetFolder,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         text: str,
         said: str,
     ) -> None:
-        """What cannot be read is refused with the place."""
+        """An invalid configuration is refused with its place."""
         file = tmp_path / "wheelfit.toml"
         file.write_text(text)
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        error = shop("install", "tool", "--json", code=1).error
+        error = target_folder("install", "tool", "--json", code=1).error
         assert said in f"{error['message']} {error['hint']}"
         assert str(file) in error["where"]
 
 
 class TestRequireAccelerator:
-    """Fail rather than fall back."""
+    """``--require-accelerator``."""
 
-    def test_met(self, shop: Shop) -> None:
-        """A build that uses the GPU is what was asked for."""
-        result = shop("install", "--dry-run", "tool", "--require-accelerator")
+    def test_accelerated_build(self, target_folder: TargetFolder) -> None:
+        """A build that uses the GPU is installed."""
+        result = target_folder("install", "--dry-run", "tool", "--require-accelerator")
         assert "cu128" in result.out
         assert "--require-accelerator" not in result.err
 
-    def test_a_fallback_is_refused(self, shop: Shop) -> None:
-        """Before anything is downloaded, with the reason why the best build was not taken."""
-        result = shop("install", "tool", "--require-accelerator", "--json", host=NO_GPU, code=3)
+    def test_cpu_build_is_refused(self, target_folder: TargetFolder) -> None:
+        """A CPU build is refused before any download, with the reason."""
+        result = target_folder(
+            "install", "tool", "--require-accelerator", "--json", host=NO_GPU, code=3
+        )
         error = result.error
         assert error["code"] == "no-accelerator"
         assert error["message"] == "engine 1.0 uses no accelerator, though other builds of it do"
@@ -253,147 +259,159 @@ class TestRequireAccelerator:
             False,
         )
         assert error["note"].endswith(package["why_not"]["nvidia"])
-        assert not [request for request in shop.index.requests if request.path.endswith(".whl")]
-        assert not shop.target.exists()
+        assert not [
+            request for request in target_folder.index.requests if request.path.endswith(".whl")
+        ]
+        assert not target_folder.target.exists()
 
-    def test_one_of_two(self, shop: Shop) -> None:
-        """One package on the GPU does not make up for another that is not."""
-        shop.add("second", "null", "cu130")
-        error = shop("install", "tool", "second", "--require-accelerator", "--json", code=3).error
+    def test_one_package_without_accelerator(self, target_folder: TargetFolder) -> None:
+        """Each package must use the accelerator."""
+        target_folder.add("second", "null", "cu130")
+        error = target_folder(
+            "install", "tool", "second", "--require-accelerator", "--json", code=3
+        ).error
         assert error["message"].startswith("second 1.0 uses no accelerator")
         assert "cu130" in error["note"]
 
-    def test_the_same_said_by_explain(self, shop: Shop) -> None:
-        """Looking at it ends like doing it."""
-        result = shop("explain", "engine", "--require-accelerator", host=NO_GPU, code=3)
+    def test_explain_has_the_same_result(self, target_folder: TargetFolder) -> None:
+        """`explain` exits as install does."""
+        result = target_folder("explain", "engine", "--require-accelerator", host=NO_GPU, code=3)
         assert "engine 1.0 uses no accelerator" in result.err
-        assert shop("explain", "engine", "--require-accelerator").code == 0
+        assert target_folder("explain", "engine", "--require-accelerator").code == 0
 
-    def test_builds_for_another_platform_count(self, shop: Shop) -> None:
-        """That no wheel with an accelerator has fitting tags is not an excuse."""
-        shop.add("elsewhere", "cu128", tag="py3-none-win_amd64")
-        error = shop("install", "elsewhere", "--require-accelerator", "--json", code=3).error
+    def test_builds_for_another_platform(self, target_folder: TargetFolder) -> None:
+        """Accelerated builds for other platforms count."""
+        target_folder.add("elsewhere", "cu128", tag="py3-none-win_amd64")
+        error = target_folder(
+            "install", "elsewhere", "--require-accelerator", "--json", code=3
+        ).error
         assert error["note"].startswith("elsewhere 1.0 (plain): nvidia: cu128: ")
 
-    def test_what_is_kept_counts(self, shop: Shop) -> None:
-        """An installed build without accelerator is refused too, and the hint says how to go on."""
-        shop("install", "engine", "--no-variants")
-        error = shop("install", "tool", "--require-accelerator", "--json", code=3).error
+    def test_installed_cpu_build(self, target_folder: TargetFolder) -> None:
+        """An installed CPU build is refused too, with a hint."""
+        target_folder("install", "engine", "--no-variants")
+        error = target_folder("install", "tool", "--require-accelerator", "--json", code=3).error
         assert error["note"] == (
             "the installed engine 1.0 (plain): nvidia: "
             "cu128: it fits, but what is installed is kept"
         )
         assert "--force-reinstall" in error["hint"]
         words = ["tool", "--require-accelerator", "--json"]
-        note = shop("install", *words, host=NO_GPU, code=3).error["note"]
+        note = target_folder("install", *words, host=NO_GPU, code=3).error["note"]
         assert note.startswith("the installed engine 1.0 (plain): nvidia: cu1")
         assert "it fits" not in note
 
-    def test_a_release_without_builds_is_no_way_round(self, shop: Shop) -> None:
-        """A newer release that has plain wheels only is a fallback too."""
-        build_wheel(shop.folder, "engine", "2.0")
+    def test_release_without_variants(self, target_folder: TargetFolder) -> None:
+        """A newer release without variants is refused too."""
+        build_wheel(target_folder.folder, "engine", "2.0")
         words = ["tool", "--require-accelerator", "--json"]
-        error = shop("install", *words, code=3).error
+        error = target_folder("install", *words, code=3).error
         (package,) = error["without_accelerator"]
         assert (package["name"], package["version"]) == ("engine", "2.0")
         assert package["why_not"] == {
             "nvidia": "builds of another release use one, none of this release does"
         }
-        shop("explain", "engine", "--require-accelerator", code=3)
-        assert shop.install("tool", "engine<2", "--require-accelerator")["engine"] == "cu128"
+        target_folder("explain", "engine", "--require-accelerator", code=3)
+        assert (
+            target_folder.install("tool", "engine<2", "--require-accelerator")["engine"] == "cu128"
+        )
 
-    def test_nothing_concerned(self, shop: Shop) -> None:
-        """Where there are no such builds nothing can be required, and that is said."""
-        shop.add("other")
+    def test_no_accelerated_builds(self, target_folder: TargetFolder) -> None:
+        """Without accelerated builds the option has no effect, with a note."""
+        target_folder.add("other")
         for command in ("install --dry-run", "explain"):
-            result = shop(*command.split(), "other", "--require-accelerator", host=NO_GPU)
+            result = target_folder(*command.split(), "other", "--require-accelerator", host=NO_GPU)
             assert "--require-accelerator has no effect" in result.err
 
 
 class TestMaxDownload:
-    """Refuse before anything is downloaded."""
+    """``--max-download``."""
 
-    def test_too_much(self, shop: Shop) -> None:
-        """The largest are named; nothing was fetched."""
-        result = shop("install", "tool", "--max-download", "2kB", "--json", code=7)
+    def test_limit_exceeded(self, target_folder: TargetFolder) -> None:
+        """The largest wheels are named, and nothing is downloaded."""
+        result = target_folder("install", "tool", "--max-download", "2kB", "--json", code=7)
         assert result.error["code"] == "too-large"
         assert "2.0 kB are allowed (--max-download)" in result.error["message"]
         assert result.error["note"].startswith("engine 1.0 (cu128): ")
-        assert not [request for request in shop.index.requests if request.path.endswith(".whl")]
+        assert not [
+            request for request in target_folder.index.requests if request.path.endswith(".whl")
+        ]
 
-    def test_enough(self, shop: Shop) -> None:
-        """What is small enough is installed, and what is cached costs nothing any more."""
-        shop("install", "tool", "--max-download", "1 MB")
-        shop("install", "tool", "--max-download", "0", "--force-reinstall")
-        shop(
+    def test_limit_kept(self, target_folder: TargetFolder) -> None:
+        """Smaller downloads are allowed, and cached wheels do not count."""
+        target_folder("install", "tool", "--max-download", "1 MB")
+        target_folder("install", "tool", "--max-download", "0", "--force-reinstall")
+        target_folder(
             "install", "tool", "--max-download", "0", "--force-reinstall", "--no-cache-dir", code=7
         )
 
     @pytest.mark.parametrize("ranges", [True, False])
-    def test_sizes_that_the_index_does_not_give(
+    def test_sizes_from_the_server(
         self,
-        shop: Shop,
+        target_folder: TargetFolder,
         ranges: bool,  # noqa: FBT001
     ) -> None:
-        """They are asked of the server, by a range or by the head of an answer."""
-        shop.index.faults.sizes = False
-        shop.index.faults.ranges = ranges
-        result = shop("install", "tool", "--max-download", "2kB", "--json", code=7)
+        """Sizes that the page lacks are requested from the server."""
+        target_folder.index.faults.sizes = False
+        target_folder.index.faults.ranges = ranges
+        result = target_folder("install", "tool", "--max-download", "2kB", "--json", code=7)
         assert result.error["note"].startswith("engine 1.0 (cu128): ")
         assert "is not known" not in result.err
 
-    def test_unknown_sizes_are_said(self, shop: Shop) -> None:
-        """What nobody knows counts only while it comes, and that is told."""
-        shop.index.faults.sizes = False
-        shop.index.faults.status["engine-1.0-py3-none-any-cu128.whl"] = 404
-        result = shop("install", "--dry-run", "tool", "--max-download", "1GB")
+    def test_unknown_sizes(self, target_folder: TargetFolder) -> None:
+        """An unknown size is limited during the download, with a note."""
+        target_folder.index.faults.sizes = False
+        target_folder.index.faults.status["engine-1.0-py3-none-any-cu128.whl"] = 404
+        result = target_folder("install", "--dry-run", "tool", "--max-download", "1GB")
         assert "the size of engine is not known" in result.err
         assert "--max-download applies during its download" in result.err
 
     @pytest.mark.parametrize("sizes", [True, False])
-    def test_wheels_that_are_fetched_for_their_metadata(
+    def test_downloads_for_metadata(
         self,
-        shop: Shop,
+        target_folder: TargetFolder,
         sizes: bool,  # noqa: FBT001
     ) -> None:
-        """Where only the whole wheel tells what it needs, it counts before anything is chosen."""
-        shop.index.faults.sizes = sizes
-        shop.index.faults.ranges = shop.index.faults.metadata = False
+        """Whole wheels that are downloaded for their metadata count."""
+        target_folder.index.faults.sizes = sizes
+        target_folder.index.faults.ranges = target_folder.index.faults.metadata = False
         words = ["tool", "--no-cache-dir", "--max-download", "2kB", "--json"]
-        error = shop("install", *words, code=7).error
+        error = target_folder("install", *words, code=7).error
         assert error["code"] == "too-large"
         assert error["message"].startswith("downloading this file would exceed the 2.0 kB")
         assert error["where"].endswith("engine-1.0-py3-none-any-cu128.whl")
         if sizes:
-            assert shop.index.bytes_sent("engine-1.0-py3-none-any-cu128.whl") == 0
+            assert target_folder.index.bytes_sent("engine-1.0-py3-none-any-cu128.whl") == 0
 
-    def test_no_size(self, shop: Shop) -> None:
-        """A text that says no size is a mistake of the command line."""
-        result = shop("install", "tool", "--max-download", "much", code=2)
+    def test_invalid_size(self, target_folder: TargetFolder) -> None:
+        """An invalid size is a usage error."""
+        result = target_folder("install", "tool", "--max-download", "much", code=2)
         assert "'much' is not a size" in result.err
 
-    def test_configured(self, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A site can set both bounds."""
+    def test_configured_limits(
+        self, target_folder: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Settings can have both limits."""
         file = tmp_path / "wheelfit.toml"
         file.write_text('max-download = "2kB"\nrequire-accelerator = true\n')
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        shop("install", "tool", code=7)
-        shop("install", "tool", host=NO_GPU, code=3)
-        shop("install", "tool", "--max-download", "1MB")
+        target_folder("install", "tool", code=7)
+        target_folder("install", "tool", host=NO_GPU, code=3)
+        target_folder("install", "tool", "--max-download", "1MB")
 
 
 class TestSizes:
-    """What a dry run says of sizes."""
+    """Sizes in a dry run."""
 
-    def inside(self, shop: Shop, name: str) -> int:
-        """Return how much a wheel holds."""
-        with zipfile.ZipFile(shop.folder / name) as archive:
+    def unpacked_size(self, target_folder: TargetFolder, name: str) -> int:
+        """Return the unpacked size of a wheel."""
+        with zipfile.ZipFile(target_folder.folder / name) as archive:
             return sum(member.file_size for member in archive.infolist())
 
-    def test_for_people(self, shop: Shop) -> None:
-        """A table, the largest first, with the sums."""
-        shop.add("aid", requires=("engine",))  # not the order of the alphabet
-        result = shop("install", "--dry-run", "aid")
+    def test_text_output(self, target_folder: TargetFolder) -> None:
+        """The table lists the largest first, with totals."""
+        target_folder.add("aid", requires=("engine",))  # not the order of the alphabet
+        result = target_folder("install", "--dry-run", "aid")
         _, line, first, second, last = result.out.splitlines()
         assert set(line) == {"-", " "}
         assert first.split()[:3] == ["engine", "1.0", "cu128"]
@@ -402,105 +420,121 @@ class TestSizes:
         assert re.fullmatch(r"Would install 2 packages: .+ to download, 201.4 kB on disk", last)
         assert result.err.count("not known") == 0
 
-    def test_for_programs(self, shop: Shop) -> None:
-        """Bytes of each and together; what is cached need not be fetched."""
-        found = shop("install", "--dry-run", "tool", "--json").object
+    def test_json_report(self, target_folder: TargetFolder) -> None:
+        """The JSON object has the sizes of each wheel and the totals."""
+        found = target_folder("install", "--dry-run", "tool", "--json").object
         rows = {row["name"]: row for row in found["install"]}
         name = rows["engine"]["filename"]
-        assert rows["engine"]["download_size"] == (shop.folder / name).stat().st_size
-        assert rows["engine"]["installed_size"] == self.inside(shop, name)
+        assert rows["engine"]["download_size"] == (target_folder.folder / name).stat().st_size
+        assert rows["engine"]["installed_size"] == self.unpacked_size(target_folder, name)
         assert rows["engine"]["cached"] is False
         for key in ("download_size", "installed_size"):
             assert found[key] == sum(row[key] for row in rows.values())
         assert found["unknown_sizes"] == []
-        shop("install", "tool")
-        again = shop("install", "--dry-run", "--force-reinstall", "tool", "--json").object
+        target_folder("install", "tool")
+        again = target_folder("install", "--dry-run", "--force-reinstall", "tool", "--json").object
         assert (again["download_size"], again["installed_size"]) == (0, found["installed_size"])
         assert all(row["cached"] for row in again["install"])
-        assert "cached" in shop("install", "--dry-run", "--force-reinstall", "tool").out
-        links: list[str | Path] = ["-f", shop.folder, "--no-index"]
-        assert "local" in shop("install", "--dry-run", "--force-reinstall", "tool", *links).out
+        assert "cached" in target_folder("install", "--dry-run", "--force-reinstall", "tool").out
+        links: list[str | Path] = ["-f", target_folder.folder, "--no-index"]
+        assert (
+            "local"
+            in target_folder("install", "--dry-run", "--force-reinstall", "tool", *links).out
+        )
 
-    def test_no_whole_wheel_is_fetched(self, shop: Shop) -> None:
-        """Of a wheel that is larger than what is asked for only the end comes."""
+    def test_only_the_end_of_a_wheel_is_fetched(self, target_folder: TargetFolder) -> None:
+        """Only the end of a wheel is requested for its size."""
         noise = "".join(chr(33 + (number * number) % 89) for number in range(400_000))
         path = build_wheel(
-            shop.folder, "noise", "1.0", files={f"noise/{n}": noise[n:] for n in range(4)}
+            target_folder.folder, "noise", "1.0", files={f"noise/{n}": noise[n:] for n in range(4)}
         )
         with zipfile.ZipFile(path) as archive:
             stored = [(one.filename, archive.read(one)) for one in archive.infolist()]
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
             for name, data in stored:
                 archive.writestr(name, data)
-        shop("install", "--dry-run", "noise")
-        assert shop.index.bytes_sent(path.name) <= 1 << 16
+        target_folder("install", "--dry-run", "noise")
+        assert target_folder.index.bytes_sent(path.name) <= 1 << 16
         assert path.stat().st_size > 1_000_000
 
-    def test_without_ranges(self, shop: Shop) -> None:
-        """A server that gives no ranges leaves it open, which is said once."""
-        shop.index.faults.ranges = False
-        result = shop("install", "--dry-run", "tool")
+    def test_server_without_ranges(self, target_folder: TargetFolder) -> None:
+        """Without ranges sizes are unknown, with a note."""
+        target_folder.index.faults.ranges = False
+        result = target_folder("install", "--dry-run", "tool")
         assert "unknown" in result.out
         assert "or more" in result.out
         assert result.err.count("is not known") == 1
-        found = shop("install", "--dry-run", "tool", "--json").object
+        found = target_folder("install", "--dry-run", "tool", "--json").object
         assert found["unknown_sizes"] == ["engine", "tool"]
         assert found["download_size"] > 0
         assert all(row["installed_size"] is None for row in found["install"])
 
-    def test_a_real_installation_asks_for_nothing_more(self, shop: Shop) -> None:
-        """Sizes are looked up where somebody wants to know them."""
-        found = shop("install", "tool", "--json").object
+    def test_no_size_requests_in_an_installation(self, target_folder: TargetFolder) -> None:
+        """An installation requests no sizes."""
+        found = target_folder("install", "tool", "--json").object
         assert "download_size" not in found
-        wheels = [request for request in shop.index.requests if request.path.endswith(".whl")]
+        wheels = [
+            request for request in target_folder.index.requests if request.path.endswith(".whl")
+        ]
         assert len(wheels) == 2
 
-    def test_nothing_to_do(self, shop: Shop) -> None:
-        """No table of nothing."""
-        shop("install", "tool")
-        result = shop("install", "--dry-run", "tool")
+    def test_no_changes(self, target_folder: TargetFolder) -> None:
+        """Without changes there is no table."""
+        target_folder("install", "tool")
+        result = target_folder("install", "--dry-run", "tool")
         assert result.out == "nothing to do: the installed packages meet every requirement\n"
 
 
 class TestSync:
-    """The same words and bounds where a lock says what there is."""
+    """The same options for ``sync``."""
 
     @pytest.fixture
-    def lock(self, shop: Shop, tmp_path: Path) -> Path:
-        """Lock the tool and its framework."""
+    def lock(self, target_folder: TargetFolder, tmp_path: Path) -> Path:
+        """Lock the tool and the framework."""
         labels = ("", *BUILDS)
         return write_lock_of(
-            shop.index,
+            target_folder.index,
             ["tool==1.0", "engine==1.0"],
             tmp_path / "pylock.toml",
             needs={"tool": {"": ["engine"]}, "engine": {label: [] for label in labels}},
         )
 
     def sync(
-        self, shop: Shop, run: Runner, lock: Path, *words: str, host: str = GPU, code: int = 0
+        self,
+        target_folder: TargetFolder,
+        run: Runner,
+        lock: Path,
+        *words: str,
+        host: str = GPU,
+        code: int = 0,
     ) -> CommandResult:
-        """Sync what a lock says."""
-        return run("sync", lock, "--target", shop.target, "--for", host, *words, code=code)
+        """Sync a lock for a host."""
+        return run("sync", lock, "--target", target_folder.target, "--for", host, *words, code=code)
 
     @pytest.mark.parametrize(
         ("words", "label"),
         [((), "cu130"), (("--variant", "cpu"), "null"), (("--variant", "cuda12"), "cu128")],
     )
-    def test_variant(
-        self, shop: Shop, run: Runner, lock: Path, words: tuple[str, ...], label: str
+    def test_shorthand(
+        self,
+        target_folder: TargetFolder,
+        run: Runner,
+        lock: Path,
+        words: tuple[str, ...],
+        label: str,
     ) -> None:
-        """A word reaches everything in the lock."""
-        result = self.sync(shop, run, lock, "--dry-run", "--json", *words, host=NEW_GPU)
+        """A shorthand applies to all packages of the lock."""
+        result = self.sync(target_folder, run, lock, "--dry-run", "--json", *words, host=NEW_GPU)
         rows = {row["name"]: row for row in result.object["install"]}
         assert rows["engine"]["label"] == label
         assert rows["engine"]["download_size"] > 0
         assert result.object["installed_size"] > rows["engine"]["installed_size"]
 
-    def test_bounds(self, shop: Shop, run: Runner, lock: Path) -> None:
-        """Neither a fallback nor too much is downloaded."""
-        result = self.sync(shop, run, lock, "--require-accelerator", host=NO_GPU, code=3)
+    def test_limits(self, target_folder: TargetFolder, run: Runner, lock: Path) -> None:
+        """CPU builds and large downloads are refused."""
+        result = self.sync(target_folder, run, lock, "--require-accelerator", host=NO_GPU, code=3)
         assert "engine 1.0 uses no accelerator" in result.err
-        result = self.sync(shop, run, lock, "--max-download", "2kB", code=7)
+        result = self.sync(target_folder, run, lock, "--max-download", "2kB", code=7)
         assert "engine 1.0 (cu128)" in result.err
-        assert not shop.target.exists()
-        self.sync(shop, run, lock, "--max-download", "1MB", "--require-accelerator")
+        assert not target_folder.target.exists()
+        self.sync(target_folder, run, lock, "--max-download", "1MB", "--require-accelerator")

@@ -1,4 +1,4 @@
-"""Source distributions of an index are candidates like wheels, and nothing runs unasked."""
+"""Source distributions of an index as candidates, which are not built without consent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
-    """Give a workshop with an index of a plain wheel."""
+    """Yield a workshop with an index of a plain wheel."""
     with RecordingIndex(tmp_path / "wheels") as index:
         made = Workshop(run, tmp_path, index)
         build_wheel(made.wheels, "plain", "1.0")
@@ -28,17 +28,17 @@ def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
 
 
 def sdist(workshop: Workshop, name: str, version: str = "1.0", **more: object) -> Path:
-    """Put a source distribution whose backend must not run into the index."""
+    """Add a source distribution to the index, whose backend must not run."""
     folder = workshop.folder / "projects" / f"{name}-{version}"
     made = write_project(folder, name, version, **{"backend": POISONED, **more})  # type: ignore[arg-type]
     return write_sdist(workshop.wheels, made, name, version)
 
 
 class TestVersions:
-    """Which release is taken."""
+    """Selection of the release."""
 
-    def test_nothing_older_is_taken(self, workshop: Workshop) -> None:
-        """One dependency without a wheel takes nothing back to an older release, as pip and uv."""
+    def test_no_older_release_of_the_dependent(self, workshop: Workshop) -> None:
+        """A dependency without a wheel selects no older release, as in pip and uv."""
         build_wheel(workshop.wheels, "app", "2.0", requires=["reader"])
         build_wheel(workshop.wheels, "app", "1.0")
         sdist(workshop, "reader")
@@ -49,8 +49,8 @@ class TestVersions:
         assert "--only-binary" not in result.err  # no release of it has a wheel
         assert not workshop.target.exists()
 
-    def test_a_wheel_that_is_older(self, workshop: Workshop) -> None:
-        """A newer source distribution goes before an older wheel."""
+    def test_older_wheel(self, workshop: Workshop) -> None:
+        """A newer source distribution is preferred to an older wheel."""
         build_wheel(workshop.wheels, "reader", "0.9")
         sdist(workshop, "reader", backend="")
         refused = workshop.install("reader", code=3).err
@@ -62,8 +62,8 @@ class TestVersions:
     @pytest.mark.parametrize(
         "words", [["--only-binary", "reader"], ["--only-binary=:all:"], ["--prefer-binary"]]
     )
-    def test_wheels_wished_for(self, workshop: Workshop, words: list[str]) -> None:
-        """``--only-binary`` and ``--prefer-binary`` mean what they mean in pip, and are told."""
+    def test_binary_options(self, workshop: Workshop, words: list[str]) -> None:
+        """``--only-binary`` and ``--prefer-binary`` work as in pip, with a note."""
         build_wheel(workshop.wheels, "reader", "0.9")
         sdist(workshop, "reader")
         result = workshop.install("reader", *words)
@@ -81,14 +81,14 @@ class TestVersions:
             ({"ONLY_BINARY": ":all:,:none:"}, None),
         ],
     )
-    def test_wishes_of_pips_configuration(
+    def test_binary_settings_of_pip(
         self,
         workshop: Workshop,
         monkeypatch: pytest.MonkeyPatch,
         variables: dict[str, str],
         version: str | None,
     ) -> None:
-        """Settings of pip mean the same; a request for no wheels is ignored, with a warning."""
+        """Pip's settings have the same effect; `no-binary` is ignored with a warning."""
         build_wheel(workshop.wheels, "reader", "0.9")
         sdist(workshop, "reader")
         for name, value in variables.items():
@@ -102,8 +102,8 @@ class TestVersions:
         else:
             assert "reader 1.0 must be built from source" in result.err
 
-    def test_wheels_for_another_python(self, workshop: Workshop) -> None:
-        """Where the wheels of a release need another Python, that and no option is the cause."""
+    def test_release_for_another_python(self, workshop: Workshop) -> None:
+        """If the wheels need another Python, the note names that reason."""
         build_wheel(workshop.wheels, "reader", "0.9")
         tag, python = "cp399-cp399-any", ">=3.99"
         build_wheel(workshop.wheels, "reader", "1.0", tag=tag, requires_python=python)
@@ -111,8 +111,8 @@ class TestVersions:
         result = workshop.install("reader", "--only-binary=:all:")
         assert "reader 0.9 (latest 1.0 needs Python >=3.99)" in result.err
 
-    def test_no_wheel_at_all(self, workshop: Workshop) -> None:
-        """``--prefer-binary`` takes a source distribution where there is no wheel, as pip."""
+    def test_prefer_binary_without_wheels(self, workshop: Workshop) -> None:
+        """``--prefer-binary`` allows a source distribution where there is no wheel, as in pip."""
         sdist(workshop, "reader", backend="")
         workshop.install("reader", "--prefer-binary", "--allow-source", "reader")
 
@@ -128,11 +128,11 @@ class TestVersions:
         assert workshop.packages()["reader"]["version"] == "0.9"
 
 
-class TestNeeds:
-    """What a source distribution needs is read and never asked for without consent."""
+class TestDependencies:
+    """Dependencies of source distributions, which are read without consent only if static."""
 
-    def test_static(self, workshop: Workshop) -> None:
-        """Metadata that cannot change takes part in the resolution (PEP 621, PEP 643)."""
+    def test_static_dependencies(self, workshop: Workshop) -> None:
+        """Static metadata is part of the resolution (PEP 621, PEP 643)."""
         sdist(workshop, "reader", dependencies=["plain<1"])
         build_wheel(workshop.wheels, "plain", "0.5")
         result = workshop.install("reader", "--json", code=3)
@@ -145,22 +145,22 @@ class TestNeeds:
             "needs_known": True,
         }
 
-    def test_a_conflict(self, workshop: Workshop) -> None:
-        """A need that is known statically takes back as that of any wheel."""
+    def test_conflict_of_static_dependencies(self, workshop: Workshop) -> None:
+        """Conflicting static dependencies select another release, as those of a wheel do."""
         sdist(workshop, "reader", "2.0", dependencies=["plain>5"])
         build_wheel(workshop.wheels, "reader", "1.0")
         workshop.install("reader", "plain==1.0")
         assert workshop.packages()["reader"]["version"] == "1.0"
 
-    def test_unknown(self, workshop: Workshop) -> None:
-        """What only the backend knows counts as no needs, and the error says so."""
+    def test_unknown_dependencies(self, workshop: Workshop) -> None:
+        """Unknown dependencies count as none, with a note in the error."""
         sdist(workshop, "reader", dynamic=True, dependencies=["absent"])
         result = workshop.install("reader", code=3)
         assert "the requirements of reader are known only to the build backend" in result.err
         assert "the backend was run" not in result.err
 
-    def test_no_way_out(self, workshop: Workshop) -> None:
-        """What goes with the rest only because nobody knows what it needs is no way out."""
+    def test_release_with_unknown_dependencies(self, workshop: Workshop) -> None:
+        """A release is not selected only because its dependencies are unknown."""
         build_wheel(workshop.wheels, "reader", "3.0", requires=["plain>5"])
         sdist(workshop, "reader", "2.0", dynamic=True, dependencies=["plain>5"])
         build_wheel(workshop.wheels, "reader", "1.0")
@@ -172,8 +172,8 @@ class TestNeeds:
             in result.err
         )
 
-    def test_all_of_them(self, workshop: Workshop) -> None:
-        """One error names every package that must be built, with all the consent that helps."""
+    def test_all_packages_in_one_error(self, workshop: Workshop) -> None:
+        """One error names all packages that must be built, and all options."""
         sdist(workshop, "one", backend="", dependencies=["two"])
         sdist(workshop, "two", backend="")
         result = workshop.install("one", code=3)
@@ -188,12 +188,12 @@ class TestConsent:
     """The setting ``allow-source``."""
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 3), ("", 3)])
-    def test_ask(
+    def test_question_in_a_terminal(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
     ) -> None:
-        """On a terminal the user is asked, once for all that must be built."""
+        """In a terminal the user is asked once for all packages."""
         sdist(workshop, "reader", backend="", dynamic=True, dependencies=["plain"])
-        terminal = _Terminal(answer)
+        terminal = _TerminalInput(answer)
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
         result = workshop.install("reader", code=code)
@@ -203,18 +203,18 @@ class TestConsent:
     @pytest.mark.parametrize(
         "words", [["--no-input"], ["--dry-run"], ["--allow-source=never"], ["--json"], ["-q"]]
     )
-    def test_nobody_is_asked(
+    def test_no_question(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, words: list[str]
     ) -> None:
-        """Nobody is asked who said so, nor where nothing would be done."""
+        """There is no question with these options."""
         sdist(workshop, "reader")
-        monkeypatch.setattr(sys, "stdin", _Terminal("y\n"))
+        monkeypatch.setattr(sys, "stdin", _TerminalInput("y\n"))
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
         result = workshop.install("reader", *words, code=3)
         assert "[y/N]" not in result.err
 
-    def test_layers(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A word of the command line goes before a variable; a name is added to it."""
+    def test_precedence(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A general value on the command line overrides a variable; a name is added to it."""
         sdist(workshop, "reader", backend="")
         monkeypatch.setenv("WHEELFIT_ALLOW_SOURCE", "always")
         workshop.install("reader", "--allow-source", "never", code=3)
@@ -222,15 +222,15 @@ class TestConsent:
         workshop.install("reader", code=3)
         workshop.install("reader", "--allow-source", "reader")
 
-    def test_the_old_word(self, workshop: Workshop) -> None:
-        """A word that means nothing gets the one that does."""
+    def test_all_is_not_a_value(self, workshop: Workshop) -> None:
+        """The error about `:all:` names the right value."""
         result = workshop.install("plain", "--allow-source", ":all:", code=2)
         assert "write always" in result.err
 
 
-class _Terminal(io.StringIO):
-    """A text that somebody typed."""
+class _TerminalInput(io.StringIO):
+    """Text typed into a terminal."""
 
     def isatty(self) -> bool:
-        """Return that it is a terminal."""
+        """Return True."""
         return True

@@ -1,4 +1,4 @@
-"""``wheelfit sync``: one lock, each machine its own builds."""
+"""``wheelfit sync``: installation from a lock."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NEEDS: dict[str, dict[str, list[str]]] = {
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
-    """Serve a release with builds for many machines, and what they need."""
+    """Serve a release with builds for many machines, and its dependencies."""
     folder = tmp_path_factory.mktemp("wheels")
     for version in ("1.0", "2.0"):
         for label in LABELS if version == "1.0" else (*LABELS[:2], "v1"):
@@ -92,8 +92,8 @@ def lock(locks: Path, index: RecordingIndex) -> Path:
     return locks / "pylock.v1.toml"
 
 
-class Place:
-    """Sync one folder."""
+class TargetFolder:
+    """Syncs of one folder."""
 
     def __init__(self, run: Runner, folder: Path, lock: Path) -> None:
         self._run = run
@@ -101,20 +101,20 @@ class Place:
         self.lock = lock
 
     def sync(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
-        """Make the folder equal to the lock on a host."""
-        place: list[str | Path] = ["--for", host, "--target", self.folder, "--no-cache-dir"]
-        return self._run("sync", self.lock, *place, *words, code=code)
+        """Make the folder equal to the lock for a host."""
+        target_folder: list[str | Path] = ["--for", host, "--target", self.folder, "--no-cache-dir"]
+        return self._run("sync", self.lock, *target_folder, *words, code=code)
 
     def installed(self) -> dict[str, tuple[str, str | None]]:
-        """Return version and label of what is there."""
+        """Return version and label of the installed packages."""
         packages = self._run("list", "--target", self.folder, "--json").object["packages"]
         return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
 
 
 @pytest.fixture
-def place(run: Runner, tmp_path: Path, lock: Path) -> Place:
+def target_folder(run: Runner, tmp_path: Path, lock: Path) -> TargetFolder:
     """Return an empty folder and the lock."""
-    return Place(run, tmp_path / "place", lock)
+    return TargetFolder(run, tmp_path / "place", lock)
 
 
 V1, V3 = "cpu-x86_64-v1", "cpu-x86_64-v3"
@@ -136,10 +136,10 @@ ROCM, INTEL, MAC = "rocm-6.4-gfx942", "intel-arc-b580", "macos-arm64"
         ],
     ),
 )
-def test_each_machine_its_own_build(
+def test_build_of_each_machine(
     host: str, label: str, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path
 ) -> None:
-    """F-121, F-123: one lock, real environments; only the wheels that are needed are fetched."""
+    """F-121, F-123: one lock installs each machine's build, and fetches only these wheels."""
     environment = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     result = run("sync", lock, "--for", host, "--python", environment, "--no-cache-dir")
@@ -155,120 +155,126 @@ def test_each_machine_its_own_build(
     assert answer.stdout.strip() == label
 
 
-def test_a_mac(place: Place) -> None:
-    """F-123: what cannot run here goes into a folder."""
-    assert "installed fast 1.0" in place.sync(MAC).out
-    assert place.installed() == {"fast": ("1.0", None), "small": ("1.0", None)}
-    assert place.sync(MAC).out == "nothing to do: the environment matches the lock\n"
+def test_another_platform(target_folder: TargetFolder) -> None:
+    """F-123: A lock can be installed for another platform into a folder."""
+    assert "installed fast 1.0" in target_folder.sync(MAC).out
+    assert target_folder.installed() == {"fast": ("1.0", None), "small": ("1.0", None)}
+    assert target_folder.sync(MAC).out == "nothing to do: the environment matches the lock\n"
 
 
-def test_what_the_lock_does_not_name(place: Place, run: Runner, index: RecordingIndex) -> None:
-    """It goes in the same step, unless --inexact; what manages the environment stays."""
-    build_wheel(place.folder.parent / "more", "pip", "99")
-    more = ("--find-links", place.folder.parent / "more", "--target", place.folder)
+def test_packages_not_in_the_lock(
+    target_folder: TargetFolder, run: Runner, index: RecordingIndex
+) -> None:
+    """Other packages are removed, unless --inexact; pip is kept."""
+    build_wheel(target_folder.folder.parent / "more", "pip", "99")
+    more = ("--find-links", target_folder.folder.parent / "more", "--target", target_folder.folder)
     run("install", "-i", index.url, "--no-cache-dir", *more, "left-over", "pip")
-    assert "left-over" in place.sync(V1, "--inexact").out + str(place.installed())
-    assert set(place.installed()) == {"fast", "small", "left-over", "pip"}
-    _, _, row, last = place.sync(V1, "--dry-run").out.splitlines()
+    assert "left-over" in target_folder.sync(V1, "--inexact").out + str(target_folder.installed())
+    assert set(target_folder.installed()) == {"fast", "small", "left-over", "pip"}
+    _, _, row, last = target_folder.sync(V1, "--dry-run").out.splitlines()
     assert re.fullmatch(r"left-over +1\.0 +to be removed", row)
     assert last == "Would remove 1 package"
-    assert place.sync(V1).out == "removed left-over 1.0\n"
-    assert set(place.installed()) == {"fast", "small", "pip"}
-    assert "nothing to do" in place.sync(V1).out
+    assert target_folder.sync(V1).out == "removed left-over 1.0\n"
+    assert set(target_folder.installed()) == {"fast", "small", "pip"}
+    assert "nothing to do" in target_folder.sync(V1).out
 
 
-def test_all_or_nothing(place: Place, index: RecordingIndex, run: Runner) -> None:
-    """F-123: a file without the promised hash changes nothing, removals included."""
-    run("install", "-i", index.url, "--no-cache-dir", "--target", place.folder, "left-over")
-    before = tree(place.folder)
+def test_hash_mismatch(target_folder: TargetFolder, index: RecordingIndex, run: Runner) -> None:
+    """F-123: A wrong hash changes nothing, removals included."""
+    run("install", "-i", index.url, "--no-cache-dir", "--target", target_folder.folder, "left-over")
+    before = tree(target_folder.folder)
     name = "small-1.0-py3-none-any.whl"
     with urlopen(index.file_url(name)) as answer:
         index.faults.content[name] = answer.read().replace(b"RECORD", b"record")
     try:
-        result = place.sync(V1, code=4)
+        result = target_folder.sync(V1, code=4)
     finally:
         index.faults.content.clear()
     assert "the sha256 hash does not match" in result.err
-    assert tree(place.folder) == before
+    assert tree(target_folder.folder) == before
 
 
-def test_what_nobody_can_remove(place: Place, index: RecordingIndex, run: Runner) -> None:
-    """It is refused before anything is fetched, by a dry run too; --inexact keeps it."""
-    run("install", "-i", index.url, "--no-cache-dir", "--target", place.folder, "left-over")
-    (place.folder / "left_over-1.0.dist-info" / "RECORD").unlink()
-    before = tree(place.folder)
+def test_package_without_a_record(
+    target_folder: TargetFolder, index: RecordingIndex, run: Runner
+) -> None:
+    """A package that cannot be removed is an error before any download."""
+    run("install", "-i", index.url, "--no-cache-dir", "--target", target_folder.folder, "left-over")
+    (target_folder.folder / "left_over-1.0.dist-info" / "RECORD").unlink()
+    before = tree(target_folder.folder)
     index.forget()
     for words in ((), ("--dry-run",)):
-        assert "left-over 1.0 has no RECORD" in place.sync(V1, *words, code=1).err
-        assert (index.requests, tree(place.folder)) == ([], before)
-    place.sync(V1, "--inexact")
-    assert set(place.installed()) == {"fast", "small", "left-over"}
+        assert "left-over 1.0 has no RECORD" in target_folder.sync(V1, *words, code=1).err
+        assert (index.requests, tree(target_folder.folder)) == ([], before)
+    target_folder.sync(V1, "--inexact")
+    assert set(target_folder.installed()) == {"fast", "small", "left-over"}
 
 
-def test_the_installed_build_stays(place: Place) -> None:
-    """A build that is listed and fits is kept, and what would be better is said."""
-    place.sync(CUDA_12)
-    result = place.sync(CUDA_13)
+def test_installed_build_is_kept(target_folder: TargetFolder) -> None:
+    """An installed build that fits is kept, with a note about a better one."""
+    target_folder.sync(CUDA_12)
+    result = target_folder.sync(CUDA_13)
     assert result.out == "nothing to do: the environment matches the lock\n"
     assert (
         "note: fast stays cu128, though cu130 would fit better (--allow-variant-change takes it)"
         in result.err
     )
-    kept = {one["name"]: one for one in place.sync(CUDA_13, "--json").object["keep"]}
+    kept = {one["name"]: one for one in target_folder.sync(CUDA_13, "--json").object["keep"]}
     assert (kept["fast"]["label"], kept["fast"]["better"]) == ("cu128", "cu130")
-    result = place.sync(CUDA_13, "--allow-variant-change")
+    result = target_folder.sync(CUDA_13, "--allow-variant-change")
     assert "note: fast 1.0 cu128 -> cu130, because cu130 is preferred" in result.err
-    assert place.installed()["fast"] == ("1.0", "cu130")
+    assert target_folder.installed()["fast"] == ("1.0", "cu130")
 
 
-def test_a_newer_lock_with_the_same_label(place: Place, locks: Path) -> None:
-    """The installed label is taken from the newer release, too."""
-    place.sync(CUDA_12)
-    place.lock = locks / "pylock.v2.toml"
-    result = place.sync(CUDA_13)
+def test_newer_lock_with_the_label(target_folder: TargetFolder, locks: Path) -> None:
+    """A newer release is installed with the installed label."""
+    target_folder.sync(CUDA_12)
+    target_folder.lock = locks / "pylock.v2.toml"
+    result = target_folder.sync(CUDA_13)
     assert (
         "installed fast 2.0 (cu128), replacing 1.0: cu128 is installed and still fits" in result.out
     )
 
 
-def test_a_newer_lock_without_the_label(place: Place, locks: Path, index: RecordingIndex) -> None:
-    """It is refused before anything is fetched, dry or not, and names the way."""
-    place.sync(V3)
-    before = tree(place.folder)
-    place.lock = locks / "pylock.v2.toml"
+def test_newer_lock_without_the_label(
+    target_folder: TargetFolder, locks: Path, index: RecordingIndex
+) -> None:
+    """A newer release without the label is refused before any download."""
+    target_folder.sync(V3)
+    before = tree(target_folder.folder)
+    target_folder.lock = locks / "pylock.v2.toml"
     index.forget()
     for words in ((), ("--dry-run",)):
-        result = place.sync(V3, *words, code=7)
+        result = target_folder.sync(V3, *words, code=7)
         assert "fast 1.0 v3 -> 2.0 v1, because fast 2.0 has no build v3" in result.err
         assert "hint: --allow-variant-change allows this; --label fast=v1 asks for" in result.err
-    assert (index.requests, tree(place.folder)) == ([], before)
-    error = place.sync(V3, "--json", code=7).error
+    assert (index.requests, tree(target_folder.folder)) == ([], before)
+    error = target_folder.sync(V3, "--json", code=7).error
     assert error["code"] == "variant-change"
     (change,) = error["variant_changes"]
     assert (change["from"], change["to"], change["needs_consent"]) == ("v3", "v1", True)
-    (change,) = place.sync(V3, "--json", "--label", "fast=v1").object["variant_changes"]
+    (change,) = target_folder.sync(V3, "--json", "--label", "fast=v1").object["variant_changes"]
     assert change["reason"] == "fast 2.0 has no build v3"
 
 
-def test_refit(place: Place, locks: Path) -> None:
-    """After a change of the machine only what does not fit is exchanged, with what it needs."""
-    place.sync(V3)
-    build_wheel(place.folder.parent / "more", "other", "1.0")
-    result = place.sync(V1, code=7)
+def test_refit(target_folder: TargetFolder, locks: Path) -> None:
+    """--refit replaces only the builds that do not fit, with their dependencies."""
+    target_folder.sync(V3)
+    build_wheel(target_folder.folder.parent / "more", "other", "1.0")
+    result = target_folder.sync(V1, code=7)
     assert "hint: --refit exchanges variants that do not fit any more" in result.err
     assert "because " in result.err
-    place.lock = locks / "pylock.v1.toml"
-    result = place.sync(V1, "--refit")
+    target_folder.lock = locks / "pylock.v1.toml"
+    result = target_folder.sync(V1, "--refit")
     assert "installed fast 1.0 (v1), replacing 1.0 (v3)" in result.out
     assert "removed" not in result.out
-    assert "all installed variants" in place.sync(V1, "--refit").out
-    place.sync(V3)  # which keeps v1
-    result = place.sync(V3, "--label", "fast=v3")
-    assert place.installed()["fast"] == ("1.0", "v3")
+    assert "all installed variants" in target_folder.sync(V1, "--refit").out
+    target_folder.sync(V3)  # which keeps v1
+    result = target_folder.sync(V3, "--label", "fast=v3")
+    assert target_folder.installed()["fast"] == ("1.0", "v3")
 
 
-def test_refit_agrees_with_what_stays(run: Runner, tmp_path: Path) -> None:
-    """A build that is exchanged goes with those that stay, whatever the lock has of them."""
+def test_refit_agrees_with_kept_builds(run: Runner, tmp_path: Path) -> None:
+    """A replaced build agrees with the kept ones."""
     document = release_document(
         {
             "narrow": {
@@ -289,51 +295,51 @@ def test_refit_agrees_with_what_stays(run: Runner, tmp_path: Path) -> None:
             build_wheel(wheels, name, version, label=label, document=document)
         (wheels / f"{name}-{version}-variants.json").write_text(json.dumps(document))
 
-    def lock(file: str) -> Place:
+    def lock(file: str) -> TargetFolder:
         found = ("--no-index", "-f", wheels, "--platform", "linux-x86_64")
         run("lock", "torch", "flash", *found, "-o", tmp_path / file)
-        return Place(run, tmp_path / "place", tmp_path / file)
+        return TargetFolder(run, tmp_path / "place", tmp_path / file)
 
     add("torch", "1.0", "narrow")
     add("flash", "1.0", "cu128")
-    place = lock("pylock.first.toml")
-    place.sync(CUDA_12)
+    target_folder = lock("pylock.first.toml")
+    target_folder.sync(CUDA_12)
     add("torch", "2.0", "cu130")
     add("flash", "2.0", "cu130")
-    place = lock("pylock.newer.toml")
-    result = place.sync(CUDA_13, "--refit", code=3)
+    target_folder = lock("pylock.newer.toml")
+    result = target_folder.sync(CUDA_13, "--refit", code=3)
     assert "CUDA 12: flash; CUDA 13: torch" in result.err
-    assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("1.0", "narrow")}
+    assert target_folder.installed() == {"flash": ("1.0", "cu128"), "torch": ("1.0", "narrow")}
     add("torch", "2.1", "cu130", "cu128")
-    place = lock("pylock.newest.toml")
-    result = place.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
+    target_folder = lock("pylock.newest.toml")
+    result = target_folder.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
     assert re.search(r"^torch +2\.1 +cu128 .*replacing 1\.0 \(narrow\)", result.out, re.MULTILINE)
-    result = place.sync(CUDA_13, "--refit")
+    result = target_folder.sync(CUDA_13, "--refit")
     assert "CUDA 12 for all, because flash 1.0 (cu128) is installed" in result.err
-    assert place.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
+    assert target_folder.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
 
 
-def test_refit_leaves_the_rest(place: Place, run: Runner) -> None:
-    """What the lock does not name stays, even a misfit, but not what only the old build needed."""
+def test_refit_keeps_other_packages(target_folder: TargetFolder, run: Runner) -> None:
+    """Packages that are not in the lock are kept, except libraries of the replaced build."""
     document = release_document(
         {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}}, providers={"nvidia": NVIDIA}
     )
-    folder = place.folder.parent / "more"
+    folder = target_folder.folder.parent / "more"
     build_wheel(folder, "alone", "1.0", label="cu128", document=document)
-    words = ("--no-index", "-f", folder, "--target", place.folder, "--for", CUDA_12)
+    words = ("--no-index", "-f", folder, "--target", target_folder.folder, "--for", CUDA_12)
     run("install", *words, "alone")
-    place.sync(CUDA_12, "--inexact")
-    result = place.sync(V1, "--refit")
+    target_folder.sync(CUDA_12, "--inexact")
+    result = target_folder.sync(V1, "--refit")
     assert "installed fast 1.0 (v1), replacing 1.0 (cu128)" in result.out
     assert "alone is not in the lock; `wheelfit install --refit` exchanges it" in result.err
     assert "alone 1.0 (cu128) does not fit any more: " in result.err
-    assert place.installed()["alone"] == ("1.0", "cu128")
+    assert target_folder.installed()["alone"] == ("1.0", "cu128")
     assert "removed gpu-lib 1.0: only fast 1.0 (cu128) needed it" in result.out
-    assert "gpu-lib" not in place.installed()
+    assert "gpu-lib" not in target_folder.installed()
 
 
-def test_a_wheel_that_is_not_what_the_lock_says(run: Runner, tmp_path: Path) -> None:
-    """F-93: it is passed over after the download, and the next one is taken."""
+def test_mismatched_wheel(run: Runner, tmp_path: Path) -> None:
+    """F-93: A wheel with other properties than the lock's is replaced by the next best."""
     folder = tmp_path / "wheels"
     for label in ("v3", "v1"):
         build_wheel(folder, "fast", "1.0", label=label, document=DOCUMENT)
@@ -347,14 +353,14 @@ def test_a_wheel_that_is_not_what_the_lock_says(run: Runner, tmp_path: Path) -> 
         lock = write_lock_of(
             served, ["fast==1.0"], tmp_path / "pylock.toml", needs={"fast": {"v1": [], "v3": []}}
         )
-        place = Place(run, tmp_path / "place", lock)
-        result = place.sync(V3)
+        target_folder = TargetFolder(run, tmp_path / "place", lock)
+        result = target_folder.sync(V3)
     assert "installed fast 1.0 (v1)" in result.out
     assert "fast 1.0" in result.err
 
 
-def test_wheels_beside_the_lock(run: Runner, tmp_path: Path) -> None:
-    """A wheel with a path is read from there, relative to the lock, and hash-checked."""
+def test_wheel_paths(run: Runner, tmp_path: Path) -> None:
+    """A wheel path is relative to the lock, and its hash is checked."""
     wheel = build_wheel(tmp_path / "locked" / "wheels", "small", "1.0")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     lock = tmp_path / "locked" / "pylock.toml"
@@ -363,11 +369,11 @@ def test_wheels_beside_the_lock(run: Runner, tmp_path: Path) -> None:
         f'version = "1.0"\nwheels = [{{path = "wheels/{wheel.name}", '
         f'hashes = {{sha256 = "{digest}"}}}}]\n'
     )
-    place = Place(run, tmp_path / "place", lock)
-    assert place.sync(V1).out == "installed small 1.0\n"
+    target_folder = TargetFolder(run, tmp_path / "place", lock)
+    assert target_folder.sync(V1).out == "installed small 1.0\n"
     lock.write_text(lock.read_text().replace(digest, "0" * 64))
-    place.folder = tmp_path / "other"
-    place.sync(V1, code=4)
+    target_folder.folder = tmp_path / "other"
+    target_folder.sync(V1, code=4)
 
 
 @pytest.mark.parametrize(
@@ -384,20 +390,20 @@ def test_wheels_beside_the_lock(run: Runner, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_would_have_to_be_built(source: str, words: str, run: Runner, tmp_path: Path) -> None:
-    """An entry without wheels is a clear error, with what to do about it."""
+def test_entries_without_wheels(source: str, words: str, run: Runner, tmp_path: Path) -> None:
+    """An entry without wheels is an error with a hint."""
     lock = tmp_path / "pylock.toml"
     lock.write_text(
         'lock-version = "1.0"\ncreated-by = "a test"\n\n[[packages]]\nname = "x"\n'
         f'version = "1"\n{source}\n'
     )
-    result = Place(run, tmp_path / "place", lock).sync(V1, code=3)
+    result = TargetFolder(run, tmp_path / "place", lock).sync(V1, code=3)
     assert words in result.err
     assert "hint: " in result.err
 
 
-def test_an_archive(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
-    """F-124: a wheel that was locked by its URL is installed once, and then known by its hash."""
+def test_archive_wheel(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
+    """F-124: A wheel locked by URL is installed once and then recognised by its hash."""
     name = "small-1.0-py3-none-any.whl"
     with urlopen(index.file_url(name)) as answer:
         digest = hashlib.sha256(answer.read()).hexdigest()
@@ -406,36 +412,36 @@ def test_an_archive(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
         'lock-version = "1.0"\ncreated-by = "a test"\n\n[[packages]]\nname = "small"\n'
         f'archive = {{url = "{index.file_url(name)}", hashes = {{sha256 = "{digest}"}}}}\n'
     )
-    place = Place(run, tmp_path / "place", lock)
-    assert place.sync(V1).out == "installed small 1.0\n"
-    assert "nothing to do" in place.sync(V1).out
+    target_folder = TargetFolder(run, tmp_path / "place", lock)
+    assert target_folder.sync(V1).out == "installed small 1.0\n"
+    assert "nothing to do" in target_folder.sync(V1).out
 
 
-def test_a_plain_wheel_of_another_tool(place: Place, run: Runner) -> None:
-    """A tool that knows no variants left the plain one: the build that fits takes its place."""
-    folder = place.folder.parent / "plain"
+def test_plain_wheel_of_another_tool(target_folder: TargetFolder, run: Runner) -> None:
+    """A plain wheel that another tool installed is replaced by the build that fits."""
+    folder = target_folder.folder.parent / "plain"
     build_wheel(folder, "fast", "1.0", requires=["small"])
     build_wheel(folder, "small", "1.0")
-    run("install", "--no-index", "-f", folder, "--target", place.folder, "fast")
-    result = place.sync(V3)
+    run("install", "--no-index", "-f", folder, "--target", target_folder.folder, "fast")
+    result = target_folder.sync(V3)
     assert "note: fast 1.0 plain -> v3, because " in result.err
-    assert place.installed()["fast"] == ("1.0", "v3")
+    assert target_folder.installed()["fast"] == ("1.0", "v3")
 
 
-def test_parts_of_a_lock(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
-    """Extras and groups are asked for as they are called; unknown ones are refused."""
+def test_unknown_extra(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
+    """An extra that the lock does not have is an error."""
     lock = write_lock_of(index, ["small==1.0"], tmp_path / "pylock.toml", needs=NEEDS)
-    result = Place(run, tmp_path / "place", lock).sync(V1, "--extra", "no", code=1)
+    result = TargetFolder(run, tmp_path / "place", lock).sync(V1, "--extra", "no", code=1)
     assert "the lock was not made for the extra no" in result.err
     assert read_lock(lock.read_bytes(), where="lock").packages
 
 
-def test_a_dry_run(place: Place) -> None:
-    """It says what would be done, and does nothing."""
-    result = place.sync(CUDA_12, "--dry-run")
+def test_dry_run(target_folder: TargetFolder) -> None:
+    """A dry run reports the changes and makes none."""
+    result = target_folder.sync(CUDA_12, "--dry-run")
     assert re.search(r"^fast +1\.0 +cu128 .* new; best fit", result.out, re.MULTILINE)
-    assert not place.folder.exists()
-    answer = place.sync(CUDA_12, "--dry-run", "--json").object
+    assert not target_folder.folder.exists()
+    answer = target_folder.sync(CUDA_12, "--dry-run", "--json").object
     assert answer["dry_run"] is True
     assert {one["name"]: one["label"] for one in answer["install"]} == {
         "fast": "cu128",
@@ -444,15 +450,15 @@ def test_a_dry_run(place: Place) -> None:
     }
 
 
-def test_bounds(place: Place) -> None:
-    """What bounds an installation bounds this too, before anything is fetched."""
-    assert place.sync(CUDA_12, "--max-download", "10", code=7).err
-    place.sync(V1, "--require-accelerator", code=3)
-    assert not place.folder.exists()
+def test_limits(target_folder: TargetFolder) -> None:
+    """The limits of install apply, before any download."""
+    assert target_folder.sync(CUDA_12, "--max-download", "10", code=7).err
+    target_folder.sync(V1, "--require-accelerator", code=3)
+    assert not target_folder.folder.exists()
 
 
-def test_from_the_command(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
-    """A-78: what `wheelfit lock` writes gives each of seven machines its own build."""
+def test_lock_of_the_command(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """A-78: A lock of `wheelfit lock` gives each of seven machines its build."""
     lock = tmp_path / "pylock.toml"
     words = ("-i", index.url, "--no-cache-dir", "fast==1.0")
     run("lock", *words, "-o", lock)
@@ -461,31 +467,33 @@ def test_from_the_command(run: Runner, index: RecordingIndex, tmp_path: Path) ->
     index.forget()
     found = {}
     for host in (V1, V3, CUDA_12, CUDA_13, ROCM, INTEL, MAC):
-        place = Place(run, tmp_path / host, lock)
-        place.sync(host)
-        found[host] = [label for _, label in place.installed().values() if label]
-        assert ("gpu-lib" in place.installed()) == (host in (CUDA_12, CUDA_13, ROCM, INTEL))
+        target_folder = TargetFolder(run, tmp_path / host, lock)
+        target_folder.sync(host)
+        found[host] = [label for _, label in target_folder.installed().values() if label]
+        assert ("gpu-lib" in target_folder.installed()) == (host in (CUDA_12, CUDA_13, ROCM, INTEL))
     assert list(found.values()) == [["v1"], ["v3"], ["cu128"], ["cu130"], ["rocm"], ["xpu"], []]
     assert all(request.path.startswith("/files/") for request in index.requests)
 
 
-def test_again_and_on_a_better_machine(place: Place) -> None:
-    """A-68: nothing to do, then the better build is told of and taken on request."""
-    assert "installed fast 1.0 (v1)" in place.sync(V1).out
-    assert place.sync(V1).out.startswith("nothing to do")
-    result = place.sync(V3)
+def test_second_sync_on_a_better_machine(target_folder: TargetFolder) -> None:
+    """A-68: A second sync changes nothing; on a better machine the better build is optional."""
+    assert "installed fast 1.0 (v1)" in target_folder.sync(V1).out
+    assert target_folder.sync(V1).out.startswith("nothing to do")
+    result = target_folder.sync(V3)
     assert result.out.startswith("nothing to do")
     assert "fast stays v1, though v3 would fit better" in result.err
-    assert "installed fast 1.0 (v3), replacing" in place.sync(V3, "--allow-variant-change").out
+    assert (
+        "installed fast 1.0 (v3), replacing" in target_folder.sync(V3, "--allow-variant-change").out
+    )
 
 
-def test_where_nothing_fits(run: Runner, tmp_path: Path) -> None:
-    """A-67: it fails, and the environment is as it was."""
+def test_no_compatible_wheel(run: Runner, tmp_path: Path) -> None:
+    """A-67: without a compatible wheel it fails, and the environment is unchanged."""
     build_wheel(tmp_path, "fast", "1.0", label="v3", document=DOCUMENT)
     (tmp_path / "fast-1.0-variants.json").write_text(json.dumps(DOCUMENT))
     with RecordingIndex(tmp_path) as served:
         lock = write_lock_of(served, ["fast==1.0"], tmp_path / "pylock.toml")
-        place = Place(run, tmp_path / "place", lock)
-        result = place.sync(V1, code=3)
+        target_folder = TargetFolder(run, tmp_path / "place", lock)
+        result = target_folder.sync(V1, code=3)
     assert "fast has no wheel in the lock for cpu-x86_64-v1" in result.err
-    assert not place.folder.exists()
+    assert not target_folder.folder.exists()

@@ -1,4 +1,4 @@
-"""What ``wheelfit tree`` shows; the JSON is tested with the contract."""
+"""Text output of ``wheelfit tree``; the JSON is tested with the contract."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def interpreter_name() -> str:
     return f"cp{sys.version_info.major}{sys.version_info.minor}"
 
 
-def of(*packages: object, **more: object) -> bytes:
+def lock_bytes(*packages: object, **more: object) -> bytes:
     """Return the bytes of a lock."""
     return tomli_w.dumps(lock_table(*packages, **more)).encode()
 
 
-def test_everything(path: Path, run: Runner) -> None:
-    """Labels, markers, extras and groups are the conditions; what is shared is told once."""
+def test_conditions(path: Path, run: Runner) -> None:
+    """Labels, markers, extras and groups are conditions; shared subtrees are shown once."""
     assert run("tree", path).out.splitlines() == [
         "pylock.toml: for all machines",
         "fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)",
@@ -64,12 +64,12 @@ def test_everything(path: Path, run: Runner) -> None:
     ]
 
 
-def test_where_a_lock_can_be_used(run: Runner, tmp_path: Path) -> None:
-    """What holds for all of it is said once, before everything else."""
+def test_environments_of_the_lock(run: Runner, tmp_path: Path) -> None:
+    """Requires-Python and environments of the lock are shown first."""
     place = tmp_path / "pylock.toml"
     markers = ["sys_platform == 'linux'", "sys_platform == 'darwin'"]
     more = {"requires-python": ">=3.11", "environments": markers}
-    place.write_bytes(of(plain_entry("a"), **more))
+    place.write_bytes(lock_bytes(plain_entry("a"), **more))
     assert run("tree", place).out.splitlines() == [
         "pylock.toml: for all machines",
         "for Python >=3.11",
@@ -79,8 +79,8 @@ def test_where_a_lock_can_be_used(run: Runner, tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_asked_for_more_than_once(run: Runner, tmp_path: Path) -> None:
-    """Several requirements of one package are one line; elsewhere it is not a condition."""
+def test_several_requirements_of_a_package(run: Runner, tmp_path: Path) -> None:
+    """Several requirements of one package share a line."""
     place = tmp_path / "pylock.toml"
     roots = ["a>=1", "a<9", "a!=3; sys_platform == 'win32'", "b; sys_platform == 'win32'"]
     roots.append("b>=1; sys_platform == 'win32'")
@@ -99,7 +99,7 @@ def test_what_is_asked_for_more_than_once(run: Runner, tmp_path: Path) -> None:
 
 
 def test_depth(path: Path, run: Runner) -> None:
-    """Only so many steps; a heading is none."""
+    """--depth limits the levels, not counting headings."""
     lines = run("tree", path, "--depth", "0").out.splitlines()
     assert lines[1:] == [
         "fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)",
@@ -111,8 +111,8 @@ def test_depth(path: Path, run: Runner) -> None:
     run("tree", path, "--depth", "-1", code=2)
 
 
-def test_for_one_machine(path: Path, run: Runner) -> None:
-    """Exactly what it gets, why, and what it does not get."""
+def test_one_machine(path: Path, run: Runner) -> None:
+    """The packages of a machine, the reasons, and the packages left out are shown."""
     assert run("tree", path, "--for", "cuda-12.8-sm90", "--extra", "plots").out.splitlines() == [
         "pylock.toml: for cuda-12.8-sm90",
         "fastfft 2.1 (cu12.8)  best fit: nvidia :: cuda_version_lower_bound :: 12.8",
@@ -124,8 +124,8 @@ def test_for_one_machine(path: Path, run: Runner) -> None:
     ]
 
 
-def test_here_is_this_machine(path: Path, run: Runner) -> None:
-    """Without a host file this machine is looked at, and never unasked."""
+def test_here(path: Path, run: Runner) -> None:
+    """--here selects this machine, which is not detected otherwise."""
     report = run("tree", path, "--here", "--no-variants", "--json").object
     assert report["target"] == "this machine"
     assert [package["chosen"]["label"] for package in report["packages"]] == [None, None]
@@ -134,7 +134,7 @@ def test_here_is_this_machine(path: Path, run: Runner) -> None:
 
 
 def test_invert(path: Path, run: Runner) -> None:
-    """Who needs a package, with which labels, up to what was asked for."""
+    """The dependents of a package are shown with labels, up to the requirements."""
     assert run("tree", path, "--invert", "GPU_lib").out.splitlines()[1:] == [
         'gpu-lib 1  when sys_platform == "linux"',
         "└─ fastfft 2.1 (cu12.6, cu12.8, null, v3, v4 or plain wheel)  with cu12.6 or cu12.8",
@@ -148,8 +148,8 @@ def test_invert(path: Path, run: Runner) -> None:
     assert "no chosen wheel needs it" in left_out.err
 
 
-def test_shared_subtrees_and_circles(run: Runner, tmp_path: Path) -> None:
-    """A package tells what it needs once, whichever way leads there first; circles end."""
+def test_shared_subtrees_and_cycles(run: Runner, tmp_path: Path) -> None:
+    """A package is expanded once; cycles end."""
 
     def entry(name: str, *needs: str) -> object:
         own = {"wheelfit": {"variant-dependencies": {"": list(needs)}}}
@@ -157,7 +157,7 @@ def test_shared_subtrees_and_circles(run: Runner, tmp_path: Path) -> None:
 
     place = tmp_path / "pylock.toml"
     lock = [entry("a", "b", "c"), entry("b", "d"), entry("c", "b"), entry("d", "a", "gone")]
-    place.write_bytes(of(*lock, tool={"wheelfit": {"roots": ["a"]}}))
+    place.write_bytes(lock_bytes(*lock, tool={"wheelfit": {"roots": ["a"]}}))
     assert run("tree", place).out.splitlines()[1:] == [
         "a 1",
         "├─ b 1",
@@ -177,7 +177,7 @@ def test_shared_subtrees_and_circles(run: Runner, tmp_path: Path) -> None:
         "      └─ a 1  (above)",
     ]
     lock = [entry("a", "b", "c"), entry("b", "d"), entry("c", "d"), entry("d"), entry("e", "d")]
-    place.write_bytes(of(*lock, entry("f", "e", "b"), tool={"wheelfit": {"roots": ["a"]}}))
+    place.write_bytes(lock_bytes(*lock, entry("f", "e", "b"), tool={"wheelfit": {"roots": ["a"]}}))
     assert run("tree", place, "--invert", "d").out.splitlines()[1:] == [
         "d 1",
         "├─ b 1",
@@ -191,40 +191,40 @@ def test_shared_subtrees_and_circles(run: Runner, tmp_path: Path) -> None:
     ]
 
 
-def test_a_very_deep_lock(run: Runner, tmp_path: Path) -> None:
-    """F-30: a chain that is longer than Python's stack is deep ends no program."""
+def test_very_deep_lock(run: Runner, tmp_path: Path) -> None:
+    """F-30: A chain longer than Python's recursion limit is shown."""
     count = sys.getrecursionlimit() + 50
     packages = [
         plain_entry(f"p{n}", dependencies=[{"name": f"p{n + 1}"}] if n < count - 1 else [])
         for n in range(count)
     ]
     place = tmp_path / "pylock.toml"
-    place.write_bytes(of(*packages))
+    place.write_bytes(lock_bytes(*packages))
     assert len(run("tree", place).out.splitlines()) == count + 1
     assert len(run("tree", place, "--invert", f"p{count - 1}").out.splitlines()) == count + 1
 
 
-def test_what_is_not_known(run: Runner, tmp_path: Path) -> None:
-    """Of a lock that names no needs it is said that they are unknown, and nothing is made up."""
+def test_unknown_dependencies(run: Runner, tmp_path: Path) -> None:
+    """A lock without dependencies is shown as having unknown ones."""
     place = tmp_path / "pylock.toml"
-    place.write_bytes(of(plain_entry("a"), plain_entry("b")))
+    place.write_bytes(lock_bytes(plain_entry("a"), plain_entry("b")))
     result = run("tree", place)
     assert result.out.splitlines()[1:] == ["a 1", "b 1"]
     assert "does not record the requirements of its packages" in result.err
-    place.write_bytes(of(plain_entry("a", dependencies=[{"name": "b"}]), plain_entry("b")))
+    place.write_bytes(lock_bytes(plain_entry("a", dependencies=[{"name": "b"}]), plain_entry("b")))
     result = run("tree", place)
     assert result.out.splitlines()[1:] == ["a 1", "└─ b 1", "   └─ its dependencies are unknown"]
     two = [plain_entry("a")["wheels"][0], {"url": "https://x.invalid/a-1-py3-none-any-null.whl"}]
     two[1]["hashes"] = {"sha256": "00"}
     several = plain_entry("a", dependencies=[{"name": "b"}], wheels=two)
-    place.write_bytes(of(several, plain_entry("b")))
+    place.write_bytes(lock_bytes(several, plain_entry("b")))
     result = run("tree", place)
     assert result.out.splitlines()[2:4] == ["└─ with some of its wheels", "   └─ b 1"]
     assert "which wheels of a have which requirements" in result.err
 
 
 def test_many_labels(run: Runner, tmp_path: Path) -> None:
-    """Some are named and the others counted, unless everything is wanted."""
+    """Only some labels are named, all of them with -v."""
     labels = [f"l{number:02}" for number in range(20)]
     wheels = [
         {"url": f"https://x.invalid/a-1-py3-none-any-{label}.whl", "hashes": {"sha256": "00"}}
@@ -237,27 +237,27 @@ def test_many_labels(run: Runner, tmp_path: Path) -> None:
         "variants": {label: {"x": {"y": [label]}} for label in labels},
     }
     place.write_bytes(
-        of({"name": "a", "version": "1", "wheels": wheels, "variants-json": document})
+        lock_bytes({"name": "a", "version": "1", "wheels": wheels, "variants-json": document})
     )
     assert "l06, l07 or 12 more)" in run("tree", place).out
     assert "l18 or l19)" in run("tree", place, "-v").out
 
 
-def test_hostile_words(run: Runner, tmp_path: Path) -> None:
-    """What a marker or a requirement says cannot end its line, or turn it around."""
+def test_control_characters(run: Runner, tmp_path: Path) -> None:
+    """Control characters in markers and requirements are escaped."""
     place = tmp_path / "pylock.toml"
     entry = plain_entry("a", marker="os_name == '\u202eevil\x1b[31m'")
-    place.write_bytes(of(entry))
+    place.write_bytes(lock_bytes(entry))
     result = run("tree", place)
     assert "\u202e" not in result.out
     assert "\x1b" not in result.out
     assert "\\u202eevil" in result.out
-    place.write_bytes(of(plain_entry("a", marker=f"os_name == '{'x' * 5000}'")))
+    place.write_bytes(lock_bytes(plain_entry("a", marker=f"os_name == '{'x' * 5000}'")))
     assert max(map(len, run("tree", place).out.splitlines())) < 500
     assert max(map(len, run("tree", place, "-v").out.splitlines())) > 5000
     roots = ["a @ https://user:secret@x.invalid/a-1-py3-none-any.whl ; 'b' in extras"]
     own = {"wheelfit": {"roots": roots}}
-    place.write_bytes(of(plain_entry("a"), tool=own, extras=["b"]))
+    place.write_bytes(lock_bytes(plain_entry("a"), tool=own, extras=["b"]))
     for words in ((), ("--invert", "a"), ("--json",)):
         assert "secret" not in run("tree", place, *words).out
     assert "  with the extra b" in run("tree", place, "--invert", "a").out

@@ -24,8 +24,8 @@ def target(run: Runner, tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_goes(target: Path, run: Runner) -> None:
-    """What was named goes, whatever the spelling of the name, and is said with its label."""
+def test_uninstall(target: Path, run: Runner) -> None:
+    """A package is removed by any spelling of its name, and printed with its label."""
     assert run("uninstall", "--target", target, "Fast_One").out == "removed fast-one 2.0 (mkl)\n"
     names = [
         entry["name"] for entry in run("list", "--target", target, "--json").object["packages"]
@@ -34,16 +34,16 @@ def test_it_goes(target: Path, run: Runner) -> None:
     assert not (target / "fast_one").exists()
 
 
-def test_a_prefix_below_a_root(run: Runner, tmp_path: Path) -> None:
-    """With a root the prefix is a folder below it, and need not exist elsewhere."""
+def test_prefix_below_a_root(run: Runner, tmp_path: Path) -> None:
+    """With --root the prefix is a folder below it."""
     where: list[str | Path] = ["--root", tmp_path / "root", "--prefix", tmp_path / "prefix"]
     run("install", "--no-index", *where, build_wheel(tmp_path, "plain", "1.0"))
     assert not (tmp_path / "prefix").exists()
     assert run("uninstall", *where, "plain").out == "removed plain 1.0\n"
 
 
-def test_for_machines(target: Path, run: Runner) -> None:
-    """The object names everything that was removed."""
+def test_json_report(target: Path, run: Runner) -> None:
+    """The JSON object lists the removed packages."""
     result = run("uninstall", "--json", "--target", target, "fast-one", "plain", "-y")
     removed = result.object
     assert removed.pop("seconds").keys() == {"uninstall"}
@@ -60,7 +60,7 @@ def test_for_machines(target: Path, run: Runner) -> None:
 
 
 def test_dry_run(target: Path, run: Runner) -> None:
-    """Nothing is touched, and what would go is said."""
+    """A dry run lists the packages and removes none."""
     before = tree(target)
     result = run("uninstall", "--target", target, "--dry-run", "plain", "fast-one")
     assert sorted(result.out.splitlines()) == [
@@ -72,8 +72,8 @@ def test_dry_run(target: Path, run: Runner) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_all_or_nothing(more: list[str], target: Path, run: Runner) -> None:
-    """When one name is not installed, nothing goes."""
+def test_package_that_is_not_installed(more: list[str], target: Path, run: Runner) -> None:
+    """If one package is not installed, none is removed."""
     before = tree(target)
     result = run("uninstall", "--json", "--target", target, "plain", "absent", *more, code=1)
     assert result.error["code"] == "not-installed"
@@ -82,8 +82,8 @@ def test_all_or_nothing(more: list[str], target: Path, run: Runner) -> None:
 
 
 @pytest.mark.parametrize("name", ["n i x", "", "plain==1.0", "../plain", "-"])
-def test_no_name(name: str, target: Path, run: Runner) -> None:
-    """Only names can be removed."""
+def test_invalid_name(name: str, target: Path, run: Runner) -> None:
+    """Only package names are accepted."""
     before = tree(target)
     assert run("uninstall", "--target", target, "--json", name, code=1).error["code"] == (
         "invalid-requirement"
@@ -91,8 +91,8 @@ def test_no_name(name: str, target: Path, run: Runner) -> None:
     assert tree(target) == before
 
 
-def test_what_others_need(run: Runner, tmp_path: Path) -> None:
-    """It goes, and who is left without it is named, to people and to machines."""
+def test_broken_dependents(run: Runner, tmp_path: Path) -> None:
+    """Packages whose dependency was removed are named."""
     folder = tmp_path / "target"
     build_wheel(tmp_path, "needed", "1")
     build_wheel(tmp_path, "needing", "2", requires=("needed>=1",))

@@ -1,4 +1,4 @@
-"""``wheelfit venv``, and the environment that commands find without being told."""
+"""``wheelfit venv``, and the environment that commands use by default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wheelfit_runtime.errors import FileProblem
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, in which nothing is active."""
+    """Change to an empty folder without an active environment."""
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -25,25 +25,25 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def names(run: Runner, *words: str | Path) -> list[str]:
-    """Return what is installed."""
+def installed_names(run: Runner, *words: str | Path) -> list[str]:
+    """Return the names of the installed packages."""
     return [package["name"] for package in run("list", "--json", *words).object["packages"]]
 
 
-def test_install_into_a_new_one(
+def test_new_environment(
     run: Runner, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was created is found from the folder and from those below it, and holds what comes."""
+    """A new environment is used in its folder and below it."""
     report = run("venv", "--json").object
     assert report["path"] == str(project / ".venv")
     assert report["python_version"] == ".".join(map(str, sys.version_info[:3]))
     run("install", "--no-index", build_wheel(tmp_path, "plain", "1.0"))
     (project / "src").mkdir()
     monkeypatch.chdir(project / "src")
-    assert names(run) == ["plain"]
+    assert installed_names(run) == ["plain"]
     monkeypatch.setenv("CONDA_PREFIX", sys.prefix)
-    assert "pytest" in names(run)
-    assert names(run, "--python", project / ".venv") == ["plain"]
+    assert "pytest" in installed_names(run)
+    assert installed_names(run, "--python", project / ".venv") == ["plain"]
 
 
 @pytest.mark.parametrize(
@@ -58,15 +58,15 @@ def test_install_into_a_new_one(
     ],
 )
 def test_no_environment(words: list[str], run: Runner) -> None:
-    """Nobody changes the environment that wheelfit runs from without naming it."""
+    """The environment that wheelfit runs in is not changed unless it is named."""
     error = run(*words, "--json", code=1).error
     assert error["code"] == "no-environment"
     assert "`wheelfit venv` creates one" in error["hint"]
     assert "--system" in error["hint"]
 
 
-def test_an_empty_environment(run: Runner, project: Path) -> None:
-    """What lists packages says that there are none, on standard error, and ends with 0."""
+def test_empty_environment(run: Runner, project: Path) -> None:
+    """Listing an empty environment prints a message on standard error and exits with 0."""
     run("venv")
     for words in (["list"], ["freeze"], ["list", "--variants"], ["list", "--outdated"]):
         result = run(*words)
@@ -77,14 +77,14 @@ def test_an_empty_environment(run: Runner, project: Path) -> None:
         assert (result.object["packages"], result.err) == ([], "")
 
 
-def test_explain_needs_none(run: Runner, tmp_path: Path) -> None:
-    """Where only the Python counts that wheels are chosen for, that of wheelfit does."""
+def test_explain_without_an_environment(run: Runner, tmp_path: Path) -> None:
+    """`explain` uses the Python of wheelfit if there is no environment."""
     build_wheel(tmp_path / "wheels", "plain", "1.0")
     run("explain", "--no-index", "--find-links", tmp_path / "wheels", "plain")
 
 
-def test_what_is_there_stays(run: Runner, project: Path) -> None:
-    """Neither an environment nor anything else is overwritten; ``--clear`` takes environments."""
+def test_existing_folder(run: Runner, project: Path) -> None:
+    """An existing environment needs ``--clear``; other folders are refused."""
     run("venv", "env")
     (project / "env" / "mark").touch()
     assert "--clear" in run("venv", "env", "--json", code=1).error["hint"]
@@ -98,27 +98,27 @@ def test_what_is_there_stays(run: Runner, project: Path) -> None:
 
 
 @pytest.mark.parametrize("is_active", sampled([True, False], fast={0}))
-def test_the_environment_in_use_is_cleared(
+def test_clear_environment_in_use(
     run: Runner,
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
     is_active: bool,  # noqa: FBT001
 ) -> None:
-    """The Python of an environment that gives way, active or found, creates the new one."""
+    """The Python of the cleared environment creates the new one."""
     run("venv")
     (project / ".venv" / "mark").touch()
     if is_active:
         monkeypatch.setenv("VIRTUAL_ENV", str(project / ".venv"))
     run("venv", "--clear")
     assert not (project / ".venv" / "mark").exists()
-    assert names(run) == []
+    assert installed_names(run) == []
     assert [path.name for path in project.iterdir()] == [".venv"]
 
 
-def test_a_clearing_that_fails(
+def test_failing_clear(
     run: Runner, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What should give way is back where it was if the new environment cannot be created."""
+    """The cleared environment is restored if the new one cannot be created."""
     run("venv", "env")
     (project / "env" / "mark").touch()
     run("venv", tmp_path / "broken")
@@ -131,8 +131,8 @@ def test_a_clearing_that_fails(
     assert [path.name for path in project.iterdir()] == ["env"]
 
 
-def test_the_environment_of_wheelfit_stays(run: Runner) -> None:
-    """The environment that wheelfit runs from is not cleared, and no hint says to clear it."""
+def test_environment_of_wheelfit(run: Runner) -> None:
+    """The environment that wheelfit runs in is not cleared."""
     error = run("venv", sys.prefix, "--json", code=1).error
     assert error["hint"] == "name another path"
     with pytest.raises(FileProblem, match="runs from"), empty_folder(Path(sys.prefix), clear=True):
@@ -140,18 +140,16 @@ def test_the_environment_of_wheelfit_stays(run: Runner) -> None:
     assert Path(sys.executable).exists()
 
 
-def test_a_python_that_cannot(run: Runner, project: Path) -> None:
-    """A Python that does not exist or cannot create an environment leaves nothing behind."""
+def test_unusable_python(run: Runner, project: Path) -> None:
+    """A missing Python leaves no files."""
     error = run("venv", "--python", "3.77", "--json", code=1).error
     assert error["code"] == "unusable-interpreter"
     assert "python3.77" in error["message"]
     assert not (project / ".venv").exists()
 
 
-def test_a_shim_without_a_python(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is on ``PATH`` and does not start is skipped, and ``-v`` says so."""
+def test_unusable_shim(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program on ``PATH`` that does not start is skipped, with a note in verbose output."""
     shims, pyenv = tmp_path / "shims", tmp_path / "pyenv"
     script = "#!/bin/sh\necho 'pyenv: python3.77: command not found' >&2\nexit 127\n"
     shims.mkdir()
@@ -166,13 +164,13 @@ def test_a_shim_without_a_python(
     (working / "python3.77").symlink_to(Path(sys.base_prefix) / "bin" / "python3")
     monkeypatch.setenv("PYENV_ROOT", str(pyenv))
     assert f"skipped {shims / 'python3.77'}: " in run("venv", "-v", "--python", "3.77").err
-    assert names(run) == []
+    assert installed_names(run) == []
 
 
-def test_a_broken_environment_is_not_skipped(
+def test_broken_active_environment(
     run: Runner, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where an active environment is broken, no other one is changed in its place."""
+    """A broken active environment is an error; no other one is changed."""
     run("venv", "env")
     first, other = project / "env" / "bin", tmp_path / "other"
     other.mkdir()
@@ -183,6 +181,6 @@ def test_a_broken_environment_is_not_skipped(
     assert error["where"] == str(first / "python3.77")
 
 
-def test_both_names(run: Runner) -> None:
-    """``--system`` names an environment, as ``--python`` does."""
+def test_conflicting_options(run: Runner) -> None:
+    """``--system`` and ``--python`` conflict."""
     assert "not allowed with" in run("list", "--system", "--python", "x", code=2).err

@@ -1,4 +1,4 @@
-"""``wheelfit wheel make|relabel|unmake|convert|repack|show|check``."""
+"""``wheelfit wheel make``, ``relabel``, ``unmake``, ``convert``, ``repack`` and ``show``."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def wheel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Name a folder for results, which is not there."""
+    """Return the path of an output folder, which does not exist."""
     return tmp_path / "out"
 
 
 def document(path: Path) -> dict[str, Any]:
-    """Return what a variant wheel says, after comparing all of it with RECORD."""
+    """Return the document of a variant wheel whose RECORD is valid."""
     with WheelArchive(path) as wheel:
         wheel.verify()
         found: dict[str, Any] = json.loads(wheel.variant_document() or b"")
@@ -54,12 +54,12 @@ def document(path: Path) -> dict[str, Any]:
 
 
 def names(folder: Path) -> list[str]:
-    """Return what is in a folder, hidden files too."""
+    """Return the names of all files in a folder."""
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def spoiled(path: Path, name: str, content: bytes) -> Path:
-    """Replace a member of a wheel and leave RECORD as it was."""
+def replace_member(path: Path, name: str, content: bytes) -> Path:
+    """Replace a member of a wheel without changing RECORD."""
     with zipfile.ZipFile(path) as archive:
         members = {one: archive.read(one) for one in archive.namelist()}
     assert name in members
@@ -72,8 +72,8 @@ def spoiled(path: Path, name: str, content: bytes) -> Path:
 class TestMake:
     """``wheel make``."""
 
-    def test_of_a_plain_wheel(self, wheel: Path, out: Path, run: Runner) -> None:
-        """B-32, B-33: properties and a label make a variant; the source stays as it was."""
+    def test_make_from_a_plain_wheel(self, wheel: Path, out: Path, run: Runner) -> None:
+        """B-32, B-33: properties and a label make a variant; the source is unchanged."""
         before = tree(wheel.parent)
         result = run("wheel", "make", wheel, "-o", out, *MKL)
         (path,) = out.iterdir()
@@ -89,7 +89,7 @@ class TestMake:
     def test_reproducible(
         self, wheel: Path, out: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """B-39: equal arguments give equal bytes; SOURCE_DATE_EPOCH dates what is written."""
+        """B-39: equal arguments give equal bytes, dated by SOURCE_DATE_EPOCH."""
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
         run("wheel", "make", wheel, "-o", out, *MKL)
         first = tree(out)
@@ -102,8 +102,8 @@ class TestMake:
         result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
         assert "SOURCE_DATE_EPOCH" in result.error["where"]
 
-    def test_json(self, wheel: Path, out: Path, run: Runner) -> None:
-        """What was made is one object."""
+    def test_json_report(self, wheel: Path, out: Path, run: Runner) -> None:
+        """The JSON object describes the wheel."""
         report = run("wheel", "make", wheel, "-o", out, *MKL, "--json").object
         assert report == {
             "version": 1,
@@ -123,15 +123,15 @@ class TestMake:
         }
 
     def test_derived_label(self, wheel: Path, run: Runner) -> None:
-        """F-141: without a label it is derived; a second variant lies beside the first."""
+        """F-141: without a label it is derived from the properties."""
         run("wheel", "make", wheel, "-p", "x86_64::level::v3", "--provider", "x86_64")
         assert "fast-1.0-py3-none-any-fa7c1393.whl" in names(wheel.parent)
         run("wheel", "make", wheel, "--null", "--provider", "x86_64")
         assert "fast-1.0-py3-none-any-null.whl" in names(wheel.parent)
         run("wheel", "make", wheel, "--null", "--provider", "x86_64", code=1)
 
-    def test_published_spelling(self, wheel: Path, run: Runner, out: Path) -> None:
-        """F-153: a provider that wheelfit knows is spelled as other tools want it."""
+    def test_requirement_of_a_known_provider(self, wheel: Path, run: Runner, out: Path) -> None:
+        """F-153: A known provider is written with the requirement that other tools expect."""
         words = ("-p", "nvidia :: sm_arch :: 90_real", "--provider", "nvidia", "--label", "gpu")
         run("wheel", "make", wheel, "-o", out, *words)
         assert document(out / "fast-1.0-py3-none-any-gpu.whl")["providers"]["nvidia"] == {
@@ -139,8 +139,8 @@ class TestMake:
             "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
         }
 
-    def test_own_plugin(self, wheel: Path, run: Runner, out: Path) -> None:
-        """B-7, B-25: another plugin is named with its requirement, and nobody could validate."""
+    def test_other_plugin(self, wheel: Path, run: Runner, out: Path) -> None:
+        """B-7, B-25: another plugin is written with its requirement, without validation."""
         words = ("-p", "gpu :: kind :: big", "--provider", "gpu=gpu-plugin>=1::gpu_plugin:Plugin")
         result = run("wheel", "make", wheel, "-o", out, *words, "--label", "big", *STATIC,
                    "--priority", "blas")  # fmt: skip
@@ -152,8 +152,8 @@ class TestMake:
             "plugin-api": "gpu_plugin:Plugin",
         }
 
-    def test_of_a_table(self, wheel: Path, out: Path, tmp_path: Path, run: Runner) -> None:
-        """B-2, B-16: a label alone is an entry of the table; all its providers are written."""
+    def test_label_of_a_table(self, wheel: Path, out: Path, tmp_path: Path, run: Runner) -> None:
+        """B-2, B-16: A label selects an entry of the table; all providers are written."""
         (tmp_path / "pyproject.toml").write_text(TABLE)
         run("wheel", "make", wheel, "-o", out, "--project", tmp_path, "--label", "mkl")
         found = document(out / "fast-1.0-py3-none-any-mkl.whl")
@@ -179,8 +179,8 @@ class TestMake:
         assert "there are: mkl" in result.error["message"]
         assert len(names(out)) == 1
 
-    def test_of_a_document(self, wheel: Path, out: Path, tmp_path: Path, run: Runner) -> None:
-        """B-16: an index file says the same as a table."""
+    def test_label_of_a_document(self, wheel: Path, out: Path, tmp_path: Path, run: Runner) -> None:
+        """B-16: an index file has the same effect as a table."""
         content = release_document(
             {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}},
             static={"blas": {"library": ["openblas", "mkl"]}},
@@ -200,10 +200,10 @@ class TestMake:
             ("--document", '{"default-priorities": {"namespace": ["a"]}, "providers": {"a": 1}}'),
         ],
     )
-    def test_files_with_faults(
+    def test_faulty_files(
         self, wheel: Path, tmp_path: Path, run: Runner, option: str, text: str
     ) -> None:
-        """B-6: a table or document with faults is refused, with its name."""
+        """B-6: A faulty table or document is refused with its path."""
         path = tmp_path / "given"
         path.write_text(text)
         result = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
@@ -212,8 +212,8 @@ class TestMake:
         result = run("wheel", "make", wheel, option, path, "--null", "--json", code=1)
         assert result.error["code"] == "file-problem"
 
-    def test_build_requires(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
-        """B-22: a plugin that a build asks is not asked here, and that is said."""
+    def test_build_time_plugin(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
+        """B-22: A table with a build-time plugin is refused, with a hint."""
         table = TABLE.replace(
             '.static-properties]\nlibrary = ["openblas", "mkl"]', ']\nbuild-requires = ["plugin"]'
         )
@@ -223,15 +223,15 @@ class TestMake:
         assert result.error["faults"][0]["rule"] == "B-22"
         assert "wheelfit build" in result.error["hint"]
 
-    def test_old_table(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
-        """B-4: a table of an old layout that does not say so is refused with what to write."""
+    def test_table_in_an_old_layout(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
+        """B-4: A table in an old layout without its schema is refused, with a hint."""
         table = TABLE.replace("requires = [", "enable-if = 'os_name == \"nt\"'\nrequires = [", 1)
         (tmp_path / "pyproject.toml").write_text(table)
         words = ("--project", tmp_path, "--label", "mkl", "--json")
         assert "v0.0.3.json" in run("wheel", "make", wheel, *words, code=1).error["hint"]
 
     def test_unknown_values(self, wheel: Path, out: Path, run: Runner) -> None:
-        """B-25: what the provider does not know is refused, unless that is wanted."""
+        """B-25: values that the provider does not know are refused without --no-validate."""
         words = ("-p", "x86_64 :: level :: v9", "--label", "v9", "--provider", "x86_64")
         result = run("wheel", "make", wheel, "-o", out, *words, "--json", code=1)
         assert "--no-validate" in result.error["hint"]
@@ -251,34 +251,34 @@ class TestMake:
             ("--null", "--static", "a :: b :: c,,d"),
         ],
     )
-    def test_usage(self, wheel: Path, run: Runner, words: tuple[str, ...]) -> None:
-        """Options that contradict each other are told before anything is written."""
+    def test_usage_errors(self, wheel: Path, run: Runner, words: tuple[str, ...]) -> None:
+        """Conflicting options are refused before anything is written."""
         before = tree(wheel.parent)
         assert run("wheel", "make", wheel, *words, "--json", code=2).error["code"] == "usage"
         assert tree(wheel.parent) == before
 
     def test_namespace_without_provider(self, wheel: Path, run: Runner) -> None:
-        """B-6, B-7: every namespace needs a provider, and the option that names one is told."""
+        """B-6, B-7: every namespace needs a provider; the hint has the option."""
         words = ("-p", "a :: b :: c", "-p", "x86_64 :: level :: v3")
         result = run("wheel", "make", wheel, *words, "--json", code=1)
         assert "B-7" in {fault["rule"] for fault in result.error["faults"]}
         assert result.error["hint"] == "--provider a=REQUIREMENT --provider x86_64"
 
 
-class TestMany:
-    """All results or none."""
+class TestSeveralWheels:
+    """Several wheels, which are written completely or not at all."""
 
     @pytest.fixture
     def wheels(self, tmp_path: Path) -> Path:
-        """Build three wheels, the second of which is broken."""
+        """Build three wheels, the second one broken."""
         folder = tmp_path / "in"
         for name in ("a", "b", "c"):
             build_wheel(folder / name, name, "1.0")
-        spoiled(folder / "b/b-1.0-py3-none-any.whl", "b/__init__.py", b"evil = True\n")
+        replace_member(folder / "b/b-1.0-py3-none-any.whl", "b/__init__.py", b"evil = True\n")
         return folder
 
-    def test_all_or_none(self, wheels: Path, out: Path, run: Runner) -> None:
-        """One that fails leaves nothing of the others."""
+    def test_one_broken_wheel(self, wheels: Path, out: Path, run: Runner) -> None:
+        """If one wheel fails, none is written."""
         before = tree(wheels)
         result = run("wheel", "make", wheels, "-o", out, *MKL, "--json", code=4)
         assert result.error["code"] == "invalid-wheel"
@@ -287,7 +287,7 @@ class TestMany:
         assert tree(wheels) == before
 
     def test_keep_going(self, wheels: Path, out: Path, run: Runner) -> None:
-        """``--keep-going`` keeps the others, and tells of the one that failed."""
+        """``--keep-going`` writes the others and reports the failure."""
         result = run("wheel", "make", wheels, "-o", out, *MKL, "--keep-going", "--json", code=9)
         assert names(out) == ["a-1.0-py3-none-any-mkl.whl", "c-1.0-py3-none-any-mkl.whl"]
         (failed,) = result.object["failed"]
@@ -297,7 +297,7 @@ class TestMany:
         assert "1 wheel could not be written" in result.err
 
     def test_keep_going_with_conflicts(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """``--keep-going`` never lets one result take the place of another, nor contradict it."""
+        """``--keep-going`` overwrites and contradicts no other result."""
         for folder in ("one", "two"):
             build_wheel(tmp_path / folder, "a", "1.0")
         wheels = (tmp_path / "one", tmp_path / "two")
@@ -311,14 +311,14 @@ class TestMany:
         assert report["failed"][0]["error"]["code"] == "inconsistent-documents"
         assert names(out) == ["a-1.0-py3-none-any-mkl.whl"]
 
-    def test_mended(self, wheels: Path, out: Path, run: Runner) -> None:
-        """B-34: a RECORD that is wrong is written anew on request, and that is told."""
+    def test_accept_record_errors(self, wheels: Path, out: Path, run: Runner) -> None:
+        """B-34: A wrong RECORD is rewritten on request, with a note."""
         result = run("wheel", "make", wheels, "-o", out, *MKL, "--accept-record-errors")
         assert "RECORD was wrong about 'b/__init__.py'" in result.err
         assert "b" in [document(path) and path.name[0] for path in out.iterdir()]
 
     def test_dry_run(self, wheels: Path, out: Path, run: Runner) -> None:
-        """``--dry-run`` finds what would fail, and leaves nothing behind."""
+        """``--dry-run`` reports failures and writes nothing."""
         run("wheel", "make", wheels, "-o", out, *MKL, "--dry-run", code=4)
         words = ("--accept-record-errors", "--dry-run", "--json")
         report = run("wheel", "make", wheels, "-o", out, *MKL, *words).object
@@ -330,8 +330,8 @@ class TestMany:
         run("wheel", "make", wheels, *MKL, "--accept-record-errors", "--dry-run")
         assert tree(wheels) == before
 
-    def test_two_of_one_name(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """Two results that would have one name stop it."""
+    def test_equal_result_names(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """Two results with the same name are an error."""
         for folder in ("one", "two"):
             build_wheel(tmp_path / folder, "a", "1.0")
         wheels = (tmp_path / "one", tmp_path / "two")
@@ -339,8 +339,8 @@ class TestMany:
         assert "a-1.0-py3-none-any-mkl.whl" in result.error["message"]
         assert not out.exists()
 
-    def test_label_of_other_properties(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """F-143: a label stands for one property set in a release, also beside other files."""
+    def test_label_with_other_properties(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """F-143: A label has one set of properties in a release, existing wheels included."""
         one = build_wheel(tmp_path, "a", "1.0")
         two = build_wheel(tmp_path, "a", "1.0", tag="cp313-cp313-linux_x86_64", files={"a.so": ""})
         run("wheel", "make", one, "-o", out, *MKL)
@@ -353,8 +353,8 @@ class TestMany:
         (out / "a-1.0-py2-none-any-x.whl").write_bytes(b"")
         run("wheel", "make", two, "-o", out, *MKL)
 
-    def test_existing(self, wheel: Path, out: Path, run: Runner) -> None:
-        """B-31: a file gives way to ``--overwrite`` only."""
+    def test_existing_file(self, wheel: Path, out: Path, run: Runner) -> None:
+        """B-31: an existing file needs ``--overwrite``."""
         out.mkdir()
         there = out / "fast-1.0-py3-none-any-mkl.whl"
         there.write_text("precious")
@@ -365,7 +365,7 @@ class TestMany:
         assert document(there)
 
     def test_in_place(self, wheel: Path, run: Runner) -> None:
-        """B-31: a variant wheel is written over itself without further words."""
+        """B-31: A variant wheel is replaced in place without further options."""
         run("wheel", "make", wheel, *MKL)
         path = wheel.with_name("fast-1.0-py3-none-any-mkl.whl")
         words = ("-p", "blas :: library :: mkl", "--label", "mkl")
@@ -374,29 +374,29 @@ class TestMany:
         assert names(wheel.parent) == [path.name, wheel.name]
 
     @pytest.mark.parametrize("place", ["nowhere.whl", "empty", "text.txt"])
-    def test_nothing_to_do(self, tmp_path: Path, run: Runner, place: str) -> None:
-        """What is no wheel is an error."""
+    def test_no_wheels(self, tmp_path: Path, run: Runner, place: str) -> None:
+        """A missing file, an empty folder and a text file are errors."""
         (tmp_path / "empty").mkdir()
         (tmp_path / "text.txt").touch()
         run("wheel", "make", tmp_path / place, *MKL, code=2 if place == "text.txt" else 1)
 
-    def test_folder_that_is_a_file(self, wheel: Path, run: Runner) -> None:
-        """A place where nothing can be written is an error, and nothing is left."""
+    def test_invalid_output_folder(self, wheel: Path, run: Runner) -> None:
+        """An output folder that cannot be written is an error."""
         result = run("wheel", "make", wheel, "-o", wheel, *MKL, "--json", code=1)
         assert result.error["code"] == "file-problem"
         result = run("wheel", "make", wheel, "-o", "/proc/1", *MKL, "--json", code=1)
         assert result.error["code"] == "file-problem"
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-    def test_read_only(self, wheel: Path, out: Path, run: Runner) -> None:
-        """A folder that may not be written is an error."""
+    def test_read_only_folder(self, wheel: Path, out: Path, run: Runner) -> None:
+        """A read-only folder is an error."""
         out.mkdir(mode=0o555)
         result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
         assert result.error["code"] == "file-problem"
 
     @pytest.mark.integration
-    def test_large(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """B-38: content of a large wheel is compared on request only, and that is told."""
+    def test_large_wheel(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-38: the content of a large wheel is compared on request only, with a note."""
         wheel = build_large_wheel(tmp_path, "large", "1.0", 70_000_000)
         result = run("wheel", "make", wheel, "-o", out, *MKL)
         assert "70 MB of content were copied without a comparison" in result.err
@@ -412,16 +412,16 @@ class TestMany:
         assert run(*words, "--verify-content", code=4).error["code"] == "invalid-wheel"
 
 
-class TestOdd:
-    """Wheels that other tools stumble over."""
+class TestUnusualWheels:
+    """Unusual and broken wheels."""
 
-    def test_names_and_ends(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """B-35, B-36: commas, quotes and umlauts, and a last line without an end, survive."""
+    def test_unusual_file_names(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-35, B-36: file names with commas, quotes and umlauts are preserved."""
         files = {"a/x,y.py": "", 'a/"q".py': "", "a/ü, ß.py": "1"}
         wheel = build_wheel(tmp_path, "a", "1.0", files=files)
         with zipfile.ZipFile(wheel) as archive:
             record = archive.read("a-1.0.dist-info/RECORD")
-        spoiled(wheel, "a-1.0.dist-info/RECORD", record.rstrip(b"\n"))
+        replace_member(wheel, "a-1.0.dist-info/RECORD", record.rstrip(b"\n"))
         run("wheel", "make", wheel, "-o", out, *MKL)
         with WheelArchive(next(out.iterdir())) as made:
             made.verify()
@@ -438,39 +438,39 @@ class TestOdd:
             ("WHEEL", b"Wheel-Version: 2.0\n", "the Wheel-Version is 2.0"),
         ],
     )
-    def test_broken(
+    def test_broken_wheels(
         self, tmp_path: Path, out: Path, run: Runner, member: str, content: bytes, message: str
     ) -> None:
-        """B-34: a wheel that is broken stops it; nothing is written, and the wheel stays."""
+        """B-34: A broken wheel is an error, and nothing is written."""
         wheel = build_wheel(tmp_path, "a", "1.0")
-        spoiled(wheel, f"a-1.0.dist-info/{member}", content)
+        replace_member(wheel, f"a-1.0.dist-info/{member}", content)
         before = tree(tmp_path)
         result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
         assert message in json.dumps(result.error)
         assert tree(tmp_path) == before
 
-    def test_broken_record_is_mended(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """B-34: even a RECORD that cannot be read is written anew on request."""
+    def test_unreadable_record(self, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-34: an unreadable RECORD is rewritten on request."""
         wheel = build_wheel(tmp_path, "a", "1.0")
-        spoiled(wheel, "a-1.0.dist-info/RECORD", b'b.py,sha256=x,1\nb.py,,\n"')
+        replace_member(wheel, "a-1.0.dist-info/RECORD", b'b.py,sha256=x,1\nb.py,,\n"')
         result = run("wheel", "make", wheel, "-o", out, *MKL, "--accept-record-errors")
         assert "written anew" in result.err
         assert document(next(out.iterdir()))
-        spoiled(wheel, "a-1.0.dist-info/RECORD", b"b.py,sha256=x,1\nb.py,,\n")
+        replace_member(wheel, "a-1.0.dist-info/RECORD", b"b.py,sha256=x,1\nb.py,,\n")
         words = ("--accept-record-errors", "--overwrite")
         result = run("wheel", "make", wheel, "-o", out, *MKL, *words)
         assert "twice" in result.err
         assert "which the wheel does not contain" in result.err
 
     def test_wrong_dist_info(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """B-34: a dist-info folder of another release stops it."""
+        """B-34: A dist-info folder of another release is an error."""
         wheel = build_wheel(tmp_path, "a", "1.0")
         wheel = wheel.rename(wheel.with_name("a-2.0-py3-none-any.whl"))
         result = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4)
         assert "a-1.0.dist-info" in result.error["message"]
 
     def test_no_archive(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """What is not an archive stops it."""
+        """A file that is not an archive is an error."""
         wheel = tmp_path / "a-1.0-py3-none-any.whl"
         wheel.write_bytes(b"PK")
         assert run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4).error
@@ -478,7 +478,7 @@ class TestOdd:
         run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
 
     def test_signature(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """B-37: a signature of the old RECORD goes, and that is told."""
+        """B-37: A signature of RECORD is removed, with a note."""
         wheel = build_wheel(tmp_path, "a", "1.0")
         with zipfile.ZipFile(wheel, "a") as archive:
             archive.writestr("a-1.0.dist-info/RECORD.jws", "{}")
@@ -486,7 +486,7 @@ class TestOdd:
         assert "RECORD.jws was removed" in result.err
 
 
-class TestOthers:
+class TestOtherActions:
     """``relabel``, ``unmake`` and ``convert``."""
 
     @pytest.fixture
@@ -501,7 +501,7 @@ class TestOthers:
         )
 
     def test_relabel(self, variant: Path, run: Runner) -> None:
-        """B-32, F-141: the properties stay; without a label it is derived."""
+        """B-32, F-141: the properties are kept; without a label it is derived."""
         run("wheel", "relabel", variant, "--label", "intel")
         path = variant.with_name("fast-1.0-py3-none-any-intel.whl")
         assert document(path)["variants"] == {"intel": {"blas": {"library": ["mkl"]}}}
@@ -511,29 +511,33 @@ class TestOthers:
         run("wheel", "relabel", path, "--label", "A", code=1)
 
     def test_relabel_null(self, tmp_path: Path, run: Runner) -> None:
-        """F-6: what has no properties is called null, and a plain wheel has no label."""
+        """F-6: the null variant and plain wheels cannot be relabelled."""
         content = release_document({"null": {}}, static={"blas": {"library": ["mkl"]}})
         path = build_wheel(tmp_path, "fast", "1.0", label="null", document=content)
         run("wheel", "relabel", path, "--label", "x", code=1)
         run("wheel", "relabel", build_wheel(tmp_path, "a", "1"), "--label", "x", code=1)
 
     def test_unmake(self, variant: Path, out: Path, run: Runner) -> None:
-        """B-32, B-40: label and document go, and markers are resolved."""
+        """B-32, B-40: label and document are removed, and markers resolved."""
         run("wheel", "unmake", variant, "-o", out)
         with WheelArchive(out / "fast-1.0-py3-none-any.whl") as wheel:
             wheel.verify()
             assert wheel.variant_document() is None
             assert read_metadata(wheel.metadata(), "").requires_texts == ("numpy", "only_plain")
 
-    def test_unmake_names_what_it_drops(self, variant: Path, out: Path, run: Runner) -> None:
-        """B-40: a dependency that only the variant has goes, and that is no secret."""
+    def test_unmake_reports_removed_dependencies(
+        self, variant: Path, out: Path, run: Runner
+    ) -> None:
+        """B-40: removed dependencies are reported."""
         note = 'it does not need mkl; "blas" in variant_namespaces, whose marker is false for it'
         assert f"  {note}\n" in run("wheel", "unmake", variant, "-o", out).err
         report = run("wheel", "unmake", variant, "-o", out, "--overwrite", "--json").object
         assert report["wheels"][0]["notes"] == [note]
 
-    def test_dropped_by_others(self, variant: Path, out: Path, run: Runner) -> None:
-        """B-40, B-41: so it is with whatever else resolves markers."""
+    def test_resolve_markers_reports_removed_dependencies(
+        self, variant: Path, out: Path, run: Runner
+    ) -> None:
+        """B-40, B-41: ``make`` and ``repack`` report removed dependencies too."""
         report = run(
             "wheel", "make", variant, *MKL, "--resolve-markers", "-o", out, "--json"
         ).object
@@ -546,8 +550,8 @@ class TestOthers:
         assert note in report["wheels"][0]["notes"]
 
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
-    def test_a_link_of_that_name(self, variant: Path, out: Path, run: Runner) -> None:
-        """Results do not go where a link of their name leads: it stays, or gives way itself."""
+    def test_link_with_the_name_of_the_result(self, variant: Path, out: Path, run: Runner) -> None:
+        """A link with the name of a result is kept or replaced, not followed."""
         victim = out.with_name("victim")
         victim.write_text("precious")
         out.mkdir()
@@ -568,8 +572,8 @@ class TestOthers:
         assert not out.with_name("made").exists()
 
     @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
-    def test_a_stage_that_is_a_link(self, variant: Path, out: Path, run: Runner) -> None:
-        """What looks as if a killed process had left it, and leads elsewhere, removes nothing."""
+    def test_linked_temporary_folder(self, variant: Path, out: Path, run: Runner) -> None:
+        """A link that resembles a leftover temporary folder is not followed."""
         victim = out.with_name("victim")
         victim.mkdir()
         (victim / "precious").write_text("x")
@@ -581,8 +585,8 @@ class TestOthers:
         run("wheel", "unmake", variant, "-o", out)
         assert (victim / "precious").exists()
 
-    def test_unmake_if_any(self, variant: Path, out: Path, run: Runner) -> None:
-        """B-32: a plain wheel is an error, unless that is allowed; then it is copied."""
+    def test_skip_plain(self, variant: Path, out: Path, run: Runner) -> None:
+        """B-32: A plain wheel is an error, unless --skip-plain; then it is copied."""
         plain = build_wheel(variant.parent, "other", "1.0")
         run("wheel", "unmake", variant.parent, "-o", out, code=1)
         assert not out.exists()
@@ -593,7 +597,7 @@ class TestOthers:
         assert report["wheels"][0]["changed"] is False
 
     def test_convert(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """F-53, F-56: a folder of old wheels becomes one of current ones, complete."""
+        """F-53, F-56: A folder of old wheels is converted completely."""
         old = {
             "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
             "default-priorities": {"namespace": ["blas"]},
@@ -619,7 +623,7 @@ class TestOthers:
         run("wheel", "check", out)
 
     def test_losses(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """F-56: what the current layout cannot say goes with consent only."""
+        """F-56: losses of a conversion need consent."""
         old = {
             "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
             "default-priorities": {"namespace": ["n"], "feature": {"n": ["f"]}},
@@ -662,7 +666,7 @@ class TestRepack:
 
     @pytest.fixture
     def release(self, tmp_path: Path) -> Path:
-        """Build a release whose variants are told apart by names and local versions."""
+        """Build a release whose variants differ in name and local version."""
         folder = tmp_path / "in"
         needs = ["numpy", "nvidia-cublas-cu12==12.6", "nvidia-cublas-cu12-extra"]
         build_wheel(folder, "fast-cu12", "1.0+cu126", requires=needs, files={"fast/a.py": ""})
@@ -672,8 +676,8 @@ class TestRepack:
         (tmp_path / "pyproject.toml").write_text(TABLE)
         return folder
 
-    def test_release(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
-        """B-42, B-43, B-44: a folder of a release becomes one of its variants, by rules."""
+    def test_repack_folder(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
+        """B-42, B-43, B-44: A folder of a release is repacked into variants by rules."""
         words = ("--config", tmp_path / "repack.toml", "--project", tmp_path, "--index-file")
         report = run("wheel", "repack", release, "-o", out, *words, "--json").object
         assert names(out) == [
@@ -691,8 +695,10 @@ class TestRepack:
             )
         run("wheel", "check", out, "--full")
 
-    def test_from_an_index(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
-        """A release of an index is fetched and repacked as a folder is."""
+    def test_repack_from_an_index(
+        self, release: Path, tmp_path: Path, out: Path, run: Runner
+    ) -> None:
+        """A release of an index is repacked as a folder is."""
         words = ("--config", tmp_path / "repack.toml", "--project", tmp_path)
         run("wheel", "repack", release, "-o", tmp_path / "wanted", *words)
         with RecordingIndex(release) as index:
@@ -704,8 +710,10 @@ class TestRepack:
             run("wheel", "repack", "fast==1.0", *words, *where, code=2)
         assert tree(out) == tree(tmp_path / "wanted")
 
-    def test_of_variant_repack(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
-        """B-44: a file of variant-repack does what it did, without what was wrong with it."""
+    def test_variant_repack_file(
+        self, release: Path, tmp_path: Path, out: Path, run: Runner
+    ) -> None:
+        """B-44: A file of variant-repack is accepted."""
         (tmp_path / "config.toml").write_text(
             "[metadata_configs.m]\nnormalize_package_name = true\nnormalize_version = true\n"
             'deps_remove_list = ["nvidia-cublas-cu12"]\ndeps_add_list = ["nvidia-cublas"]\n'
@@ -722,8 +730,8 @@ class TestRepack:
             requires = read_metadata(made.metadata(), "").requires_texts
         assert requires == ("numpy", "nvidia-cublas-cu12-extra", "nvidia-cublas")
 
-    def test_options(self, release: Path, out: Path, run: Runner) -> None:
-        """B-42, B-43: the same by options; markers are resolved on request."""
+    def test_repack_options(self, release: Path, out: Path, run: Runner) -> None:
+        """B-42, B-43: the options have the same effect; markers are resolved on request."""
         wheel = release / "fast_cu12-1.0+cu126-py3-none-any.whl"
         run(
             "wheel", "repack", wheel, "-o", out, "--rename", "fast-cu12=Fast", "--set-version", "2",
@@ -736,21 +744,21 @@ class TestRepack:
         assert "Name: Fast\n" in text
         assert "Requires-Dist: a\n" in text
 
-    def test_plain_stays_plain(self, release: Path, out: Path, run: Runner) -> None:
-        """Without a variant nothing but what is said is edited."""
+    def test_repack_without_a_variant(self, release: Path, out: Path, run: Runner) -> None:
+        """Without a variant only the requested edits are made."""
         wheel = release / "fast-1.0+cpu-py3-none-any.whl"
         run("wheel", "repack", wheel, "-o", out, "--strip-local-version")
         assert names(out) == ["fast-1.0-py3-none-any.whl"]
 
-    def test_collision(self, release: Path, out: Path, run: Runner) -> None:
-        """Wheels that lose what told them apart stop it, and nothing is written."""
+    def test_equal_repack_names(self, release: Path, out: Path, run: Runner) -> None:
+        """Wheels that would get the same name are an error, and nothing is written."""
         result = run("wheel", "repack", release, "-o", out, "--name", "fast",
                    "--strip-local-version", "--json", code=1)  # fmt: skip
         assert "fast-1.0-py3-none-any.whl" in result.error["message"]
         assert not out.exists()
 
     def test_unmatched(self, release: Path, tmp_path: Path, out: Path, run: Runner) -> None:
-        """A wheel that no rule is for stops it, unless it may be left out."""
+        """A wheel without a rule is an error, unless --skip-unmatched."""
         build_wheel(release, "stranger", "1.0")
         words = ("--config", tmp_path / "repack.toml", "--project", tmp_path, "-o", out)
         result = run("wheel", "repack", release, *words, "--json", code=2)
@@ -771,14 +779,14 @@ class TestRepack:
             ("--add-dependency", "a;\nos_name == 'nt'"),
         ],
     )
-    def test_usage(self, wheel: Path, run: Runner, words: tuple[str, ...]) -> None:
-        """What cannot be meant is told."""
+    def test_repack_usage_errors(self, wheel: Path, run: Runner, words: tuple[str, ...]) -> None:
+        """Incomplete and conflicting options are refused."""
         before = tree(wheel.parent)
         assert run("wheel", "repack", wheel, *words, "--json", code=2).error["code"] == "usage"
         assert tree(wheel.parent) == before
 
-    def test_config_that_is_not_there(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
-        """A file that cannot be read, or has faults, is an error."""
+    def test_invalid_configuration_file(self, wheel: Path, tmp_path: Path, run: Runner) -> None:
+        """A missing or faulty configuration file is an error."""
         run("wheel", "repack", wheel, "--config", tmp_path / "x.toml", code=1)
         (tmp_path / "x.toml").write_text("[metadata.a]\nadd = 1")
         result = run("wheel", "repack", wheel, "--config", tmp_path / "x.toml", "--json", code=1)
@@ -793,8 +801,8 @@ class TestRepack:
 class TestShow:
     """``wheel show`` and ``wheel check``."""
 
-    def test_variant(self, wheel: Path, run: Runner) -> None:
-        """What a wheel says of itself, for people and for programs."""
+    def test_show(self, wheel: Path, run: Runner) -> None:
+        """Variant and plain wheels are described, in text and JSON."""
         run("wheel", "make", wheel, *MKL)
         result = run("wheel", "show", wheel.parent)
         assert "blas :: library :: mkl" in result.out
@@ -811,16 +819,16 @@ class TestShow:
         assert plain["label"] is plain["document"] is None
         assert plain["requires"] == ["numpy"]
 
-    def test_raw(self, wheel: Path, run: Runner) -> None:
-        """METADATA or the dependencies alone, of several wheels with their names."""
+    def test_show_metadata(self, wheel: Path, run: Runner) -> None:
+        """METADATA or the dependencies alone are printed."""
         result = run("wheel", "show", wheel, "--metadata")
         assert result.out.startswith("Metadata-Version: 2.1\nName: fast\n")
         run("wheel", "make", wheel, *MKL)
         result = run("wheel", "show", wheel.parent, "--dependencies")
         assert result.out.splitlines()[1::2] == ["numpy", "numpy"]
 
-    def test_url(self, wheel: Path, run: Runner) -> None:
-        """Of a URL parts are read."""
+    def test_show_url(self, wheel: Path, run: Runner) -> None:
+        """A wheel by URL is read partially."""
         words = ("-p", "x86_64 :: level :: v3", "--provider", "x86_64", "--label", "v3")
         run("wheel", "make", wheel, *words)
         with RecordingIndex(wheel.parent) as index:
@@ -829,8 +837,8 @@ class TestShow:
         assert said["properties"] == ["x86_64 :: level :: v3"]
         assert said["size"]
 
-    def test_null(self, wheel: Path, run: Runner) -> None:
-        """The null variant has no properties, and says so."""
+    def test_show_null_variant(self, wheel: Path, run: Runner) -> None:
+        """The null variant is described as such."""
         run("wheel", "make", wheel, "--null", "--provider", "abi_dependency")
         path = wheel.with_name("fast-1.0-py3-none-any-null.whl")
         result = run("wheel", "show", path)
@@ -838,7 +846,7 @@ class TestShow:
         assert "built in: abi_dependency" in result.out
 
     def test_check(self, wheel: Path, run: Runner) -> None:
-        """B-54: the same as ``wheelfit check``."""
-        spoiled(wheel, "fast/__init__.py", b"evil")
+        """B-54: ``wheel check`` is the same as ``wheelfit check``."""
+        replace_member(wheel, "fast/__init__.py", b"evil")
         words = (wheel, "--full", "--json")
         assert run("wheel", "check", *words, code=9).object == run("check", *words, code=9).object

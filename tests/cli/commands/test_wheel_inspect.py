@@ -30,14 +30,14 @@ NATIVE = elf_file(
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
-    """Build a wheel with two libraries, one of which is cut off."""
+    """Build a wheel with two libraries, one of them truncated."""
     files = {"fast/_native.so": NATIVE, "fast/_broken.so": NATIVE[:30]}
     tag = "cp313-cp313-manylinux_2_28_x86_64"
     return build_wheel(tmp_path, "fast", "1.0", files=files, tag=tag)
 
 
-def test_people(wheel: Path, run: Runner) -> None:
-    """B-60: each library is told with what it says, and what the wheel may claim by that."""
+def test_text_output(wheel: Path, run: Runner) -> None:
+    """B-60: each library is listed with its facts, and the properties that follow."""
     result = run("wheel", "inspect", wheel)
     assert result.out.splitlines() == [
         str(wheel),
@@ -62,8 +62,8 @@ def test_people(wheel: Path, run: Runner) -> None:
     ]
 
 
-def test_json(wheel: Path, run: Runner) -> None:
-    """B-60: the same for programs, by the published schema."""
+def test_json_report(wheel: Path, run: Runner) -> None:
+    """B-60: the JSON object follows the schema."""
     found = run("wheel", "inspect", wheel, "--json", "--no-ptx").object
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
     (one,) = found["wheels"]
@@ -81,15 +81,15 @@ def test_json(wheel: Path, run: Runner) -> None:
     }
 
 
-def test_library(tmp_path: Path, run: Runner) -> None:
-    """B-60: a library that lies by itself is shown too."""
+def test_bare_library(tmp_path: Path, run: Runner) -> None:
+    """B-60: A bare library is inspected too."""
     path = tmp_path / "libfast.so"
     path.write_bytes(NATIVE)
     assert "sm_90a" in run("wheel", "inspect", path).out
 
 
-def test_nothing_to_see(tmp_path: Path, run: Runner) -> None:
-    """B-60: a wheel without binaries is no fault, a file that is none of both is."""
+def test_no_binaries(tmp_path: Path, run: Runner) -> None:
+    """B-60: A wheel without binaries is not an error; other files are."""
     assert "no binaries" in run("wheel", "inspect", build_wheel(tmp_path, "fast", "1.0")).out
     path = tmp_path / "text.txt"
     path.write_text("text")
@@ -99,15 +99,15 @@ def test_nothing_to_see(tmp_path: Path, run: Runner) -> None:
 
 
 def test_folder(wheel: Path, run: Runner) -> None:
-    """B-60: of a folder all wheels are shown, and a wheel that is not there is told as such."""
+    """B-60: all wheels of a folder are inspected; a missing wheel is an error."""
     (shown,) = run("wheel", "inspect", wheel.parent, "--json").object["wheels"]
     assert shown["path"] == str(wheel)
     gone = run("wheel", "inspect", "gone.whl", "--json", code=1).error
     assert (gone["code"], gone["where"]) == ("file-problem", "gone.whl")
 
 
-def test_without_the_libraries(wheel: Path) -> None:
-    """B-60: who lacks the extra sees all but instructions, for which it is named."""
+def test_missing_extra(wheel: Path) -> None:
+    """B-60: without the extra everything but instructions is shown."""
 
     def inspected(*words: str) -> subprocess.CompletedProcess[str]:
         arguments = ["wheel", "inspect", str(wheel), *words]

@@ -28,7 +28,7 @@ def wheel(tmp_path: Path) -> Path:
 
 
 def document(folder: Path) -> dict[str, Any]:
-    """Return the document of the one wheel in a folder."""
+    """Return the document of the single wheel in a folder."""
     (path,) = folder.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         (name,) = [one for one in archive.namelist() if one.endswith("variant.json")]
@@ -36,8 +36,8 @@ def document(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_made(wheel: Path, tmp_path: Path, run: Runner) -> None:
-    """B-60: the variant has what the binaries show, and the providers that are known for that."""
+def test_properties_from_binaries(wheel: Path, tmp_path: Path, run: Runner) -> None:
+    """B-60: the variant has the properties of the binaries, with their providers."""
     out = tmp_path / "out"
     result = run("wheel", "make", wheel, "--from-binary", "--label", "cu12", "-o", out)
     assert "left out" not in result.err
@@ -54,8 +54,8 @@ def test_made(wheel: Path, tmp_path: Path, run: Runner) -> None:
     assert not [finding for finding in checked["findings"] if finding["severity"] == "error"]
 
 
-def test_what_is_given_counts(wheel: Path, tmp_path: Path, run: Runner) -> None:
-    """B-60: a feature that is given stays; others are added."""
+def test_given_properties(wheel: Path, tmp_path: Path, run: Runner) -> None:
+    """B-60: given features are kept, others are added."""
     out = tmp_path / "out"
     given = ["--property", "nvidia :: sm_arch :: 80_real"]
     run("wheel", "make", wheel, "--from-binary", "--no-ptx", *given, "--label", "x", "-o", out)
@@ -65,8 +65,8 @@ def test_what_is_given_counts(wheel: Path, tmp_path: Path, run: Runner) -> None:
     }
 
 
-def test_ptx_alone(tmp_path: Path, run: Runner) -> None:
-    """P-93: GPUs with PTX alone get a variant of their own, with the bound of that PTX."""
+def test_ptx_only(tmp_path: Path, run: Runner) -> None:
+    """P-93: GPUs with PTX only get a separate variant, with the bound of the PTX."""
     native = elf_file(
         needed=["libcudart.so.13"], sections={".nv_fatbin": fat_binary("sm_80", "compute_90 9.2")}
     )
@@ -93,8 +93,8 @@ def test_ptx_alone(tmp_path: Path, run: Runner) -> None:
         assert (shown["projects"][0]["chosen"] is not None) == fits, machine
 
 
-def test_nothing_shown(tmp_path: Path, run: Runner) -> None:
-    """B-60: a wheel that shows nothing is an error, and nothing is written."""
+def test_no_properties(tmp_path: Path, run: Runner) -> None:
+    """B-60: A wheel without properties is an error, and nothing is written."""
     plain = build_wheel(tmp_path, "fast", "1.0")
     out = tmp_path / "out"
     error = run("wheel", "make", plain, "--from-binary", "-o", out, "--json", code=1).error

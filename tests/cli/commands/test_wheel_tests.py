@@ -40,7 +40,7 @@ on_x86_64 = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a project whose source code must not be imported by its tests."""
+    """Change to a project whose source must not be imported by its tests."""
     folder = tmp_path / "project"
     for name, text in {
         "pyproject.toml": "",
@@ -63,20 +63,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def add_wheel(
     label: str | None, *, works: bool = True, document: Any = DOCUMENT, **more: Any
 ) -> None:
-    """Put a wheel into the folder ``dist``."""
+    """Add a wheel to the folder ``dist``."""
     document = document if label else None
     more.setdefault("files", {"fast.py": f"WORKS = {works}"})
     build_wheel(Path("dist"), "fast", "1.0", label=label, document=document, **more)
 
 
 def by_label(report: dict[str, Any]) -> dict[str, Any]:
-    """Return the results by their labels."""
+    """Return the results by label."""
     return {result["label"] or "plain": result for result in report["results"]}
 
 
 @pytest.mark.integration
 def test_each_wheel(run: Runner) -> None:
-    """Each wheel is tested as it is installed; one that fails, or cannot run, never passes."""
+    """Each wheel is installed and tested; a wheel that fails or cannot run does not pass."""
     add_wheel(None)
     add_wheel("mkl", works=False)
     add_wheel("open", tag="py2-none-any")
@@ -95,14 +95,14 @@ def test_each_wheel(run: Runner) -> None:
     assert "failed with 1: dist/.wheelfit-tests/fast-1.0-py3-none-any-mkl.log" in text
 
 
-def test_none_can_run(run: Runner) -> None:
-    """Where the tests of no wheel can run, that is not a success."""
+def test_no_wheel_can_run(run: Runner) -> None:
+    """If the tests of no wheel can run, the command fails."""
     add_wheel(None, tag="py2-none-any")
     assert run("test", *UNITTEST, "--json", code=10).object["results"][0]["state"] == "not-run"
 
 
-def test_what_cannot_be_installed(run: Runner) -> None:
-    """A wheel whose requirements cannot be had fails, with the reason."""
+def test_missing_requirement(run: Runner) -> None:
+    """A wheel with a missing requirement fails, with the reason."""
     add_wheel(None, requires=["nowhere-to-be-found"])
     (result,) = run("test", *UNITTEST, "--json", code=9).object["results"]
     assert (result["state"], result["exit_code"]) == ("failed", None)
@@ -110,8 +110,8 @@ def test_what_cannot_be_installed(run: Runner) -> None:
 
 
 @pytest.mark.integration
-def test_publish_refuses(run: Runner, tmp_path: Path) -> None:
-    """B-52: once tests were run, a variant whose tests did not pass is not published."""
+def test_publish_refuses_failed_wheels(run: Runner, tmp_path: Path) -> None:
+    """B-52: after a test run, variants that did not pass are not published."""
     add_wheel(None)
     add_wheel("mkl")
     add_wheel("open", tag="py2-none-any")
@@ -128,16 +128,18 @@ def test_publish_refuses(run: Runner, tmp_path: Path) -> None:
 
 
 @on_x86_64
-def test_described_machine(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What passes where an override describes the machine is shown as that."""
+def test_overridden_machine(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass with an override is reported as described."""
     add_wheel("v4", document=LEVELS)
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v4,v3,v2,v1")
     (result,) = run("test", *UNITTEST, "--json").object["results"]
     assert (result["state"], result["how"]) == ("passed", "described")
 
 
-def test_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch, fake_driver: FakeDriver) -> None:
-    """A fake driver lets a variant run that needs one, and what passes is no proof."""
+def test_fake_driver_in_use(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, fake_driver: FakeDriver
+) -> None:
+    """A pass with a fake driver is reported as described."""
     add_wheel("cu128", document=CUDA)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver.folder))
     for name, text in fake_driver.environ(devices=["9.0 NVIDIA H100"], cuda="12.8").items():
@@ -148,8 +150,8 @@ def test_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch, fake_driver: 
 
 @pytest.mark.integration
 @pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
-def test_fake_drivers(run: Runner, project: Path) -> None:
-    """On request, drivers that show the GPU that a wheel asks for stand in for it."""
+def test_fake_drivers_option(run: Runner, project: Path) -> None:
+    """--fake-drivers simulates the GPU that a wheel needs."""
     add_wheel("cu128", document=CUDA)
     (project / "tests/test_fast.py").write_text(ASKS_DRIVER)
     (result,) = run("test", *UNITTEST, "--json", code=10).object["results"]
@@ -173,7 +175,7 @@ class Test(unittest.TestCase):
 
 @on_x86_64
 def test_no_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are none for what is no GPU, and that is said."""
+    """--fake-drivers does not help for CPU levels, which the reason states."""
     add_wheel("v4", document=LEVELS)
     words = ("--emulate", "never", "--fake-drivers", "--json")
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v1")
@@ -183,7 +185,7 @@ def test_no_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.integration
 def test_time_limit(run: Runner, project: Path) -> None:
-    """Tests that take too long are ended with what they started, and have failed."""
+    """Tests beyond the time limit are ended with their children, and have failed."""
     add_wheel(None)
     add_wheel("mkl")
     (project / "tests/test_fast.py").write_text(SLEEPS)
@@ -211,8 +213,8 @@ class Test(unittest.TestCase):
 
 
 @on_x86_64
-def test_without_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What only an emulator could run is not run without it, and that is said."""
+def test_missing_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an emulator the tests are not run, with the reason."""
     add_wheel("v1", document=LEVELS)
     monkeypatch.setenv("PATH", "")
     (result,) = run("test", *UNITTEST, "--emulate", "always", "--json", code=10).object["results"]
@@ -229,8 +231,8 @@ def test_without_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--time-limit", "v3=soon"], "is not a span of time", 2),
     ],
 )
-def test_wrong_words(words: list[str], message: str, code: int, run: Runner) -> None:
-    """What cannot be meant is refused before anything runs."""
+def test_usage_errors(words: list[str], message: str, code: int, run: Runner) -> None:
+    """Invalid options are errors before any test."""
     add_wheel(None)
     result = run("test", *words, "--json", code=code)
     assert message in result.error["message"]
@@ -238,8 +240,8 @@ def test_wrong_words(words: list[str], message: str, code: int, run: Runner) -> 
 
 
 @pytest.mark.parametrize(("text", "code"), [("[project", 1), ("dependency-groups = 3", 0)])
-def test_a_project_that_cannot_be_read(text: str, code: int, run: Runner) -> None:
-    """A file that is not TOML is refused before anything runs; groups that are none name none."""
+def test_invalid_pyproject(text: str, code: int, run: Runner) -> None:
+    """Invalid TOML is an error before any test; invalid groups are ignored."""
     add_wheel(None)
     Path("pyproject.toml").write_text(text)
     result = run("test", *UNITTEST, "--json", code=code)
@@ -254,8 +256,8 @@ def test_a_project_that_cannot_be_read(text: str, code: int, run: Runner) -> Non
     not shutil.which("qemu-x86_64-static"), reason="needs qemu-x86_64-static on PATH"
 )
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
-def test_emulated(run: Runner, project: Path) -> None:
-    """Instructions of v3 in a wheel labelled v2 fail under a processor of v2, and pass in v3."""
+def test_emulated_processors(run: Runner, project: Path) -> None:
+    """Instructions of v3 in a wheel labelled v2 fail on an emulated v2 processor."""
     (project / "fast.py").unlink()
     (project / "pyproject.toml").write_text(PROJECT)
     (project / "fast.c").write_text(SOURCE)
@@ -271,8 +273,8 @@ def test_emulated(run: Runner, project: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.skipif(not ARM, reason="needs a Python for Arm, named by WHEELFIT_TEST_ARM_PYTHON")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="Arm is to be emulated")
-def test_arm(run: Runner) -> None:
-    """A Python of another architecture runs under QEMU, on the very processor of a label."""
+def test_emulated_arm(run: Runner) -> None:
+    """A Python for Arm runs under QEMU on the processor of the label."""
     assert ARM
     versions = {"old": "8a", "new": "8.2a", "newest": "9.0a"}
     document = {

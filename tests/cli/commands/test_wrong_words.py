@@ -1,4 +1,4 @@
-"""Wrong words after the verbs that people reach for: what to do next, and nothing written."""
+"""Wrong arguments of commands: error code, hint, and no changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ packages = []
         (["remove", "some"], 1, "file-problem", "correct its syntax"),
     ],
 )
-def test_what_to_do_next(
+def test_hint_of_a_wrong_argument(
     words: list[str],
     code: int,
     reference: str,
@@ -48,7 +48,7 @@ def test_what_to_do_next(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each is an error with its code and a hint, and changes nothing beside the cache."""
+    """Each wrong argument is an error with a code and a hint, and changes nothing."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("[project\n")
     (tmp_path / "pylock.toml").write_text(LOCK)

@@ -1,4 +1,4 @@
-"""Hints about what there is to choose from, and what is locked, built and fetched."""
+"""Hints about the selection, locks, builds and downloads."""
 
 from __future__ import annotations
 

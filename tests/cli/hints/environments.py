@@ -1,4 +1,4 @@
-"""Hints about environments, what is in them, and what may be done to them."""
+"""Hints about environments and installed packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints about what somebody writes: commands, projects, tables and files of settings."""
+"""Hints about command lines, projects and settings files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A place to bring errors about, and to follow their hints."""
+"""A folder in which errors are provoked and their hints followed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAST = release_document(
 
 
 class Scene:
-    """A folder of wheels, and a place to install them into.
+    """A folder of wheels, and a target folder.
 
     :param request: of the test; gives other fixtures by name.
     """
@@ -44,15 +44,15 @@ class Scene:
         self.document.write_text(json.dumps(FAST))
 
     def install(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Install from the folder into the place."""
+        """Install from the wheels into the target."""
         return self.run("install", *self.sources(), "--target", self.target, *words, code=code)
 
     def sources(self) -> list[str | Path]:
-        """Return the options that name the folder."""
+        """Return the options that name the wheels."""
         return ["--no-index", "-f", self.wheels]
 
     def fails(self, reference: Code, *words: str | Path, advised: str) -> Mapping[str, Any]:
-        """Run a command that fails, and see that the error says what to do."""
+        """Run a command that must fail, and check code and hint."""
         error = self.run(*words, "--json", code=CODES[reference].exit_code).error
         assert error["code"] == reference
         said = f"{error['message']}\n{error['note']}\n{error['hint']}"
@@ -60,12 +60,12 @@ class Scene:
         return error
 
     def raises(self, reference: Code, call: Callable[[], object], *, advised: str) -> None:
-        """Call what fails, and see that the error says what to do."""
+        """Call a function that must raise, and check code and hint."""
         with raises_code(reference) as excinfo:
             call()
         assert advised in f"{excinfo.value.message}\n{excinfo.value.hint}"
 
     def refuses(self, reference: Code, *words: str | Path, advised: str) -> Mapping[str, Any]:
-        """Run an installation that fails, as `fails`."""
+        """Run an installation that must fail, and check code and hint."""
         own = (*self.sources(), "--target", self.target)
         return self.fails(reference, "install", *own, *words, advised=advised)

@@ -1,4 +1,4 @@
-"""An option is one row of the table: everything else follows from it."""
+"""A single row of the option table adds an option everywhere."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ ROW = """\
 BEFORE = "_SUPPORT = (\n"
 
 
-class Copy:
-    """A copy of the repository with one more row.
-
-    :param folder: where it is.
-    """
+class RepositoryCopy:
+    """A copy of the repository with an additional option."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,7 +40,7 @@ class Copy:
         self.project.mkdir()
 
     def run(self, *words: str | Path, **variables: str) -> str:
-        """Run Python with the copy, and return what it prints."""
+        """Run Python with the copy, and return its output."""
         completed = subprocess.run(
             [sys.executable, *words],
             capture_output=True,
@@ -60,7 +57,7 @@ class Copy:
         return completed.stdout + completed.stderr
 
     def wheelfit(self, *words: str, **variables: str) -> str:
-        """Run the command line of the copy, and return what it prints."""
+        """Run the command line of the copy, and return its output."""
         return self.run("-m", "wheelfit", *words, **variables)
 
     def write(self, path: str, text: str) -> Path:
@@ -75,52 +72,58 @@ class Copy:
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    """Return a copy of the repository with one more row."""
-    return Copy(tmp_path_factory.mktemp("copy"))
+def repository_copy(tmp_path_factory: pytest.TempPathFactory) -> RepositoryCopy:
+    """Return a copy of the repository with an additional option."""
+    return RepositoryCopy(tmp_path_factory.mktemp("copy"))
 
 
-def test_the_command_line(copy: Copy) -> None:
-    """``--help`` has it, and a wrong value is refused, in every command of the group."""
-    assert "--paint {red,blue}" in copy.wheelfit("install", "--help", "all", COLUMNS="200")
-    assert "how walls are painted" in copy.wheelfit("probe", "--help", "all", COLUMNS="200")
-    assert "'green' is none of red, blue" in copy.wheelfit("install", "--paint", "green", "x")
-    assert "--paint" not in copy.wheelfit("uninstall", "--help")
+def test_command_line(repository_copy: RepositoryCopy) -> None:
+    """``--help`` lists it and a wrong value is refused, in every command of the group."""
+    assert "--paint {red,blue}" in repository_copy.wheelfit(
+        "install", "--help", "all", COLUMNS="200"
+    )
+    assert "how walls are painted" in repository_copy.wheelfit(
+        "probe", "--help", "all", COLUMNS="200"
+    )
+    assert "'green' is none of red, blue" in repository_copy.wheelfit(
+        "install", "--paint", "green", "x"
+    )
+    assert "--paint" not in repository_copy.wheelfit("uninstall", "--help")
 
 
 @pytest.mark.integration
-def test_files_and_variables(copy: Copy) -> None:
-    """``wheelfit.toml``, ``WHEELFIT_*``, ``[tool.wheelfit]`` set it; ``config show`` has them."""
-    assert tomllib.loads(copy.wheelfit("config", "show", "install"))["paint"] == "red"
-    user = copy.write("wheelfit.toml", 'paint = "blue"\n')
-    shown = copy.wheelfit("config", "show", "--origin", WHEELFIT_CONFIG_FILE=str(user))
+def test_files_and_variables(repository_copy: RepositoryCopy) -> None:
+    """``wheelfit.toml``, ``WHEELFIT_*`` and ``[tool.wheelfit]`` set it."""
+    assert tomllib.loads(repository_copy.wheelfit("config", "show", "install"))["paint"] == "red"
+    user = repository_copy.write("wheelfit.toml", 'paint = "blue"\n')
+    shown = repository_copy.wheelfit("config", "show", "--origin", WHEELFIT_CONFIG_FILE=str(user))
     assert f'paint = "blue"  # {user}:1' in shown
-    shown = copy.wheelfit("config", "show", "--origin", WHEELFIT_PAINT="blue")
+    shown = repository_copy.wheelfit("config", "show", "--origin", WHEELFIT_PAINT="blue")
     assert 'paint = "blue"  # WHEELFIT_PAINT' in shown
-    assert "paint: 'green' is none of red, blue" in copy.wheelfit(
+    assert "paint: 'green' is none of red, blue" in repository_copy.wheelfit(
         "config", "show", WHEELFIT_PAINT="green"
     )
-    copy.write("project/pyproject.toml", '[tool.wheelfit]\npaint = "blue"\n')
-    assert tomllib.loads(copy.wheelfit("config", "show", "lock"))["paint"] == "blue"
-    assert tomllib.loads(copy.wheelfit("config", "show", "install"))["paint"] == "red"
+    repository_copy.write("project/pyproject.toml", '[tool.wheelfit]\npaint = "blue"\n')
+    assert tomllib.loads(repository_copy.wheelfit("config", "show", "lock"))["paint"] == "blue"
+    assert tomllib.loads(repository_copy.wheelfit("config", "show", "install"))["paint"] == "red"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(copy: Copy, shell: str) -> None:
-    """Shells offer it."""
-    script = copy.wheelfit("completion", shell)
+def test_completion(repository_copy: RepositoryCopy, shell: str) -> None:
+    """Shell completion offers it."""
+    script = repository_copy.wheelfit("completion", shell)
     assert "-l paint" in script if shell == "fish" else "--paint" in script
     assert "red blue" in script
 
 
-def test_the_reference(copy: Copy) -> None:
-    """The pages are out of date until they are written, and have it then."""
+def test_reference_pages(repository_copy: RepositoryCopy) -> None:
+    """The reference pages are outdated until they are written."""
     folder = Path("..", "docs", "reference")
     script = folder / "write_option_tables.py"
-    assert "not up to date" in copy.run(script, "--check")
-    assert copy.run(script) == ""
-    assert copy.run(script, "--check") == ""
+    assert "not up to date" in repository_copy.run(script, "--check")
+    assert repository_copy.run(script) == ""
+    assert repository_copy.run(script, "--check") == ""
     row = "| `--paint` `red` / `blue` | how walls are painted |"
-    assert row in copy.read("docs/reference/commands.md")
+    assert row in repository_copy.read("docs/reference/commands.md")
     row = "| `paint` | `red` / `blue` | `WHEELFIT_PAINT` | yes | how walls are painted |"
-    assert row in copy.read("docs/reference/configuration.md")
+    assert row in repository_copy.read("docs/reference/configuration.md")

@@ -21,22 +21,22 @@ from wheelfit_runtime.errors import InvalidConfiguration
 COMMANDS = working_commands()
 
 
-def test_every_area_is_read() -> None:
-    """A module of the table that is not listed would have settings nobody reads."""
+def test_every_module_is_listed() -> None:
+    """Every module of the option table is listed."""
     folder = Path(table.__file__).parent
     assert sorted(table.AREAS) == sorted(
         path.stem for path in folder.glob("*.py") if path.stem != "__init__"
     )
 
 
-def test_every_group_belongs_to_a_command() -> None:
-    """No group is left over."""
+def test_every_group_is_used() -> None:
+    """Every group belongs to a command."""
     used = {id(group) for command in COMMANDS.values() for group in command.groups}
     assert [group for group in every_group() if id(group) not in used] == []
 
 
-def test_a_key_has_one_row() -> None:
-    """A file says one thing by a key, whichever command reads it."""
+def test_keys_are_unique() -> None:
+    """A settings key has the same row in every command."""
     rows: dict[str, Option] = {}
     for group in every_group():
         for option in group.options:
@@ -45,8 +45,8 @@ def test_a_key_has_one_row() -> None:
                 assert SETTINGS[option.key] == option
 
 
-def test_every_row_helps() -> None:
-    """Each option has a line of help without a full stop, and names the value that it takes."""
+def test_every_option_has_help() -> None:
+    """Each option has a help text without a full stop, and names its value."""
     groups = {group for row in COMMANDS.values() for group in row.groups}
     for option in (option for group in groups for option in group.options):
         if option.is_on_command_line:
@@ -58,7 +58,7 @@ def test_every_row_helps() -> None:
 
 
 def test_lists_are_not_shared() -> None:
-    """What one run adds to a list is not there in the next."""
+    """Values that one run adds to a list are not in the next run."""
     first, second = (make_parser("list", COMMANDS["install"]) for _ in range(2))
     assert first.parse_args(["--prefer", "a", "x"]).prefer == ["a"]
     assert first.parse_args(["x"]).prefer == []
@@ -66,7 +66,7 @@ def test_lists_are_not_shared() -> None:
 
 
 def parsed(command: str, words: list[str], user: Path) -> Namespace:
-    """Parse words as the program does, with a file of the user."""
+    """Parse words as the program does, with a user's settings file."""
     parser = make_parser(command, COMMANDS[command])
     own = clear_defaults(parser)
     arguments = parser.parse_args(words)
@@ -80,8 +80,8 @@ def parsed(command: str, words: list[str], user: Path) -> Namespace:
     return arguments
 
 
-def test_options_of_the_same_name_are_no_settings(tmp_path: Path) -> None:
-    """An option of one command is not set by the key of another option that is called alike."""
+def test_options_with_the_name_of_a_setting(tmp_path: Path) -> None:
+    """An option is not set by the key of another option with the same name."""
     user = tmp_path / "wheelfit.toml"
     user.write_text('strict = true\nlabel = ["torch=cu128"]\nvariant = ["cuda"]\n')
     assert parsed("install", ["x"], user).label == ["torch=cu128"]
@@ -93,8 +93,8 @@ def test_options_of_the_same_name_are_no_settings(tmp_path: Path) -> None:
     assert parsed("init", [], user).variant == []
 
 
-def test_a_lock_for_named_machines_has_no_platforms(tmp_path: Path) -> None:
-    """``platform`` of a project has no effect where machines are named."""
+def test_platforms_and_named_machines(tmp_path: Path) -> None:
+    """A project's ``platform`` has no effect with named machines."""
     (tmp_path / "pyproject.toml").write_text('[tool.wheelfit]\nplatform = ["linux-x86_64"]\n')
     user = tmp_path / "wheelfit.toml"
     user.touch()
@@ -111,8 +111,8 @@ def test_a_lock_for_named_machines_has_no_platforms(tmp_path: Path) -> None:
         ("connections", "99", "is not a number from 1 to 64"),
     ],
 )
-def test_one_wording_for_a_fault(key: str, word: str, fault: str, tmp_path: Path) -> None:
-    """A wrong value is the same fault on the command line, in a variable and in a file."""
+def test_messages_about_wrong_values(key: str, word: str, fault: str, tmp_path: Path) -> None:
+    """A wrong value has the same message from command line, variable and file."""
     user = tmp_path / "wheelfit.toml"
     user.touch()
     with pytest.raises(UsageError, match=fault):
@@ -128,8 +128,8 @@ def test_one_wording_for_a_fault(key: str, word: str, fault: str, tmp_path: Path
         parsed("install", ["x"], user)
 
 
-def test_a_group_without_options_has_the_settings() -> None:
-    """A command may have the defaults and settings of options that it does not offer."""
+def test_group_without_options() -> None:
+    """A command may have the settings of options that it does not offer."""
     row = Option(
         "--colour", OneOf("red", "blue"), "paint", default="red", project=ProjectAccess.SET
     )
@@ -155,7 +155,7 @@ def test_a_group_without_options_has_the_settings() -> None:
         *(["--connections", word] for word in ("0", "65", "-1", "4.0", "four", "9" * 30, "²")),
     ],
 )
-def test_numbers_that_mean_nothing(words: list[str]) -> None:
-    """A timeout must be a positive number, and retries a whole one."""
+def test_invalid_numbers(words: list[str]) -> None:
+    """A timeout must be positive, and retries a whole number."""
     with pytest.raises(UsageError):
         arguments("install", *words)

@@ -1,4 +1,4 @@
-"""The contents of the cache as people read them."""
+"""Text output about the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wheelfit.sources.cache_inventory import KINDS
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_shown(kind: str, run: Runner, tmp_path: Path) -> None:
-    """Whatever a cache keeps, ``cache info`` has a row for it."""
+    """``cache info`` has a row for every kind of entry."""
     entry = tmp_path / f"{kind}-1" / "ab" / "abcd"
     entry.parent.mkdir(parents=True)
     entry.write_bytes(b"x")
@@ -21,8 +21,8 @@ def test_every_kind_is_shown(kind: str, run: Runner, tmp_path: Path) -> None:
     assert rows[-2].startswith("total")
 
 
-def test_one_entry(run: Runner, tmp_path: Path) -> None:
-    """The lines read well for a single entry, too."""
+def test_single_entry(run: Runner, tmp_path: Path) -> None:
+    """The texts are correct for a single entry."""
     Store(tmp_path).write("pages", "key", {}, b"body")
     assert run("cache", "verify", "--cache-dir", tmp_path).out == "1 entry, none damaged\n"
     removed = run("cache", "remove", "--all", "--cache-dir", tmp_path).out

@@ -1,4 +1,4 @@
-"""Explanations as people read them."""
+"""Text output of explanations."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ MACHINE = ChosenMachine(
 
 
 def wheel(label: str | None = None, tag: str = "py3-none-any") -> WheelFilename:
-    """Name a wheel."""
+    """Return the file name of a wheel."""
     return parse_wheel_filename(f"some-1.0-{tag}{f'-{label}' if label else ''}.whl")
 
 
 def verdict(
     outcome: Outcome, reason: str, label: str | None = None, tag: str = "py3-none-any"
 ) -> Verdict:
-    """Judge a wheel."""
+    """Return a verdict on a wheel."""
     return Verdict(wheel(label, tag), outcome, reason)
 
 
 def printed(
     output: Output, capsys: pytest.CaptureFixture[str], *verdicts: Verdict, **parts: object
 ) -> list[str]:
-    """Print an explanation and return the lines."""
+    """Return the printed lines of an explanation."""
     chosen = verdicts[0].filename if verdicts and verdicts[0].verdict == "chosen" else None
     explanation = Explanation(
         canonicalize_name("some"),
@@ -51,8 +51,8 @@ def printed(
     return capsys.readouterr().out.splitlines()
 
 
-def test_the_winner_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
-    """The title names the file; its properties follow, one line for each feature."""
+def test_chosen_wheel_is_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """The title has the file name; the properties follow, one line for each feature."""
     properties = PropertySet.from_mapping(
         {"nvidia": {"sm_arch": ["75_real", "80_real"], "cuda_version_lower_bound": ["12.8"]}}
     )
@@ -66,8 +66,8 @@ def test_the_winner_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("verbosity", [0, 1])
-def test_who_says_what_is_supported(verbosity: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """P-21: who decided about a namespace is told when more is asked for."""
+def test_sources_of_detections(verbosity: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-21: the source of each detection is shown with -v."""
     lines = printed(
         Output(verbosity=verbosity),
         capsys,
@@ -78,8 +78,8 @@ def test_who_says_what_is_supported(verbosity: int, capsys: pytest.CaptureFixtur
     assert lines[1:-1] == (told if verbosity else [])
 
 
-def test_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a winner that is what the title says."""
+def test_no_compatible_wheel(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a chosen wheel the title says so."""
     lines = printed(Output(), capsys, verdict("rejected", "needs a driver", "cu128"))
     assert lines == [
         "some 1.0: nothing fits this machine",
@@ -88,7 +88,7 @@ def test_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_wheels_of_one_label_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Equal labels with equal reasons are counted; other reasons and labels stay apart."""
+    """Wheels with equal labels and reasons are counted in one line."""
     verdicts = [
         verdict("chosen", "best fit", "cu128"),
         verdict("rejected", "yanked", "cu128", "cp311-cp311-linux_x86_64"),
@@ -108,8 +108,8 @@ def test_wheels_of_one_label_share_a_line(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
-def test_wheels_for_others_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Wheels for other Pythons do not drown the rest; a label that has no others is named."""
+def test_wheels_for_other_pythons_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Wheels for other Pythons are counted; a label without other wheels is named."""
     verdicts = [
         verdict("chosen", "best fit", "cu128"),
         verdict("rejected", "built for cp39", "cu128", "cp39-cp39-any"),
@@ -127,8 +127,8 @@ def test_wheels_for_others_are_counted(capsys: pytest.CaptureFixture[str]) -> No
     assert len(printed(Output(verbosity=1), capsys, *verdicts)) == 1 + len(verdicts)
 
 
-def test_the_verdict_is_not_said_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    """A reason that begins with the verdict loses it: the column has it."""
+def test_verdict_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reason that begins with the verdict is shortened."""
     lines = printed(
         Output(),
         capsys,
@@ -138,8 +138,8 @@ def test_the_verdict_is_not_said_twice(capsys: pytest.CaptureFixture[str]) -> No
     assert lines[-1] == "  compatible  a            b is preferred"
 
 
-def test_long_reasons_keep_their_margin(capsys: pytest.CaptureFixture[str]) -> None:
-    """Further lines begin where the first one did; words are never torn."""
+def test_long_reasons_are_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    """Long reasons are wrapped between words and indented."""
     reason = "needs " + ", ".join(f"feature_{number}" for number in range(30))
     lines = printed(Output(width=100), capsys, verdict("rejected", reason, "cu128"))[1:]
     assert len(lines) > 1
@@ -150,7 +150,7 @@ def test_long_reasons_keep_their_margin(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_colours(capsys: pytest.CaptureFixture[str]) -> None:
-    """The winner is green, what is refused steps back."""
+    """The chosen wheel is green, rejected ones are dim."""
     lines = printed(
         Output(colour=True),
         capsys,
@@ -170,7 +170,7 @@ def test_colours(capsys: pytest.CaptureFixture[str]) -> None:
 def test_warnings_and_notes(
     verbosity: int, remarks: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Warnings and notes are printed unless quiet; neither is part of the result."""
+    """Warnings and notes are printed on standard error unless quiet."""
     explanation = Explanation(
         canonicalize_name("some"), None, None, warnings=("a GPU is idle",), notes=("by the way",)
     )

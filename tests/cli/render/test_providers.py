@@ -1,4 +1,4 @@
-"""The text about providers and plugins."""
+"""Text output about providers and plugins."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ files = [{ filename = "acme_provider-1.2-py3-none-any.whl", sha256 = "%s" }]
 """
 
 
-def test_a_plugin_that_the_site_trusts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """P-18: the file of the policy is named as the origin of the trust."""
+def test_plugin_trusted_by_the_site(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """P-18: the policy file is named as the origin of the trust."""
     policy = read_policy(POLICY % (b"0" * 64), "/etc/wheelfit/policy.toml", grants_trust=True)
     rules = PluginRules(policy=SitePolicy((policy,)))
     report = ProvidersReport(tmp_path / "providers.toml", rules, ProvidersRequest(), (), tmp_path)
