@@ -19,8 +19,8 @@ import pytest
 from cli.running import Runner, tree
 from jsonschema import validate
 from sampled_cases import sampled
-from wheelfit.sources.setup.catalogue import SHIPPED
 
+from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.testing.wheels import build_wheel
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
@@ -241,7 +241,7 @@ class TestConflictingMembers:
         }
 
     @pytest.mark.parametrize(
-        ("machine", "there", "wanted", "code"),
+        ("machine", "there", "expected", "code"),
         [
             (CUDA_13, ["onnxruntime", "--no-bridges"], ["onnxruntime-gpu"], 4),
             (CPU, ["onnxruntime"], ["onnxruntime-gpu"], 4),
@@ -303,7 +303,7 @@ def test_explain(setup: BridgeSetup) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "wanted"),
+    ("machine", "expected"),
     [
         (CUDA_11, {"cupy_cuda11x", "xgboost", "xgboost_cpu"}),
         (CUDA_12, {"cupy_cuda12x", "xgboost", "xgboost_cu12", "nccl"}),

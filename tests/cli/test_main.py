@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from cli.running import Runner
 from sampled_cases import sampled
-from start_wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command, working_commands
-from start_wheelfit.cli.main import main
-from start_wheelfit.cli.options.first_options import FIRST_OPTIONS
 
+from wheelfit.cli.commands import COMMANDS, FIRST_COMMANDS, find_command, working_commands
+from wheelfit.cli.main import main
+from wheelfit.cli.options.first_options import FIRST_OPTIONS
 from wheelfit_runtime import __version__
 
 REPOSITORY = Path(__file__).parent.parent.parent
