@@ -34,164 +34,154 @@ class TargetFolder:
 
 
 @pytest.fixture
-def target_folder(run: Runner, tmp_path: Path) -> TargetFolder:
+def setup(run: Runner, tmp_path: Path) -> TargetFolder:
     """Return folders with one package."""
     build_wheel(tmp_path / "wheels", "demo", "1.0", files={"demo.py": b"x = 1\n"})
     return TargetFolder(run, tmp_path)
 
 
 def common_code(
-    install: Callable[..., CommandResult], words: Words, target_folder: TargetFolder, code: int
+    install: Callable[..., CommandResult], words: Words, setup: TargetFolder, code: int
 ) -> str:
     """Return the code with which the dry run and the real one fail."""
-    before = tree(target_folder.target)
+    before = tree(setup.target)
     dry = install(*words, "--dry-run", "--json", code=code).error
     real = install(*words, "--json", code=code).error
     assert dry == real
-    assert tree(target_folder.target) == before
+    assert tree(setup.target) == before
     return str(real["code"])
 
 
-def test_file_of_another_package(target_folder: TargetFolder) -> None:
+def test_file_of_another_package(setup: TargetFolder) -> None:
     """A file of another distribution is not overwritten."""
-    target_folder.install("demo")
-    build_wheel(target_folder.wheels, "other", "1.0", files={"demo.py": b"x = 2\n"})
-    assert common_code(target_folder.install, ("other",), target_folder, 4) == "file-conflict"
+    setup.install("demo")
+    build_wheel(setup.wheels, "other", "1.0", files={"demo.py": b"x = 2\n"})
+    assert common_code(setup.install, ("other",), setup, 4) == "file-conflict"
 
 
-def test_unowned_file(target_folder: TargetFolder) -> None:
+def test_unowned_file(setup: TargetFolder) -> None:
     """An unowned file is not overwritten without --replace-files."""
-    target_folder.target.mkdir()
-    (target_folder.target / "demo.py").write_text("mine\n")
-    assert common_code(target_folder.install, ("demo",), target_folder, 4) == "file-conflict"
-    assert "Would install" in target_folder.install("demo", "--replace-files", "--dry-run").out
+    setup.target.mkdir()
+    (setup.target / "demo.py").write_text("mine\n")
+    assert common_code(setup.install, ("demo",), setup, 4) == "file-conflict"
+    assert "Would install" in setup.install("demo", "--replace-files", "--dry-run").out
 
 
-def test_startup_file(target_folder: TargetFolder) -> None:
+def test_startup_file(setup: TargetFolder) -> None:
     """A local wheel with a startup file is refused."""
-    build_wheel(target_folder.wheels, "early", "1.0", files={"early.pth": b"import early\n"})
+    build_wheel(setup.wheels, "early", "1.0", files={"early.pth": b"import early\n"})
     words = ("early", "--startup-files", "deny")
-    assert common_code(target_folder.install, words, target_folder, 7) == "startup-file"
+    assert common_code(setup.install, words, setup, 7) == "startup-file"
 
 
-def test_damaged_wheel(target_folder: TargetFolder) -> None:
+def test_damaged_wheel(setup: TargetFolder) -> None:
     """A damaged local wheel is refused."""
-    wheel = build_wheel(target_folder.wheels, "bad", "1.0", files={"bad.py": b"x = 1\n" * 99})
+    wheel = build_wheel(setup.wheels, "bad", "1.0", files={"bad.py": b"x = 1\n" * 99})
     data = wheel.read_bytes()
     middle = data.index(b"bad.py") + 9
     wheel.write_bytes(data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :])
-    common_code(target_folder.install, ("bad",), target_folder, 4)
+    common_code(setup.install, ("bad",), setup, 4)
 
 
-def test_wrong_hash_in_the_url(target_folder: TargetFolder) -> None:
+def test_wrong_hash_in_the_url(setup: TargetFolder) -> None:
     """A local wheel with a wrong hash is refused."""
-    wheel = next(target_folder.wheels.glob("demo-*.whl"))
+    wheel = next(setup.wheels.glob("demo-*.whl"))
     url = f"{wheel.as_uri()}#sha256={'0' * 64}"
-    assert common_code(target_folder.install, (url,), target_folder, 4) == "hash-mismatch"
+    assert common_code(setup.install, (url,), setup, 4) == "hash-mismatch"
 
 
-def test_wrong_hash_in_the_requirements(target_folder: TargetFolder) -> None:
+def test_wrong_hash_in_the_requirements(setup: TargetFolder) -> None:
     """A required hash that no file has is refused."""
-    file = target_folder.folder / "requirements.txt"
+    file = setup.folder / "requirements.txt"
     file.write_text(f"demo==1.0 --hash=sha256:{'0' * 64}\n")
-    assert common_code(target_folder.install, ("-r", file), target_folder, 4) == "hash-mismatch"
+    assert common_code(setup.install, ("-r", file), setup, 4) == "hash-mismatch"
 
 
-def test_missing_hashes(target_folder: TargetFolder) -> None:
+def test_missing_hashes(setup: TargetFolder) -> None:
     """--require-hashes refuses a requirement without a hash."""
-    common_code(target_folder.install, ("demo", "--require-hashes"), target_folder, 1)
+    common_code(setup.install, ("demo", "--require-hashes"), setup, 1)
 
 
-def test_source_distribution(target_folder: TargetFolder, run: Runner) -> None:
+def test_source_distribution(setup: TargetFolder, run: Runner) -> None:
     """A build without consent is refused."""
-    write_sdist(
-        target_folder.wheels, write_project(target_folder.folder / "source", "source"), "source"
-    )
-    with RecordingIndex(target_folder.wheels) as index:
-        words = ("-i", index.url, "--target", target_folder.target, "source", "--no-input")
+    write_sdist(setup.wheels, write_project(setup.folder / "source", "source"), "source")
+    with RecordingIndex(setup.wheels) as index:
+        words = ("-i", index.url, "--target", setup.target, "source", "--no-input")
 
         def install(*more: str | Path, code: int = 0) -> CommandResult:
             return run("install", *more, code=code)
 
-        common_code(install, words, target_folder, 3)
+        common_code(install, words, setup, 3)
 
 
 @pytest.mark.integration
-def test_externally_managed(target_folder: TargetFolder, run: Runner, managed: Path) -> None:
+def test_externally_managed(setup: TargetFolder, run: Runner, managed: Path) -> None:
     """PEP 668: an externally managed environment is refused."""
-    words = ("--no-index", "-f", target_folder.wheels, "--python", managed, "demo")
+    words = ("--no-index", "-f", setup.wheels, "--python", managed, "demo")
 
     def install(*more: str | Path, code: int = 0) -> CommandResult:
         return run("install", *more, code=code)
 
-    assert common_code(install, words, target_folder, 7) == "externally-managed"
+    assert common_code(install, words, setup, 7) == "externally-managed"
     assert "Would install" in run("install", *words, "--break-system-packages", "--dry-run").out
     for more in ((), ("--dry-run",)):
         error = run("uninstall", "--python", managed, "here", *more, "--json", code=7).error
         assert error["code"] == "externally-managed"
 
 
-def test_read_only_folder(target_folder: TargetFolder, read_only: Callable[[Path], None]) -> None:
+def test_read_only_folder(setup: TargetFolder, read_only: Callable[[Path], None]) -> None:
     """A read-only environment is refused."""
-    target_folder.target.mkdir()
-    read_only(target_folder.target)
-    assert (
-        common_code(target_folder.install, ("demo",), target_folder, 6) == "environment-read-only"
-    )
+    setup.target.mkdir()
+    read_only(setup.target)
+    assert common_code(setup.install, ("demo",), setup, 6) == "environment-read-only"
 
 
-def test_file_in_place_of_a_folder(target_folder: TargetFolder) -> None:
+def test_file_in_place_of_a_folder(setup: TargetFolder) -> None:
     """A file in place of a scripts folder is refused."""
-    target_folder.target.mkdir()
-    (target_folder.target / "bin").write_text("mine\n")
+    setup.target.mkdir()
+    (setup.target / "bin").write_text("mine\n")
     build_wheel(
-        target_folder.wheels, "tool", "1.0", entry_points={"console_scripts": {"tool": "tool:main"}}
+        setup.wheels, "tool", "1.0", entry_points={"console_scripts": {"tool": "tool:main"}}
     )
-    assert (
-        common_code(target_folder.install, ("tool",), target_folder, 6) == "environment-read-only"
-    )
+    assert common_code(setup.install, ("tool",), setup, 6) == "environment-read-only"
 
 
-def test_link_out_of_the_environment(target_folder: TargetFolder) -> None:
+def test_link_out_of_the_environment(setup: TargetFolder) -> None:
     """A link out of the environment is refused."""
-    target_folder.target.mkdir()
-    (target_folder.target / "bin").symlink_to(target_folder.folder)
-    assert common_code(target_folder.install, ("demo",), target_folder, 1) == "link-in-the-way"
+    setup.target.mkdir()
+    (setup.target / "bin").symlink_to(setup.folder)
+    assert common_code(setup.install, ("demo",), setup, 1) == "link-in-the-way"
 
 
 @pytest.mark.integration
-def test_busy_environment(target_folder: TargetFolder) -> None:
+def test_busy_environment(setup: TargetFolder) -> None:
     """An environment that another process changes is refused."""
-    target_folder.install("demo")
-    build_wheel(target_folder.wheels, "other", "1.0")
-    with locked(target_folder.target):
-        assert (
-            common_code(target_folder.install, ("other",), target_folder, 6) == "environment-busy"
-        )
+    setup.install("demo")
+    build_wheel(setup.wheels, "other", "1.0")
+    with locked(setup.target):
+        assert common_code(setup.install, ("other",), setup, 6) == "environment-busy"
 
 
-def test_offline_without_a_cached_wheel(target_folder: TargetFolder, run: Runner) -> None:
+def test_offline_without_a_cached_wheel(setup: TargetFolder, run: Runner) -> None:
     """Offline, a wheel that is not cached is refused."""
-    with RecordingIndex(target_folder.wheels) as index:
-        where = ("-i", index.url, "--target", target_folder.target)
+    with RecordingIndex(setup.wheels) as index:
+        where = ("-i", index.url, "--target", setup.target)
 
         def install(*words: str | Path, code: int = 0) -> CommandResult:
             return run("install", *where, *words, code=code)
 
         install("demo", "--dry-run")
-        common_code(install, ("demo", "--offline"), target_folder, 5)
+        common_code(install, ("demo", "--offline"), setup, 5)
         install("demo")
     assert "nothing to do" in install("demo", "--offline", "--dry-run").out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files with holes")
-def test_no_space(target_folder: TargetFolder) -> None:
+def test_no_space(setup: TargetFolder) -> None:
     """An installation larger than the free disk space is refused."""
-    wheel = build_wheel(target_folder.wheels, "huge", "1.0", files={"huge.bin": b""})
+    wheel = build_wheel(setup.wheels, "huge", "1.0", files={"huge.bin": b""})
     enlarge(wheel, "huge.bin")
-    error = target_folder.install(
-        "huge", "--dry-run", "--link-mode", "copy", "--json", code=6
-    ).error
+    error = setup.install("huge", "--dry-run", "--link-mode", "copy", "--json", code=6).error
     assert error["message"].startswith("there is not enough space on the disk at ")
 
 

@@ -78,9 +78,7 @@ class ProjectFolder:
 
 
 @pytest.fixture
-def project_folder(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ProjectFolder]:
+def setup(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProjectFolder]:
     """Yield a project that requires an app with an old library."""
     folder = tmp_path / "project"
     folder.mkdir()
@@ -91,17 +89,17 @@ def project_folder(
             build_wheel(tmp_path / "index", "lib", version)
             build_wheel(tmp_path / "index", "speed", version)
         build_wheel(tmp_path / "index", "tool", "1")
-        project_folder = ProjectFolder(run, folder, index)
-        project_folder.write()
-        yield project_folder
+        setup = ProjectFolder(run, folder, index)
+        setup.write()
+        yield setup
 
 
 class TestLocking:
     """``wheelfit lock`` of the project in the current folder."""
 
-    def test_extras_and_groups_are_locked(self, project_folder: ProjectFolder) -> None:
+    def test_extras_and_groups_are_locked(self, setup: ProjectFolder) -> None:
         """Extras and groups are locked with their conditions; the project itself is not."""
-        lock = project_folder.locked()
+        lock = setup.locked()
         markers = {
             (package.name, str(package.version)): str(package.marker) if package.marker else None
             for package in lock.packages
@@ -118,30 +116,30 @@ class TestLocking:
         assert "3.12.4" in (lock.requires_python or ())
         assert "3.13.0" not in (lock.requires_python or ())
 
-    def test_python_excluded_by_the_project(self, project_folder: ProjectFolder) -> None:
+    def test_python_excluded_by_the_project(self, setup: ProjectFolder) -> None:
         """A Python that the project excludes is an error."""
-        result = project_folder.run("lock", "--python-version", "3.9", code=2)
+        result = setup.run("lock", "--python-version", "3.9", code=2)
         assert "the project is for Python >=3.11, not for 3.9" in result.err
 
-    def test_default_groups(self, project_folder: ProjectFolder) -> None:
+    def test_default_groups(self, setup: ProjectFolder) -> None:
         """Default groups of the project are recorded in the lock."""
-        project_folder.write('default-groups = ["Test"]')
-        assert list(project_folder.locked().default_groups) == ["test"]
-        assert list(project_folder.locked("--no-group", "test").default_groups) == []
+        setup.write('default-groups = ["Test"]')
+        assert list(setup.locked().default_groups) == ["test"]
+        assert list(setup.locked("--no-group", "test").default_groups) == []
 
-    def test_unknown_default_group(self, project_folder: ProjectFolder) -> None:
+    def test_unknown_default_group(self, setup: ProjectFolder) -> None:
         """A default group must exist."""
-        project_folder.write('default-groups = ["tset"]')
-        assert "the default dependency group tset does not exist" in project_folder.lock(code=1).err
+        setup.write('default-groups = ["tset"]')
+        assert "the default dependency group tset does not exist" in setup.lock(code=1).err
 
-    def test_extra_and_group_options(self, project_folder: ProjectFolder) -> None:
+    def test_extra_and_group_options(self, setup: ProjectFolder) -> None:
         """Options select the extras and groups to lock, or exclude some."""
         plain = {"app": "1", "lib": "1", "tool": "1"}
         fast = {**plain, "speed": "2"}
-        assert project_folder.versions("--no-extra", ":all:", "--no-group", ":all:") == plain
-        assert project_folder.versions("--extra", "extra", "--no-group", ":all:", "-U") == fast
-        assert project_folder.versions("--no-extra", ":all:", "--group", "test", "-U") == plain
-        lock = project_folder.locked("--no-extra", "ALL", "--no-group", "dev")
+        assert setup.versions("--no-extra", ":all:", "--no-group", ":all:") == plain
+        assert setup.versions("--extra", "extra", "--no-group", ":all:", "-U") == fast
+        assert setup.versions("--no-extra", ":all:", "--group", "test", "-U") == plain
+        lock = setup.locked("--no-extra", "ALL", "--no-group", "dev")
         assert (set(lock.extras), set(lock.dependency_groups)) == (
             {"extra"},
             {"test"},
@@ -157,16 +155,16 @@ class TestLocking:
         ],
     )
     def test_unknown_extras_and_groups(
-        self, project_folder: ProjectFolder, words: list[str], hint: str
+        self, setup: ProjectFolder, words: list[str], hint: str
     ) -> None:
         """The error about an unknown extra or group suggests one."""
-        assert hint in project_folder.lock(*words, code=2).err
+        assert hint in setup.lock(*words, code=2).err
 
     def test_project_option(
-        self, project_folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, setup: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """``--project`` names the folder or the file; requirements are added to it."""
-        project_folder.write('excludes = ["tool"]')
+        setup.write('excludes = ["tool"]')
         monkeypatch.chdir(tmp_path)
         only: list[str | Path] = [
             "--no-extra",
@@ -174,73 +172,71 @@ class TestLocking:
             "--no-group",
             ":all:",
             "-o",
-            project_folder.folder / "pylock.toml",
+            setup.folder / "pylock.toml",
         ]
-        assert project_folder.versions("--project", project_folder.folder, *only) == {
+        assert setup.versions("--project", setup.folder, *only) == {
             "app": "1",
             "lib": "1",
         }
-        path = project_folder.folder / "pyproject.toml"
-        assert project_folder.versions("--project", path, *only, "speed") == {
+        path = setup.folder / "pyproject.toml"
+        assert setup.versions("--project", path, *only, "speed") == {
             "app": "1", "lib": "1", "speed": "2",
         }  # fmt: skip
 
-    def test_requirements_without_the_project(self, project_folder: ProjectFolder) -> None:
+    def test_requirements_without_the_project(self, setup: ProjectFolder) -> None:
         """With requirements the project and its settings are ignored."""
-        project_folder.write('overrides = ["lib==2"]')
-        assert project_folder.versions("lib<2") == {"lib": "1"}
+        setup.write('overrides = ["lib==2"]')
+        assert setup.versions("lib<2") == {"lib": "1"}
 
-    def test_no_project(self, project_folder: ProjectFolder) -> None:
+    def test_no_project(self, setup: ProjectFolder) -> None:
         """Without a project and requirements there is an error."""
-        (project_folder.folder / "pyproject.toml").unlink()
-        result = project_folder.lock(code=1)
+        (setup.folder / "pyproject.toml").unlink()
+        result = setup.lock(code=1)
         assert "the project's file cannot be read" in result.err
         assert "--project" in result.err
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes that have names")
-    def test_pipe(self, project_folder: ProjectFolder) -> None:
+    def test_pipe(self, setup: ProjectFolder) -> None:
         """A pipe in place of the file is an error."""
-        (project_folder.folder / "pyproject.toml").unlink()
-        os.mkfifo(project_folder.folder / "pyproject.toml")
-        assert "it is a pipe" in project_folder.lock(code=1).err
-        assert "it is a pipe" in project_folder.run("install", "-r", "pyproject.toml", code=1).err
+        (setup.folder / "pyproject.toml").unlink()
+        os.mkfifo(setup.folder / "pyproject.toml")
+        assert "it is a pipe" in setup.lock(code=1).err
+        assert "it is a pipe" in setup.run("install", "-r", "pyproject.toml", code=1).err
 
-    def test_invalid_project(self, project_folder: ProjectFolder) -> None:
+    def test_invalid_project(self, setup: ProjectFolder) -> None:
         """All errors of the project are reported at once, with lines."""
-        project_folder.write(project='[project]\nname = "demo"\ndynamic = ["dependencies"]\n')
-        result = project_folder.lock(code=1)
+        setup.write(project='[project]\nname = "demo"\ndynamic = ["dependencies"]\n')
+        result = setup.lock(code=1)
         assert "project.dynamic[0]: line 3: dependencies are dynamic" in result.err
         assert "[invalid-project]" in result.err
 
-    def test_constraints_overrides_and_exclusions(self, project_folder: ProjectFolder) -> None:
+    def test_constraints_overrides_and_exclusions(self, setup: ProjectFolder) -> None:
         """The project's constraints, overrides and exclusions apply to all packages."""
-        assert project_folder.versions()["lib"] == "1"
-        project_folder.write('overrides = ["lib"]\nexcludes = ["tool"]\nconstraints = ["speed<2"]')
-        assert project_folder.versions("-U", "--no-group", "dev") == {
+        assert setup.versions()["lib"] == "1"
+        setup.write('overrides = ["lib"]\nexcludes = ["tool"]\nconstraints = ["speed<2"]')
+        assert setup.versions("-U", "--no-group", "dev") == {
             "app": "1",
             "lib": "2",
             "speed": "1",
         }
 
-    def test_notes_about_unmet_requirements(self, project_folder: ProjectFolder) -> None:
+    def test_notes_about_unmet_requirements(self, setup: ProjectFolder) -> None:
         """Requirements that are unmet because of an override cause one note each."""
-        project_folder.write('overrides = ["lib==2"]\nexcludes = ["tool"]')
-        result = project_folder.lock(
-            "--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:"
-        )
+        setup.write('overrides = ["lib==2"]\nexcludes = ["tool"]')
+        result = setup.lock("--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:")
         assert result.err.count("note: app 1 needs lib<2, and gets 2 by an override\n") == 1
         assert result.err.count("note: app 1 needs tool, which is excluded\n") == 1
         assert "warning" not in result.err
 
-    def test_precedence_of_the_command_line(self, project_folder: ProjectFolder) -> None:
+    def test_precedence_of_the_command_line(self, setup: ProjectFolder) -> None:
         """Overrides of the command line replace those of the file."""
-        project_folder.write('overrides = ["lib==7", "tool"]')
-        assert project_folder.versions("--override", "lib==2")["lib"] == "2"
+        setup.write('overrides = ["lib==7", "tool"]')
+        assert setup.versions("--override", "lib==2")["lib"] == "2"
 
-    def test_unsatisfiable_override(self, project_folder: ProjectFolder) -> None:
+    def test_unsatisfiable_override(self, setup: ProjectFolder) -> None:
         """The explanation names the line of the override."""
-        project_folder.write('overrides = [\n  "lib==7",\n]')
-        result = project_folder.lock(code=3)
+        setup.write('overrides = [\n  "lib==7",\n]')
+        result = setup.lock(code=3)
         assert "app 1 needs lib==7 (overridden by pyproject.toml:17)" in result.err
 
     @pytest.mark.parametrize(
@@ -251,12 +247,10 @@ class TestLocking:
             ('constraints = ["lib[x]"]', "cannot be a constraint"),
         ],
     )
-    def test_invalid_settings(
-        self, project_folder: ProjectFolder, setting: str, message: str
-    ) -> None:
+    def test_invalid_settings(self, setup: ProjectFolder, setting: str, message: str) -> None:
         """An error in a setting names its line."""
-        project_folder.write(setting)
-        result = project_folder.lock(code=1)
+        setup.write(setting)
+        result = setup.lock(code=1)
         assert message in result.err
         assert "where: pyproject.toml:16\n" in result.err
 
@@ -264,19 +258,19 @@ class TestLocking:
 class TestInstalling:
     """``install`` of parts of a project, without its settings."""
 
-    def test_requirement_file_option(self, project_folder: ProjectFolder) -> None:
+    def test_requirement_file_option(self, setup: ProjectFolder) -> None:
         """``-r pyproject.toml`` installs the dependencies of the project."""
-        project_folder.write('excludes = ["lib"]')
-        assert project_folder.installs("-r", "pyproject.toml") == ["app 1", "lib 1", "tool 1"]
+        setup.write('excludes = ["lib"]')
+        assert setup.installs("-r", "pyproject.toml") == ["app 1", "lib 1", "tool 1"]
 
     def test_group_option(
-        self, project_folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, setup: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """``--group`` names a group of the current project, or of another one."""
-        assert project_folder.installs("--group", "dev") == ["speed 1", "tool 1"]
+        assert setup.installs("--group", "dev") == ["speed 1", "tool 1"]
         monkeypatch.chdir(tmp_path)
-        path = project_folder.folder / "pyproject.toml"
-        assert project_folder.installs("--group", f"{path}:Test", "lib") == ["lib 2", "tool 1"]
+        path = setup.folder / "pyproject.toml"
+        assert setup.installs("--group", f"{path}:Test", "lib") == ["lib 2", "tool 1"]
 
     @pytest.mark.parametrize(
         ("group", "message", "code"),
@@ -286,101 +280,96 @@ class TestInstalling:
             ("none/pyproject.toml:test", "cannot be read", 1),
         ],
     )
-    def test_unknown_group(
-        self, project_folder: ProjectFolder, group: str, message: str, code: int
-    ) -> None:
+    def test_unknown_group(self, setup: ProjectFolder, group: str, message: str, code: int) -> None:
         """The error about an unknown group suggests one."""
-        assert message in project_folder.run("install", "--group", group, code=code).err
+        assert message in setup.run("install", "--group", group, code=code).err
 
-    def test_overrides(self, project_folder: ProjectFolder) -> None:
+    def test_overrides(self, setup: ProjectFolder) -> None:
         """An override applies to dependencies and to requirements."""
-        assert project_folder.installs("app", "--override", "lib>=2") == [
+        assert setup.installs("app", "--override", "lib>=2") == [
             "app 1",
             "lib 2",
             "tool 1",
         ]
-        assert project_folder.installs("lib==1", "--override", "lib==2") == ["lib 2"]
-        (project_folder.folder / "overrides.txt").write_text("# newer\nlib >= 2\n")
-        assert project_folder.installs("app", "--override", "overrides.txt") == [
+        assert setup.installs("lib==1", "--override", "lib==2") == ["lib 2"]
+        (setup.folder / "overrides.txt").write_text("# newer\nlib >= 2\n")
+        assert setup.installs("app", "--override", "overrides.txt") == [
             "app 1",
             "lib 2",
             "tool 1",
         ]
 
-    def test_invalid_overrides(self, project_folder: ProjectFolder) -> None:
+    def test_invalid_overrides(self, setup: ProjectFolder) -> None:
         """A missing file and an invalid requirement are errors."""
-        result = project_folder.run("install", "app", "--override", "none.txt", code=1)
+        result = setup.run("install", "app", "--override", "none.txt", code=1)
         assert "none.txt" in result.err
-        result = project_folder.run("install", "app", "--override", "lib>>2", code=1)
+        result = setup.run("install", "app", "--override", "lib>>2", code=1)
         assert "where: --override" in result.err
         url = "lib @ https://x.test/lib-1-py3-none-any.whl"
         assert (
             "cannot be a URL"
-            in project_folder.run(
+            in setup.run(
                 "install", "--python", sys.executable, "app", "--override", url, code=1
             ).err
         )
 
-    def test_exclusions(self, project_folder: ProjectFolder) -> None:
+    def test_exclusions(self, setup: ProjectFolder) -> None:
         """An excluded package is not installed as a dependency either."""
-        assert project_folder.installs("app", "--exclude", "Lib") == ["app 1", "tool 1"]
+        assert setup.installs("app", "--exclude", "Lib") == ["app 1", "tool 1"]
         assert (
-            "is not a valid name"
-            in project_folder.run("install", "app", "--exclude", "lib<2", code=2).err
+            "is not a valid name" in setup.run("install", "app", "--exclude", "lib<2", code=2).err
         )
 
-    def test_requirement_unmet_by_an_override(self, project_folder: ProjectFolder) -> None:
+    def test_requirement_unmet_by_an_override(self, setup: ProjectFolder) -> None:
         """A requirement that an override leaves unmet causes a note, not a warning."""
-        words: list[str | Path] = ["--target", project_folder.folder / "target"]
-        result = project_folder.run("install", *words, "app", "--override", "lib==2")
+        words: list[str | Path] = ["--target", setup.folder / "target"]
+        result = setup.run("install", *words, "app", "--override", "lib==2")
         assert "note: app 1 needs lib<2, and gets 2 by an override\n" in result.err
         assert "warning" not in result.err
-        result = project_folder.run("install", *words, "lib", "--override", "lib==1")
-        result = project_folder.run(
-            "install", *words, "lib==2", "--override", "lib", "--json", "-U"
-        )
+        result = setup.run("install", *words, "lib", "--override", "lib==1")
+        result = setup.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")
         assert result.object["broken_requirements"] == []
         assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
-        result = project_folder.run("install", *words, "lib==1")
-        result = project_folder.run("install", *words, "lib==2", "--json")
+        result = setup.run("install", *words, "lib==1")
+        result = setup.run("install", *words, "lib==2", "--json")
         assert [requirement["name"] for requirement in result.object["broken_requirements"]] == [
             "app"
         ]
 
-    def test_sync_with_an_override(self, project_folder: ProjectFolder) -> None:
+    def test_sync_with_an_override(self, setup: ProjectFolder) -> None:
         """Syncing a lock with an override causes no warning."""
-        words: list[str | Path] = ["--target", project_folder.folder / "target"]
-        project_folder.run("install", *words, "app")
-        project_folder.write('overrides = ["lib==2"]')
+        words: list[str | Path] = ["--target", setup.folder / "target"]
+        setup.run("install", *words, "app")
+        setup.write('overrides = ["lib==2"]')
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        project_folder.run("lock", "--python-version", python)
-        result = project_folder.run("sync", *words, "--json")
+        setup.run("lock", "--python-version", python)
+        result = setup.run("sync", *words, "--json")
         assert result.object["broken_requirements"] == []
         assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
 
-    def test_settings_of_the_current_folder(self, project_folder: ProjectFolder) -> None:
+    def test_settings_of_the_current_folder(self, setup: ProjectFolder) -> None:
         """``install`` ignores the settings of the current folder."""
-        project_folder.write("this is not TOML, and wheelfit does not care")
-        assert project_folder.installs("lib") == ["lib 2"]
+        setup.write("this is not TOML, and wheelfit does not care")
+        assert setup.installs("lib") == ["lib 2"]
 
     def test_settings_of_the_user(
-        self, project_folder: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, setup: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Overrides, exclusions and constraints can be in settings and variables."""
         settings = tmp_path / "settings.toml"
         settings.write_text('overrides = ["lib==2"]\nexcludes = ["tool"]')
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
         monkeypatch.setenv("WHEELFIT_CONSTRAINTS", "speed<2\n")
-        assert project_folder.installs("app", "speed") == ["app 1", "lib 2", "speed 1"]
+        assert setup.installs("app", "speed") == ["app 1", "lib 2", "speed 1"]
 
-    def test_explain_with_dependencies(self, project_folder: ProjectFolder) -> None:
+    def test_explain_with_dependencies(self, setup: ProjectFolder) -> None:
         """``explain --with-deps`` applies overrides and groups as ``install`` does."""
-        result = project_folder.run(
+        result = setup.run(
             "explain", "--with-deps", "--group", "test", "app", "--override", "lib==7", code=3
         )
         assert "app 1 needs lib==7 (overridden by --override)" in result.err
 
-    def test_explain(self, project_folder: ProjectFolder) -> None:
+    def test_explain(self, setup: ProjectFolder) -> None:
         """``explain`` applies overrides and exclusions."""
-        assert "lib 2" in project_folder.run("explain", "lib==1", "--override", "lib==2").out
-        assert "lib" not in project_folder.run("explain", "lib", "tool", "--exclude", "lib").out
+        assert "lib 2" in setup.run("explain", "lib==1", "--override", "lib==2").out
+        assert "lib" not in setup.run("explain", "lib", "tool", "--exclude", "lib").out

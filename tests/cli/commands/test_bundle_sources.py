@@ -53,9 +53,7 @@ class BundleFolder:
 
 
 @pytest.fixture
-def bundle_folder(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[BundleFolder]:
+def setup(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BundleFolder]:
     """Yield a folder with an index of a wheel and a source distribution that requires it."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -67,40 +65,40 @@ def bundle_folder(
 
 
 @pytest.mark.parametrize("words", [(), ("--all",)])
-def test_source_distribution(bundle_folder: BundleFolder, words: tuple[str, ...]) -> None:
+def test_source_distribution(setup: BundleFolder, words: tuple[str, ...]) -> None:
     """The archive is bundled by hash, and is built offline if the user allows it."""
-    result = bundle_folder.bundle("reader", words=words)
+    result = setup.bundle("reader", words=words)
     assert "1 wheel, 1 source" in result.out
     assert "reader-1.0.tar.gz must be built where it is installed" in result.err
     assert [path.name for path in Path("bundle/sources").iterdir()] == ["reader-1.0.tar.gz"]
-    sdist = bundle_folder.entry("reader")["sdist"]
+    sdist = setup.entry("reader")["sdist"]
     assert isinstance(sdist, dict)
     assert sdist["path"] == "sources/reader-1.0.tar.gz"
     assert "url" not in sdist
     assert "--allow-source reader" in Path("bundle/README.txt").read_text()
-    assert "--allow-source reader" in bundle_folder.sync(code=3).err
-    bundle_folder.sync("--allow-source", "reader")
+    assert "--allow-source reader" in setup.sync(code=3).err
+    setup.sync("--allow-source", "reader")
     assert Path("target/reader").is_dir()
     assert Path("target/plain").is_dir()
 
 
-def test_no_code_is_executed(bundle_folder: BundleFolder) -> None:
+def test_no_code_is_executed(setup: BundleFolder) -> None:
     """Making and verifying a bundle builds nothing; a changed archive is reported."""
-    made = write_project(bundle_folder.folder / "poisoned", "poisoned", backend=POISONED)
+    made = write_project(setup.folder / "poisoned", "poisoned", backend=POISONED)
     path = write_sdist(Path.cwd(), made, "poisoned")
-    bundle_folder.bundle(path)
-    assert "is valid" in bundle_folder.verify().out
-    archive = bundle_folder.entry("poisoned")["archive"]
+    setup.bundle(path)
+    assert "is valid" in setup.verify().out
+    archive = setup.entry("poisoned")["archive"]
     assert isinstance(archive, dict)
     assert archive["path"] == "sources/poisoned-1.0.tar.gz"
     Path("bundle/sources/poisoned-1.0.tar.gz").write_bytes(b"another")
-    assert "sources/poisoned-1.0.tar.gz" in bundle_folder.verify(code=4).err
+    assert "sources/poisoned-1.0.tar.gz" in setup.verify(code=4).err
 
 
-def test_json_report(bundle_folder: BundleFolder) -> None:
+def test_json_report(setup: BundleFolder) -> None:
     """``--json`` lists source archives separately from wheels, also in a dry run."""
     for words in (("--dry-run", "--json"), ("--json",)):
-        report = bundle_folder.bundle("reader", words=words).object
+        report = setup.bundle("reader", words=words).object
         validate(report, json.loads(SCHEMA.read_text()))
         assert [source["filename"] for source in report["sources"]] == ["reader-1.0.tar.gz"]
         assert [wheel["filename"] for wheel in report["wheels"]] == ["plain-1.0-py3-none-any.whl"]
@@ -108,12 +106,12 @@ def test_json_report(bundle_folder: BundleFolder) -> None:
         assert files["reader"] == "reader-1.0.tar.gz"
 
 
-def test_locked_folder(bundle_folder: BundleFolder) -> None:
+def test_locked_folder(setup: BundleFolder) -> None:
     """A locked folder cannot be bundled; the hint says what to do."""
     write_project(Path("demo"), "demo")
-    result = bundle_folder.bundle("./demo", code=3)
+    result = setup.bundle("./demo", code=3)
     assert "only a directory is locked" in result.err
     assert "build a wheel and lock that" in result.err
     assert not Path("bundle").exists()
-    result = bundle_folder.bundle("./demo", "reader", words=("--all",))
+    result = setup.bundle("./demo", "reader", words=("--all",))
     assert "demo is left out: only a folder is locked, which no bundle has" in result.err

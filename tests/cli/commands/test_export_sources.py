@@ -67,9 +67,7 @@ class ExportFolder:
 
 
 @pytest.fixture
-def export_folder(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ExportFolder]:
+def setup(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExportFolder]:
     """Yield an empty folder with an index of a wheel and a source distribution."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -80,69 +78,69 @@ def export_folder(
         yield ExportFolder(run, tmp_path, index)
 
 
-def test_source_distribution(export_folder: ExportFolder, uv: Path) -> None:
+def test_source_distribution(setup: ExportFolder, uv: Path) -> None:
     """A source distribution is a pinned version with its hash; pip and uv build it."""
-    text = export_folder.export("reader")
+    text = setup.export("reader")
     lines = [line.partition(":")[0] for line in text.splitlines() if not line.startswith("#")]
     assert lines == ["plain==1.0 --hash=sha256", "reader==1.0 --hash=sha256"]
-    assert export_folder.install(None) == {"plain", "reader"}
-    assert export_folder.install(uv) == {"plain", "reader"}
+    assert setup.install(None) == {"plain", "reader"}
+    assert setup.install(uv) == {"plain", "reader"}
 
 
-def test_folder(export_folder: ExportFolder, uv: Path) -> None:
+def test_folder(setup: ExportFolder, uv: Path) -> None:
     """A folder is a relative path; other packages are URLs with hashes, which pip accepts."""
     write_project(Path("demo"), "demo", dependencies=["plain"])
-    text = export_folder.export("./demo")
+    text = setup.export("./demo")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert lines[0] == "./demo"
     assert lines[1].startswith("plain @ http://")
     assert "#sha256=" in lines[1]
-    assert export_folder.install(None) == {"demo", "plain"}
-    assert export_folder.install(uv) == {"demo", "plain"}
+    assert setup.install(None) == {"demo", "plain"}
+    assert setup.install(uv) == {"demo", "plain"}
 
 
-def test_editable_folder(export_folder: ExportFolder) -> None:
+def test_editable_folder(setup: ExportFolder) -> None:
     """An editable folder has ``-e`` and a path relative to the file."""
-    write_project(export_folder.folder / "demo", "demo")
+    write_project(setup.folder / "demo", "demo")
     Path("out").mkdir()
-    text = export_folder.export("-e", export_folder.folder / "demo", to="out/requirements.txt")
+    text = setup.export("-e", setup.folder / "demo", to="out/requirements.txt")
     assert text.splitlines()[-1] == "-e ../../demo"
 
 
-def test_repository(export_folder: ExportFolder, uv: Path) -> None:
+def test_repository(setup: ExportFolder, uv: Path) -> None:
     """A repository is exported with the locked commit and its subdirectory."""
     write_project(Path("repo", "python"), "demo")
     commit = commit_all(Path("repo"))
     address = Path("repo").absolute().as_uri()
-    text = export_folder.export(f"demo @ git+{address}@main#subdirectory=python")
+    text = setup.export(f"demo @ git+{address}@main#subdirectory=python")
     assert text.splitlines()[-1] == f"demo @ git+{address}@{commit}#subdirectory=python"
-    assert export_folder.install(None) == {"demo"}
-    assert export_folder.install(uv) == {"demo"}
+    assert setup.install(None) == {"demo"}
+    assert setup.install(uv) == {"demo"}
 
 
-def test_archive(export_folder: ExportFolder) -> None:
+def test_archive(setup: ExportFolder) -> None:
     """A local archive is a URL with its hash."""
-    made = write_project(export_folder.folder / "made", "demo")
+    made = write_project(setup.folder / "made", "demo")
     path = write_sdist(Path.cwd(), made, "demo")
-    text = export_folder.export(path)
+    text = setup.export(path)
     assert text.splitlines()[-1].startswith(f"demo @ {path.as_uri()}#sha256=")
-    assert export_folder.install(None) == {"demo"}
+    assert setup.install(None) == {"demo"}
 
 
-def test_other_formats(export_folder: ExportFolder) -> None:
+def test_other_formats(setup: ExportFolder) -> None:
     """Bills of materials and licences list source distributions, with a note."""
     write_project(Path("demo"), "demo", dynamic=True)
-    export_folder.export("./demo", "reader")
-    report = export_folder.export_lock("--json").object
+    setup.export("./demo", "reader")
+    report = setup.export_lock("--json").object
     validate(report, json.loads(SCHEMA.read_text()))
     packages = {package["name"]: package for package in report["targets"][0]["packages"]}
     assert (packages["demo"]["source"], packages["demo"]["version"]) == ("directory", None)
     assert packages["demo"]["filename"] is None
     assert packages["reader"]["filename"] == "reader-1.0.tar.gz"
-    document = export_folder.export_lock("--format", "cyclonedx").out
+    document = setup.export_lock("--format", "cyclonedx").out
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(document) is None
-    assert str(export_folder.folder) not in document
+    assert str(setup.folder) not in document
     components = {component["name"]: component for component in json.loads(document)["components"]}
     assert components["demo"]["purl"] == "pkg:pypi/demo"
     assert components["reader"]["purl"] == "pkg:pypi/reader@1.0?file_name=reader-1.0.tar.gz"
-    assert "must be built from source" in export_folder.export_lock("--format", "licenses").err
+    assert "must be built from source" in setup.export_lock("--format", "licenses").err

@@ -60,7 +60,7 @@ class TargetFolder:
 
 
 @pytest.fixture
-def target_folder(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
+def setup(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
     """Yield a folder with an index of a release with variants and a few plain ones."""
     with RecordingIndex(tmp_path / "index") as index:
         made = TargetFolder(run, tmp_path, index)
@@ -72,9 +72,9 @@ def target_folder(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
         yield made
 
 
-def test_text_output(target_folder: TargetFolder) -> None:
+def test_text_output(setup: TargetFolder) -> None:
     """Each package has a line; the reason is shown where there was a choice."""
-    result = target_folder.install("needs")
+    result = setup.install("needs")
     assert sorted(result.out.splitlines()) == [
         "installed fast 1.0 (open): best fit: blas :: library :: openblas",
         "installed needs 1.0",
@@ -89,9 +89,9 @@ def test_text_output(target_folder: TargetFolder) -> None:
     ]
 
 
-def test_dry_run(target_folder: TargetFolder) -> None:
+def test_dry_run(setup: TargetFolder) -> None:
     """A dry run prints a table of the changes with totals, and changes nothing."""
-    result = target_folder.install("--dry-run", "needs")
+    result = setup.install("--dry-run", "needs")
     head, _, *rows, last = result.out.splitlines()
     assert head.split() == ["Package", "Version", "Variant", "Download", "On", "disk", "Change"]
     (row,) = [row for row in rows if row.startswith("fast ")]
@@ -100,125 +100,121 @@ def test_dry_run(target_folder: TargetFolder) -> None:
     assert sorted(row.split()[0] for row in rows) == ["fast", "needs", "plain"]
     assert last.startswith("Would install 3 packages: ")
     assert re.fullmatch(r"Resolved 3 packages in [\d.]+ m?s\n", result.err)
-    assert not target_folder.target.exists()
+    assert not setup.target.exists()
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_quiet(more: list[str], target_folder: TargetFolder) -> None:
+def test_quiet(more: list[str], setup: TargetFolder) -> None:
     """``-q`` prints errors, and nothing else."""
-    result = target_folder.install("-q", "plain", *more)
+    result = setup.install("-q", "plain", *more)
     assert (result.out, result.err) == ("", "")
-    result = target_folder.install("-q", "absent", *more, code=3)
+    result = setup.install("-q", "absent", *more, code=3)
     assert result.err.startswith("error: ")
 
 
-def test_installed_packages_are_kept(target_folder: TargetFolder) -> None:
+def test_installed_packages_are_kept(setup: TargetFolder) -> None:
     """Installed packages that match are kept, and listed with ``--verbose``."""
-    target_folder.install("needs")
-    assert target_folder.install("needs").out == (
+    setup.install("needs")
+    assert setup.install("needs").out == (
         "nothing to do: the installed packages meet every requirement\n"
     )
-    result = target_folder.install("needs", "-v")
+    result = setup.install("needs", "-v")
     assert "kept fast 1.0 (open)\n" in result.out
 
 
-def test_replaced_packages(target_folder: TargetFolder) -> None:
+def test_replaced_packages(setup: TargetFolder) -> None:
     """The output names the replaced version or label."""
-    target_folder.install("plain==1.0", "fast==1.0", "--label", "fast=mkl")
-    result = target_folder.install("-U", "plain")
+    setup.install("plain==1.0", "fast==1.0", "--label", "fast=mkl")
+    result = setup.install("-U", "plain")
     assert result.out == "installed plain 2.0, replacing 1.0\n"
-    result = target_folder.install("--label", "fast=open", "fast")
+    result = setup.install("--label", "fast=open", "fast")
     assert result.out.startswith("installed fast 1.0 (open), replacing 1.0 (mkl): label open")
-    result = target_folder.install("--no-variants", "fast")
+    result = setup.install("--no-variants", "fast")
     assert result.out.startswith("installed fast 1.0, replacing 1.0 (open): the plain wheel")
-    assert target_folder.installed() == {"fast": ("1.0", None), "plain": ("2.0", None)}
+    assert setup.installed() == {"fast": ("1.0", None), "plain": ("2.0", None)}
 
 
-def test_no_downgrade(target_folder: TargetFolder, run: Runner) -> None:
+def test_no_downgrade(setup: TargetFolder, run: Runner) -> None:
     """An index with only older releases changes nothing, with a note."""
-    newer = build_wheel(target_folder.folder / "elsewhere", "plain", "2.5.dev1")
-    target_folder.install(newer)
+    newer = build_wheel(setup.folder / "elsewhere", "plain", "2.5.dev1")
+    setup.install(newer)
     for words in (["-U", "plain"], ["-U", "needs", "plain"], ["-P", "plain", "needs"]):
-        result = target_folder.install(*words)
+        result = setup.install(*words)
         assert "plain 2.5.dev1 is kept: it is newer than plain 2.0" in result.err
-        assert target_folder.installed()["plain"] == ("2.5.dev1", None)
-    result = target_folder.install("-U", "plain<2.5.dev0")
+        assert setup.installed()["plain"] == ("2.5.dev1", None)
+    result = setup.install("-U", "plain<2.5.dev0")
     assert result.out == "installed plain 2.0, replacing the newer 2.5.dev1\n"
-    lock = target_folder.folder / "pylock.toml"
-    run("lock", "-i", target_folder.index.url, "-o", lock, "plain==1.0")
-    result = run("sync", lock, "--target", target_folder.target)
+    lock = setup.folder / "pylock.toml"
+    run("lock", "-i", setup.index.url, "-o", lock, "plain==1.0")
+    result = run("sync", lock, "--target", setup.target)
     assert "installed plain 1.0, replacing the newer 2.0" in result.out
 
 
-def test_upgrade_of_an_unknown_package(target_folder: TargetFolder) -> None:
+def test_upgrade_of_an_unknown_package(setup: TargetFolder) -> None:
     """An installed package that is in no index is kept, unless another version is required."""
-    target_folder.install(build_wheel(target_folder.folder / "elsewhere", "lone", "1.0"))
+    setup.install(build_wheel(setup.folder / "elsewhere", "lone", "1.0"))
     for words in (["-U", "lone"], ["-P", "lone", "lone"], ["-U", "lone>=1", "plain"]):
-        result = target_folder.install(*words)
+        result = setup.install(*words)
         assert "lone 1.0 stays: lone was not found in any index" in result.err
-    assert "[project-not-found]" in target_folder.install("-U", "lone>1", code=3).err
-    assert target_folder.installed()["lone"] == ("1.0", None)
+    assert "[project-not-found]" in setup.install("-U", "lone>1", code=3).err
+    assert setup.installed()["lone"] == ("1.0", None)
 
 
 @pytest.mark.integration
-def test_upgrade_like_pip(target_folder: TargetFolder, pip: Path) -> None:
+def test_upgrade_like_pip(setup: TargetFolder, pip: Path) -> None:
     """An upgrade leaves the same release as pip does."""
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", target_folder.target], check=True
-    )
-    place: list[str | Path] = ["--python", target_folder.target]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", setup.target], check=True)
+    place: list[str | Path] = ["--python", setup.target]
     for version, expected in (("2.5", "2.5"), ("1.9+local", "2.0"), ("2.0+cu128", "2.0+cu128")):
-        newer = build_wheel(target_folder.folder / "elsewhere", "plain", version)
-        target_folder._run("install", "--no-index", "--force-reinstall", newer, *place)
-        target_folder._run("install", "-i", target_folder.index.url, "-U", "plain", *place)
-        packages = target_folder._run("list", "--json", *place).object["packages"]
+        newer = build_wheel(setup.folder / "elsewhere", "plain", version)
+        setup._run("install", "--no-index", "--force-reinstall", newer, *place)
+        setup._run("install", "-i", setup.index.url, "-U", "plain", *place)
+        packages = setup._run("list", "--json", *place).object["packages"]
         assert [package["version"] for package in packages] == [expected]
-        target_folder._run("install", "--no-index", "--force-reinstall", newer, *place)
+        setup._run("install", "--no-index", "--force-reinstall", newer, *place)
         subprocess.run(
-            [pip, *place, "install", "-q", "-i", target_folder.index.url, "-U", "plain"],
+            [pip, *place, "install", "-q", "-i", setup.index.url, "-U", "plain"],
             check=True,
             env={"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull},
         )
-        packages = target_folder._run("list", "--json", *place).object["packages"]
+        packages = setup._run("list", "--json", *place).object["packages"]
         assert [package["version"] for package in packages] == [expected]
 
 
-def test_upgrade_package(target_folder: TargetFolder) -> None:
+def test_upgrade_package(setup: TargetFolder) -> None:
     """``-P`` upgrades only the named package, also if it is a dependency."""
-    target_folder.install("plain==1.0", "needs")
-    target_folder.add("needs", "1.1", requires=("plain",))
-    assert (
-        target_folder.install("-P", "plain", "needs").out == "installed plain 2.0, replacing 1.0\n"
-    )
-    assert target_folder.installed()["needs"] == ("1.0", None)
+    setup.install("plain==1.0", "needs")
+    setup.add("needs", "1.1", requires=("plain",))
+    assert setup.install("-P", "plain", "needs").out == "installed plain 2.0, replacing 1.0\n"
+    assert setup.installed()["needs"] == ("1.0", None)
 
 
-def test_reinstall(target_folder: TargetFolder) -> None:
+def test_reinstall(setup: TargetFolder) -> None:
     """--force-reinstall installs the same wheel again."""
-    target_folder.install("plain")
-    (target_folder.target / "plain" / "__init__.py").write_text("damaged")
-    assert target_folder.install("--force-reinstall", "plain").out == (
+    setup.install("plain")
+    (setup.target / "plain" / "__init__.py").write_text("damaged")
+    assert setup.install("--force-reinstall", "plain").out == (
         "installed plain 2.0, replacing 2.0\n"
     )
-    assert "damaged" not in (target_folder.target / "plain" / "__init__.py").read_text()
+    assert "damaged" not in (setup.target / "plain" / "__init__.py").read_text()
 
 
-def test_reinstall_from_the_cache(target_folder: TargetFolder, run: Runner) -> None:
+def test_reinstall_from_the_cache(setup: TargetFolder, run: Runner) -> None:
     """Unchanged links into the cache are kept; an edited file is replaced with a warning."""
     words = (
         "-i",
-        target_folder.index.url,
+        setup.index.url,
         "--cache-dir",
-        target_folder.folder / "cache",
+        setup.folder / "cache",
         "--target",
-        target_folder.target,
+        setup.target,
     )
 
     def install() -> CommandResult:
         return run("install", *words, "--link-mode", "hardlink", "--force-reinstall", "plain")
 
     install()
-    module = target_folder.target / "plain/__init__.py"
+    module = setup.target / "plain/__init__.py"
     folder = module.parent.stat().st_ino
     assert install().out == "installed plain 2.0, replacing 2.0\n"
     assert module.parent.stat().st_ino == folder
@@ -241,145 +237,137 @@ def test_reinstall_from_the_cache(target_folder: TargetFolder, run: Runner) -> N
         (["plain; python_version < '3'", "fast"], {"fast": "1.0"}),
     ],
 )
-def test_requirement_options(
-    words: list[str], names: dict[str, str], target_folder: TargetFolder
-) -> None:
+def test_requirement_options(words: list[str], names: dict[str, str], setup: TargetFolder) -> None:
     """Options and files restrict the selection as in pip."""
-    (target_folder.folder / "limits.txt").write_text("plain<2\n")
-    (target_folder.folder / "all.txt").write_text("needs\n-c limits.txt\n")
-    target_folder.install(*(word.replace("{here}", str(target_folder.folder)) for word in words))
-    assert {name: version for name, (version, _) in target_folder.installed().items()} == names
+    (setup.folder / "limits.txt").write_text("plain<2\n")
+    (setup.folder / "all.txt").write_text("needs\n-c limits.txt\n")
+    setup.install(*(word.replace("{here}", str(setup.folder)) for word in words))
+    assert {name: version for name, (version, _) in setup.installed().items()} == names
 
 
-def test_sources_in_a_requirements_file(target_folder: TargetFolder, run: Runner) -> None:
+def test_sources_in_a_requirements_file(setup: TargetFolder, run: Runner) -> None:
     """A requirements file can name an index and a folder, whose wheels are preferred."""
-    build_wheel(target_folder.folder / "beside", "plain", "9.0")
-    file = target_folder.folder / "all.txt"
-    file.write_text(f"--index-url {target_folder.index.url}\n--find-links beside\nplain\nfast\n")
-    run("install", "--no-cache-dir", "--target", target_folder.target, "-r", file)
-    assert target_folder.installed() == {"plain": ("9.0", None), "fast": ("1.0", "open")}
+    build_wheel(setup.folder / "beside", "plain", "9.0")
+    file = setup.folder / "all.txt"
+    file.write_text(f"--index-url {setup.index.url}\n--find-links beside\nplain\nfast\n")
+    run("install", "--no-cache-dir", "--target", setup.target, "-r", file)
+    assert setup.installed() == {"plain": ("9.0", None), "fast": ("1.0", "open")}
 
 
-def test_wheel_files_and_urls(target_folder: TargetFolder) -> None:
+def test_wheel_files_and_urls(setup: TargetFolder) -> None:
     """Wheel files and URLs are installed; their dependencies come from the index."""
-    wheel = build_wheel(target_folder.folder / "mine", "plain", "0.5")
-    result = target_folder.install(
-        wheel, target_folder.index.file_url("needs-1.0-py3-none-any.whl")
-    )
-    assert target_folder.installed() == {
+    wheel = build_wheel(setup.folder / "mine", "plain", "0.5")
+    result = setup.install(wheel, setup.index.file_url("needs-1.0-py3-none-any.whl"))
+    assert setup.installed() == {
         "plain": ("0.5", None), "needs": ("1.0", None), "fast": ("1.0", "open"),
     }  # fmt: skip
     assert "installed plain 0.5\n" in result.out
-    recorded = json.loads(
-        (target_folder.target / "plain-0.5.dist-info/direct_url.json").read_text()
-    )
+    recorded = json.loads((setup.target / "plain-0.5.dist-info/direct_url.json").read_text())
     assert recorded["url"] == wheel.as_uri()
 
 
-def test_variant_by_url(target_folder: TargetFolder) -> None:
+def test_variant_by_url(setup: TargetFolder) -> None:
     """F-125: A variant by URL is installed if it fits and has the given name."""
-    url = target_folder.index.file_url("fast-1.0-py3-none-any-mkl.whl")
-    target_folder.install(f"fast @ {url}")
-    assert target_folder.installed() == {"fast": ("1.0", "mkl")}
+    url = setup.index.file_url("fast-1.0-py3-none-any-mkl.whl")
+    setup.install(f"fast @ {url}")
+    assert setup.installed() == {"fast": ("1.0", "mkl")}
 
 
-def test_unmet_required_property(target_folder: TargetFolder) -> None:
+def test_unmet_required_property(setup: TargetFolder) -> None:
     """F-91: A required property must occur somewhere in the result."""
-    before = tree(target_folder.folder)
-    result = target_folder.install("fast", "--require", "nvidia", "--json", code=3)
+    before = tree(setup.folder)
+    result = setup.install("fast", "--require", "nvidia", "--json", code=3)
     assert result.error["message"].startswith("nvidia is required")
-    assert tree(target_folder.folder) == before
-    target_folder.install("needs", "--require", "blas :: library :: mkl")
-    assert target_folder.installed()["fast"] == ("1.0", "mkl")
-    assert target_folder.install("needs", "--require", "blas").out.startswith("nothing to do")
+    assert tree(setup.folder) == before
+    setup.install("needs", "--require", "blas :: library :: mkl")
+    assert setup.installed()["fast"] == ("1.0", "mkl")
+    assert setup.install("needs", "--require", "blas").out.startswith("nothing to do")
 
 
-def test_label_without_effect(target_folder: TargetFolder) -> None:
+def test_label_without_effect(setup: TargetFolder) -> None:
     """A label for a package that is not needed causes a warning."""
-    result = target_folder.install("fast", "--label", "fats=mkl")
+    result = setup.install("fast", "--label", "fats=mkl")
     assert "warning: --label fats=mkl has no effect: fats is not needed\n" in result.err
-    assert "warning" not in target_folder.install("fast", "--label", "fast=open").err
+    assert "warning" not in setup.install("fast", "--label", "fast=open").err
 
 
-def test_mismatched_wheel(target_folder: TargetFolder) -> None:
+def test_mismatched_wheel(setup: TargetFolder) -> None:
     """F-93: A variant that differs from the index file is replaced by the next best."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
-    build_wheel(target_folder.folder / "index", "fast", "1.0", label="open", document=other)
-    result = target_folder.install("fast")
-    assert target_folder.installed() == {"fast": ("1.0", "mkl")}
+    build_wheel(setup.folder / "index", "fast", "1.0", label="open", document=other)
+    result = setup.install("fast")
+    assert setup.installed() == {"fast": ("1.0", "mkl")}
     assert "warning: fast 1.0: fast-1.0-py3-none-any-open.whl is not taken: " in result.err
     assert result.err.count("warning: ") == 1
     assert "installed fast 1.0 (mkl)" in result.out
     with_label = ["--force-reinstall", "--label", "fast=open"]
-    assert "no-compatible-wheel" in target_folder.install("fast", *with_label, code=3).err
+    assert "no-compatible-wheel" in setup.install("fast", *with_label, code=3).err
 
 
-def test_required_property_of_a_mismatched_wheel(target_folder: TargetFolder) -> None:
+def test_required_property_of_a_mismatched_wheel(setup: TargetFolder) -> None:
     """F-91, F-93: the next best wheel must have the required properties too."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
-    build_wheel(target_folder.folder / "index", "fast", "1.0", label="open", document=other)
-    build_wheel(target_folder.folder / "index", "fast", "0.9")
+    build_wheel(setup.folder / "index", "fast", "1.0", label="open", document=other)
+    build_wheel(setup.folder / "index", "fast", "0.9")
     words = ["--require", "blas :: library :: openblas", "--json"]
-    assert target_folder.install("fast", *words, code=3).error["code"] == "no-compatible-wheel"
-    assert not target_folder.target.exists()
+    assert setup.install("fast", *words, code=3).error["code"] == "no-compatible-wheel"
+    assert not setup.target.exists()
 
 
-def test_strict(target_folder: TargetFolder) -> None:
+def test_strict(setup: TargetFolder) -> None:
     """F-93, F-130: with ``--strict`` a wheel that differs from the index file is an error."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
-    build_wheel(target_folder.folder / "index", "fast", "1.0", label="open", document=other)
-    error = target_folder.install("fast", "--strict", "--json", code=8).error
+    build_wheel(setup.folder / "index", "fast", "1.0", label="open", document=other)
+    error = setup.install("fast", "--strict", "--json", code=8).error
     assert error["code"] == "bad-metadata"
     assert [lost["code"] for lost in error["degradations"]] == ["metadata-disagreement"]
-    assert not target_folder.target.exists()
+    assert not setup.target.exists()
 
 
-def test_broken_dependents(target_folder: TargetFolder) -> None:
+def test_broken_dependents(setup: TargetFolder) -> None:
     """Installed packages that the change breaks are named."""
-    target_folder.add("needed", "1")
-    target_folder.add("needed", "2")
-    target_folder.add("needing", "1", requires=("needed>=2",))
-    target_folder.install("needing")
-    dry = target_folder.install("needed==1", "--dry-run", "--json").object
+    setup.add("needed", "1")
+    setup.add("needed", "2")
+    setup.add("needing", "1", requires=("needed>=2",))
+    setup.install("needing")
+    dry = setup.install("needed==1", "--dry-run", "--json").object
     assert dry["broken_requirements"] == [
         {"name": "needing", "version": "1", "requirement": "needed>=2", "installed": "1"}
     ]
-    result = target_folder.install("needed==1")
+    result = setup.install("needed==1")
     assert "warning: needing 1 needs needed>=2, and will find needed 1\n" in result.err
-    assert "needing" not in target_folder.install("needed==2").err
+    assert "needing" not in setup.install("needed==2").err
 
 
-def test_options_of_pip(target_folder: TargetFolder) -> None:
+def test_options_of_pip(setup: TargetFolder) -> None:
     """Options of pip that request the default behaviour are accepted."""
-    target_folder.add("solo", "1")
-    result = target_folder.install(
+    setup.add("solo", "1")
+    result = setup.install(
         "solo", "--prefer-binary", "--no-compile", "--no-input", "--only-binary", ":all:",
         "--progress-bar", "off", "--disable-pip-version-check", "--no-warn-script-location",
     )  # fmt: skip
     assert result.out.startswith("installed solo 1")
 
 
-def test_empty_requirements_file(target_folder: TargetFolder) -> None:
+def test_empty_requirements_file(setup: TargetFolder) -> None:
     """An empty requirements file is not an error."""
-    empty = target_folder.folder / "empty.txt"
+    empty = setup.folder / "empty.txt"
     empty.write_text("# nothing yet\n")
-    assert (
-        target_folder.install("-r", empty).out == "nothing to do: the files have no requirements\n"
-    )
+    assert setup.install("-r", empty).out == "nothing to do: the files have no requirements\n"
 
 
-def test_marker_that_does_not_match(target_folder: TargetFolder) -> None:
+def test_marker_that_does_not_match(setup: TargetFolder) -> None:
     """A requirement whose marker does not match is mentioned only with -v."""
     words = ("plain", "needs; sys_platform == 'win32'")
-    assert "marker" not in target_folder.install("--dry-run", *words).err
-    told = target_folder.install("--dry-run", "-v", *words).err
+    assert "marker" not in setup.install("--dry-run", *words).err
+    told = setup.install("--dry-run", "-v", *words).err
     assert "its marker does not match, so it is ignored" in told
     assert "warning" not in told
 
 
-def test_namespace_not_in_the_host_file(target_folder: TargetFolder) -> None:
+def test_namespace_not_in_the_host_file(setup: TargetFolder) -> None:
     """P-44: A namespace that the host file lacks causes a note, not a warning."""
-    host = target_folder.folder / "host.toml"
+    host = setup.folder / "host.toml"
     host.write_text('[metadata]\nversion = "0.1"\n')
     claim = {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}
     document = release_document(
@@ -388,8 +376,8 @@ def test_namespace_not_in_the_host_file(target_folder: TargetFolder) -> None:
         namespaces=["acme"],
     )
     for label in ("null", "gpu"):
-        build_wheel(target_folder.folder / "index", "needy", "1.0", label=label, document=document)
-    (target_folder.folder / "index" / "needy-1.0-variants.json").write_text(json.dumps(document))
-    stderr = target_folder.install("--for", host, "needy").err
+        build_wheel(setup.folder / "index", "needy", "1.0", label=label, document=document)
+    (setup.folder / "index" / "needy-1.0-variants.json").write_text(json.dumps(document))
+    stderr = setup.install("--for", host, "needy").err
     assert f"note: needy 1.0: acme: not in host file {host}, so unsupported" in stderr
     assert "warning" not in stderr

@@ -75,7 +75,7 @@ class LockedProject:
 
 
 @pytest.fixture
-def locked_project(run: Runner, tmp_path: Path) -> Iterator[LockedProject]:
+def setup(run: Runner, tmp_path: Path) -> Iterator[LockedProject]:
     """Yield a project with an index."""
     with RecordingIndex(tmp_path / "wheels") as index:
         for version in ("1", "2"):
@@ -102,59 +102,55 @@ class TestLocks:
     """Contents of the lock."""
 
     @pytest.mark.parametrize("table", ["tool.wheelfit", "tool.uv"])
-    def test_conflicting_extras(
-        self, locked_project: LockedProject, plain: str, table: str
-    ) -> None:
+    def test_conflicting_extras(self, setup: LockedProject, plain: str, table: str) -> None:
         """Conflicting extras have different versions, and cannot be installed together."""
-        locked_project.write(EXTRAS, table=table, project=plain)
-        locked_project.lock("--no-extra", "more")
-        assert locked_project.markers("engine") == {"1": "'cpu' in extras", "2": "'gpu' in extras"}
-        assert locked_project.markers("base") == {"2": None}
-        locked_project.sync("--extra", "cpu")
-        assert locked_project.installed() == {"base": "2", "engine": "1"}
-        locked_project.sync("--extra", "gpu")
-        assert locked_project.installed() == {"base": "2", "engine": "2"}
-        result = locked_project.sync("--extra", "gpu", "--extra", "cpu", code=1)
+        setup.write(EXTRAS, table=table, project=plain)
+        setup.lock("--no-extra", "more")
+        assert setup.markers("engine") == {"1": "'cpu' in extras", "2": "'gpu' in extras"}
+        assert setup.markers("base") == {"2": None}
+        setup.sync("--extra", "cpu")
+        assert setup.installed() == {"base": "2", "engine": "1"}
+        setup.sync("--extra", "gpu")
+        assert setup.installed() == {"base": "2", "engine": "2"}
+        result = setup.sync("--extra", "gpu", "--extra", "cpu", code=1)
         assert "cpu and gpu cannot be installed together" in result.err
 
-    def test_dependency_of_other_extras(self, locked_project: LockedProject, plain: str) -> None:
+    def test_dependency_of_other_extras(self, setup: LockedProject, plain: str) -> None:
         """The dependency of another extra follows the version of the conflicting one."""
-        locked_project.write(EXTRAS, project=plain)
-        locked_project.lock()
+        setup.write(EXTRAS, project=plain)
+        setup.lock()
         for words, version in ((["cpu"], "1"), (["gpu"], "2"), ([], "1")):
-            locked_project.sync(
-                "--extra", "more", *(w for word in words for w in ("--extra", word))
-            )
-            assert locked_project.installed()["engine"] == version
-        assert locked_project.markers("extra-tool") == {"1": "'more' in extras"}
+            setup.sync("--extra", "more", *(w for word in words for w in ("--extra", word)))
+            assert setup.installed()["engine"] == version
+        assert setup.markers("extra-tool") == {"1": "'more' in extras"}
 
-    def test_extras_and_groups(self, locked_project: LockedProject) -> None:
+    def test_extras_and_groups(self, setup: LockedProject) -> None:
         """Extras and groups can conflict with each other."""
-        locked_project.write(BOTH)
-        locked_project.lock()
+        setup.write(BOTH)
+        setup.lock()
         for words, version in (
             (["--extra", "cpu"], "1"),
             (["--group", "old"], "1"),
             (["--group", "new"], "2"),
         ):
-            locked_project.sync(*words)
-            assert locked_project.installed()["engine"] == version
-        result = locked_project.sync("--extra", "cpu", "--group", "new", code=1)
+            setup.sync(*words)
+            assert setup.installed()["engine"] == version
+        result = setup.sync("--extra", "cpu", "--group", "new", code=1)
         assert "cannot be installed together" in result.err
 
-    def test_up_to_date(self, locked_project: LockedProject, plain: str) -> None:
+    def test_up_to_date(self, setup: LockedProject, plain: str) -> None:
         """The lock is up to date until something changes, with the cache and without."""
-        locked_project.write(EXTRAS, project=plain)
-        locked_project.lock()
-        before = locked_project.path.read_bytes()
-        locked_project.lock("--check")
-        locked_project.lock("--no-cache-dir")
-        assert locked_project.path.read_bytes() == before
+        setup.write(EXTRAS, project=plain)
+        setup.lock()
+        before = setup.path.read_bytes()
+        setup.lock("--check")
+        setup.lock("--no-cache-dir")
+        assert setup.path.read_bytes() == before
 
-    def test_no_declaration(self, locked_project: LockedProject, plain: str) -> None:
+    def test_no_declaration(self, setup: LockedProject, plain: str) -> None:
         """Without a declaration there is no solution."""
-        locked_project.write("[]", project=plain)
-        result = locked_project.lock(code=3)
+        setup.write("[]", project=plain)
+        result = setup.lock(code=3)
         assert "engine" in result.err
 
 
@@ -172,31 +168,29 @@ class TestFaults:
             ('[[{ package = "b", extra = "cpu" }, { extra = "gpu" }]]', "names another package"),
         ],
     )
-    def test_invalid_declaration(
-        self, locked_project: LockedProject, conflicts: str, words: str
-    ) -> None:
+    def test_invalid_declaration(self, setup: LockedProject, conflicts: str, words: str) -> None:
         """An invalid declaration is an error that names its place, and no lock is written."""
-        locked_project.write(conflicts)
-        result = locked_project.lock(code=1)
+        setup.write(conflicts)
+        result = setup.lock(code=1)
         assert words in result.err
-        assert not locked_project.path.exists()
+        assert not setup.path.exists()
 
-    def test_conflicting_extra_is_included(self, locked_project: LockedProject, plain: str) -> None:
+    def test_conflicting_extra_is_included(self, setup: LockedProject, plain: str) -> None:
         """An extra that includes a conflicting one is an error."""
         own = plain.replace('cpu = ["engine==1"]', 'cpu = ["engine==1", "app[gpu]"]')
-        locked_project.write(EXTRAS, project=own)
-        assert "extra cpu includes extra gpu" in locked_project.lock(code=1).err
+        setup.write(EXTRAS, project=own)
+        assert "extra cpu includes extra gpu" in setup.lock(code=1).err
 
-    def test_lock_for_named_machines(self, locked_project: LockedProject, plain: str) -> None:
+    def test_lock_for_named_machines(self, setup: LockedProject, plain: str) -> None:
         """A lock for named machines needs one of the extras."""
-        locked_project.write(EXTRAS, project=plain)
+        setup.write(EXTRAS, project=plain)
         place = (
             "--project",
-            locked_project.folder,
+            setup.folder,
             "-o",
-            locked_project.path,
+            setup.path,
             "--for",
             "cpu-x86_64-v3",
         )
-        result = locked_project._run("lock", *place, code=2)
+        result = setup._run("lock", *place, code=2)
         assert "--extra" in result.err

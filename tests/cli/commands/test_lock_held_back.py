@@ -46,7 +46,7 @@ class LockFolder:
 
 
 @pytest.fixture
-def lock_folder(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LockFolder:
+def setup(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LockFolder:
     """Return an empty current folder with a folder of wheels."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -56,16 +56,16 @@ def lock_folder(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 class TestReasons:
     """The latest release, and the reason why it is not locked."""
 
-    def test_requirement_of_the_latest_release(self, lock_folder: LockFolder) -> None:
+    def test_requirement_of_the_latest_release(self, setup: LockFolder) -> None:
         """The reason is a requirement of the latest release, in text and JSON."""
-        lock_folder.add("lib", "2")
-        lock_folder.add("app", "1")
-        lock_folder.add("app", "2", "lib<2")
+        setup.add("lib", "2")
+        setup.add("app", "1")
+        setup.add("app", "2", "lib<2")
         both = (LINUX, WINDOWS)
-        assert lock_folder.notes("lib", "app", platforms=both) == (
+        assert setup.notes("lib", "app", platforms=both) == (
             "note: app 1 (latest 2 needs lib<2, and no version of lib matches lib<2 (latest: 2))"
         )
-        answer = lock_folder.lock("lib", "app", "-U", "--json", platforms=both).object
+        answer = setup.lock("lib", "app", "-U", "--json", platforms=both).object
         validate(answer, json.loads(SCHEMA.read_text()))
         assert answer["locks"][0]["held_back"] == [
             {
@@ -77,42 +77,42 @@ class TestReasons:
             }
         ]
 
-    def test_requirement_of_the_user(self, lock_folder: LockFolder) -> None:
+    def test_requirement_of_the_user(self, setup: LockFolder) -> None:
         """There is no note where the user's requirements exclude the latest release."""
-        lock_folder.add("lib", "1")
-        lock_folder.add("lib", "2")
-        lock_folder.add("app", "1")
-        lock_folder.add("app", "2", "lib>=2")
-        assert lock_folder.notes("lib<2", "app") == ""
+        setup.add("lib", "1")
+        setup.add("lib", "2")
+        setup.add("app", "1")
+        setup.add("app", "2", "lib>=2")
+        assert setup.notes("lib<2", "app") == ""
 
-    def test_no_wheel_for_a_platform(self, lock_folder: LockFolder) -> None:
+    def test_no_wheel_for_a_platform(self, setup: LockFolder) -> None:
         """The note names the environments if they differ."""
-        lock_folder.add("tool", "1")
-        lock_folder.add("tool", "2", tag="py3-none-manylinux_2_17_x86_64")
-        assert lock_folder.notes("tool", platforms=(LINUX, WINDOWS)) == (
+        setup.add("tool", "1")
+        setup.add("tool", "2", tag="py3-none-manylinux_2_17_x86_64")
+        assert setup.notes("tool", platforms=(LINUX, WINDOWS)) == (
             f"note: tool 1 for {WINDOWS}, Python 3.12 (latest 2 has no wheel that fits)"
         )
 
-    def test_requested_pythons(self, lock_folder: LockFolder) -> None:
+    def test_requested_pythons(self, setup: LockFolder) -> None:
         """An older release for only some of the requested Pythons causes no note."""
-        lock_folder.add("tool", "1")
-        lock_folder.add("tool", "2", requires_python=">=3.12")
-        assert lock_folder.notes("tool", python="3.12 3.11") == ""
-        assert lock_folder.notes("tool", "-U", python="3.11") == (
+        setup.add("tool", "1")
+        setup.add("tool", "2", requires_python=">=3.12")
+        assert setup.notes("tool", python="3.12 3.11") == ""
+        assert setup.notes("tool", "-U", python="3.11") == (
             "note: tool 1 (latest 2 has no wheel that fits: plain wheel: "
             "needs Python >=3.12, this is 3.11.18)"
         )
 
-    def test_release_with_accelerator_builds(self, lock_folder: LockFolder) -> None:
+    def test_release_with_accelerator_builds(self, setup: LockFolder) -> None:
         """The note names the requirement for the latest release or for the accelerated build."""
-        lock_folder.add("onnxruntime", "1.31.1")
-        lock_folder.add("onnxruntime", "1.32.0")
-        lock_folder.add("onnxruntime-gpu", "1.31.1")
-        assert lock_folder.notes("onnxruntime") == (
+        setup.add("onnxruntime", "1.31.1")
+        setup.add("onnxruntime", "1.32.0")
+        setup.add("onnxruntime-gpu", "1.31.1")
+        assert setup.notes("onnxruntime") == (
             "note: onnxruntime 1.31.1 (latest 1.32.0 has no build for an accelerator; "
             "onnxruntime==1.32.0 selects it)"
         )
-        other = lock_folder.lock("onnxruntime==1.32.0")
+        other = setup.lock("onnxruntime==1.32.0")
         assert (
             "onnxruntime 1.32.0 uses no accelerator; onnxruntime 1.31.1 has a build for CUDA 13 "
             "(onnxruntime==1.31.1 selects it)"
@@ -122,55 +122,54 @@ class TestReasons:
 class TestPreferences:
     """Packages that remain because they are locked."""
 
-    def test_existing_lock(self, lock_folder: LockFolder) -> None:
+    def test_existing_lock(self, setup: LockFolder) -> None:
         """There is no note about locked packages without ``-U``."""
-        lock_folder.add("lib", "2")
-        lock_folder.add("app", "1")
-        lock_folder.lock("lib", "app")
-        lock_folder.add("app", "2", "lib<2")
-        lock_folder.add("more", "1")
-        assert lock_folder.notes("lib", "app") == ""
-        assert lock_folder.notes("lib", "app", "more") == ""
-        assert lock_folder.notes("lib", "app", "more", "-U").startswith(
+        setup.add("lib", "2")
+        setup.add("app", "1")
+        setup.lock("lib", "app")
+        setup.add("app", "2", "lib<2")
+        setup.add("more", "1")
+        assert setup.notes("lib", "app") == ""
+        assert setup.notes("lib", "app", "more") == ""
+        assert setup.notes("lib", "app", "more", "-U").startswith(
             "note: app 1 (latest 2 needs lib<2"
         )
 
-    def test_new_package_held_back_by_a_locked_one(self, lock_folder: LockFolder) -> None:
+    def test_new_package_held_back_by_a_locked_one(self, setup: LockFolder) -> None:
         """The note names the locked version that holds a new package back."""
-        lock_folder.add("lib", "1")
-        lock_folder.lock("lib")
-        lock_folder.add("lib", "2")
-        lock_folder.add("app", "1")
-        lock_folder.add("app", "2", "lib>=2")
+        setup.add("lib", "1")
+        setup.lock("lib")
+        setup.add("lib", "2")
+        setup.add("app", "1")
+        setup.add("app", "2", "lib>=2")
         assert (
-            lock_folder.notes("lib", "app")
-            == "note: app 1 (latest 2 needs lib>=2, and lib 1 is locked)"
+            setup.notes("lib", "app") == "note: app 1 (latest 2 needs lib>=2, and lib 1 is locked)"
         )
 
 
 class TestOtherCommands:
     """The note in every command that locks."""
 
-    def test_lock_for_named_machines(self, lock_folder: LockFolder, run: Runner) -> None:
+    def test_lock_for_named_machines(self, setup: LockFolder, run: Runner) -> None:
         """A lock for named machines has the note."""
-        lock_folder.add("lib", "2")
-        lock_folder.add("app", "1")
-        lock_folder.add("app", "2", "lib<2")
-        sources = ("--no-index", "--find-links", lock_folder.wheels)
+        setup.add("lib", "2")
+        setup.add("app", "1")
+        setup.add("app", "2", "lib<2")
+        sources = ("--no-index", "--find-links", setup.wheels)
         result = run("lock", *sources, "--for", "cpu-x86_64-v3", "lib", "app")
         assert "note: app 1 (latest 2 needs lib<2" in result.err
 
-    def test_add_and_remove(self, lock_folder: LockFolder, run: Runner) -> None:
+    def test_add_and_remove(self, setup: LockFolder, run: Runner) -> None:
         """``add`` has the note in its text and JSON."""
-        lock_folder.add("lib", "2")
-        lock_folder.add("app", "1")
-        lock_folder.add("app", "2", "lib<2")
+        setup.add("lib", "2")
+        setup.add("app", "1")
+        setup.add("app", "2", "lib<2")
         Path("pyproject.toml").write_text(
             '[project]\nname = "demo"\nversion = "1"\nrequires-python = ">=3.11"\n'
             'dependencies = ["lib"]\n'
             f'[tool.wheelfit]\nplatform = ["{LINUX}"]\npython-version = ["{THIS_PYTHON}"]\n'
         )
-        sources = ("--no-index", "--find-links", lock_folder.wheels, "--no-sync")
+        sources = ("--no-index", "--find-links", setup.wheels, "--no-sync")
         result = run("add", *sources, "app", "--dry-run", "--json")
         (old,) = result.object["lock"]["locks"][0]["held_back"]
         assert (old["name"], old["version"], old["latest"]) == ("app", "1", "2")

@@ -83,7 +83,7 @@ class TargetFolder:
 
 
 @pytest.fixture
-def target_folder(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
+def setup(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
     """Yield a folder with an index of a framework in several builds and a dependent tool."""
     with RecordingIndex(tmp_path / "index") as index:
         made = TargetFolder(run, tmp_path, index)
@@ -108,64 +108,62 @@ class TestVariant:
         ],
     )
     def test_shorthand_applies_to_dependencies(
-        self, target_folder: TargetFolder, words: tuple[str, ...], host: str, label: str
+        self, setup: TargetFolder, words: tuple[str, ...], host: str, label: str
     ) -> None:
         """A shorthand applies to dependencies; packages without variants are unaffected."""
-        assert target_folder.install("tool", *words, host=host) == {"tool": None, "engine": label}
+        assert setup.install("tool", *words, host=host) == {"tool": None, "engine": label}
 
-    def test_no_idle_gpu_warning_with_a_shorthand(self, target_folder: TargetFolder) -> None:
+    def test_no_idle_gpu_warning_with_a_shorthand(self, setup: TargetFolder) -> None:
         """An idle GPU causes a warning only without a preference."""
-        target_folder.add("bound", "null", "cu130")
-        warned = target_folder("install", "--dry-run", "bound").err
+        setup.add("bound", "null", "cu130")
+        warned = setup("install", "--dry-run", "bound").err
         assert "nvidia hardware is present, but the chosen build (null) does not use it" in warned
         for command in ("install --dry-run", "explain"):
-            result = target_folder(*command.split(), "bound", "--variant", "cpu")
+            result = setup(*command.split(), "bound", "--variant", "cpu")
             assert "hardware is present" not in result.err + result.out
 
-    def test_unwanted_libraries(self, target_folder: TargetFolder) -> None:
+    def test_unwanted_libraries(self, setup: TargetFolder) -> None:
         """Dependencies of a plain wheel are not excluded by a preference, with one warning."""
-        target_folder.add("nvidia-cudnn-cu12", requires=("nvidia-cublas-cu12",))
-        target_folder.add("nvidia-cublas-cu12")
-        target_folder.add("heavy", requires=("nvidia-cudnn-cu12",))
-        result = target_folder("install", "--dry-run", "heavy", "--variant", "cpu")
+        setup.add("nvidia-cudnn-cu12", requires=("nvidia-cublas-cu12",))
+        setup.add("nvidia-cublas-cu12")
+        setup.add("heavy", requires=("nvidia-cudnn-cu12",))
+        result = setup("install", "--dry-run", "heavy", "--variant", "cpu")
         told = "of CUDA libraries come along that are not wanted: preferences exclude builds, not"
         assert result.err.count("come along") == result.err.count(told) == 1
         assert "heavy needs them: take it from an index with other builds, or leave" in result.err
-        assert (
-            "come along" in target_folder("explain", "--with-deps", "heavy", "--variant", "cpu").err
-        )
+        assert "come along" in setup("explain", "--with-deps", "heavy", "--variant", "cpu").err
         for words in (["heavy"], ["heavy", "--variant", "cpu", "--exclude", "nvidia-cudnn-cu12"]):
-            assert "come along" not in target_folder("install", "--dry-run", *words).err
+            assert "come along" not in setup("install", "--dry-run", *words).err
 
-    def test_installed_packages(self, target_folder: TargetFolder) -> None:
+    def test_installed_packages(self, setup: TargetFolder) -> None:
         """Named packages are replaced by the requested builds; plain dependencies are kept."""
-        target_folder("install", "engine", "--no-variants")
-        assert target_folder.install("tool", "--variant", "cuda") == {"tool": None}
-        assert target_folder.install("engine", "--variant", "cuda") == {"engine": "cu128"}
-        result = target_folder("install", "engine", "--variant", "cuda")
+        setup("install", "engine", "--no-variants")
+        assert setup.install("tool", "--variant", "cuda") == {"tool": None}
+        assert setup.install("engine", "--variant", "cuda") == {"engine": "cu128"}
+        result = setup("install", "engine", "--variant", "cuda")
         assert "nvidia is required (--variant cuda), and this wheel does not have it" in result.err
-        assert target_folder.install("engine", "--variant", "cuda") == {}
-        assert target_folder.install("engine", "--variant", "cpu") == {"engine": "null"}
+        assert setup.install("engine", "--variant", "cuda") == {}
+        assert setup.install("engine", "--variant", "cpu") == {"engine": "null"}
 
-    def test_no_fitting_build(self, target_folder: TargetFolder) -> None:
+    def test_no_fitting_build(self, setup: TargetFolder) -> None:
         """It is an error if builds exist and none fits the machine."""
-        result = target_folder("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
+        result = setup("install", "tool", "--variant", "cuda", host=NO_GPU, code=3)
         assert "engine" in result.err
         assert "nvidia is required (--variant cuda)" in result.err
-        result = target_folder("install", "tool", "--variant", "cuda13", code=3)
+        result = setup("install", "tool", "--variant", "cuda13", code=3)
         assert "cu128: nvidia :: cuda_version_lower_bound :: 12.8 is forbidden" in result.err
 
-    def test_no_such_builds(self, target_folder: TargetFolder) -> None:
+    def test_no_such_builds(self, setup: TargetFolder) -> None:
         """Without such builds a shorthand has no effect."""
-        target_folder.add("other")
-        assert target_folder.install("other", "--variant", "cuda", host=NO_GPU) == {"other": None}
+        setup.add("other")
+        assert setup.install("other", "--variant", "cuda", host=NO_GPU) == {"other": None}
 
-    def test_shorthand_is_shown(self, target_folder: TargetFolder) -> None:
+    def test_shorthand_is_shown(self, setup: TargetFolder) -> None:
         """The output names the shorthand in effect."""
-        result = target_folder("explain", "engine", "--variant", "cpu")
+        result = setup("explain", "engine", "--variant", "cpu")
         assert "in effect: --variant cpu" in result.err
         assert "nvidia is forbidden (--variant cpu)" in result.out
-        result = target_folder("explain", "engine", "--variant", "cpu", "--json")
+        result = setup("explain", "engine", "--variant", "cpu", "--json")
         assert "--variant cpu" in result.object["overrides"]
 
     @pytest.mark.parametrize(
@@ -177,15 +175,15 @@ class TestVariant:
         ],
     )
     def test_invalid_shorthands(
-        self, target_folder: TargetFolder, words: list[str], code: int, reference: str, message: str
+        self, setup: TargetFolder, words: list[str], code: int, reference: str, message: str
     ) -> None:
         """Unknown and contradictory shorthands are refused before any request."""
-        error = target_folder("install", "tool", "--json", *words, code=code).error
+        error = setup("install", "tool", "--json", *words, code=code).error
         assert (error["code"], message in error["message"]) == (reference, True)
-        assert not target_folder.index.requests
+        assert not setup.index.requests
 
     def test_configured_shorthand(
-        self, target_folder: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, setup: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A configured shorthand applies until the command line has another one."""
         file = tmp_path / "wheelfit.toml"
@@ -195,10 +193,10 @@ class TestVariant:
             'forbid = ["nvidia :: cuda_version_lower_bound :: 12.8"]\n'
         )
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        assert target_folder.install("tool")["engine"] == "cu126"
-        assert target_folder.install("tool", "--variant", "cpu")["engine"] == "null"
-        assert target_folder.install("tool", "--variant", "auto")["engine"] == "cu128"
-        error = target_folder("install", "tool", "--variant", "lap", "--json", code=1).error
+        assert setup.install("tool")["engine"] == "cu126"
+        assert setup.install("tool", "--variant", "cpu")["engine"] == "null"
+        assert setup.install("tool", "--variant", "auto")["engine"] == "cu128"
+        error = setup("install", "tool", "--variant", "lap", "--json", code=1).error
         assert "did you mean lab?" in error["hint"]
 
     @pytest.mark.parametrize(
@@ -218,7 +216,7 @@ class TestVariant:
     )
     def test_invalid_configuration(
         self,
-        target_folder: TargetFolder,
+        setup: TargetFolder,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         text: str,
@@ -228,7 +226,7 @@ class TestVariant:
         file = tmp_path / "wheelfit.toml"
         file.write_text(text)
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        error = target_folder("install", "tool", "--json", code=1).error
+        error = setup("install", "tool", "--json", code=1).error
         assert said in f"{error['message']} {error['hint']}"
         assert str(file) in error["where"]
 
@@ -236,17 +234,15 @@ class TestVariant:
 class TestRequireAccelerator:
     """``--require-accelerator``."""
 
-    def test_accelerated_build(self, target_folder: TargetFolder) -> None:
+    def test_accelerated_build(self, setup: TargetFolder) -> None:
         """A build that uses the GPU is installed."""
-        result = target_folder("install", "--dry-run", "tool", "--require-accelerator")
+        result = setup("install", "--dry-run", "tool", "--require-accelerator")
         assert "cu128" in result.out
         assert "--require-accelerator" not in result.err
 
-    def test_cpu_build_is_refused(self, target_folder: TargetFolder) -> None:
+    def test_cpu_build_is_refused(self, setup: TargetFolder) -> None:
         """A CPU build is refused before any download, with the reason."""
-        result = target_folder(
-            "install", "tool", "--require-accelerator", "--json", host=NO_GPU, code=3
-        )
+        result = setup("install", "tool", "--require-accelerator", "--json", host=NO_GPU, code=3)
         error = result.error
         assert error["code"] == "no-accelerator"
         assert error["message"] == "engine 1.0 uses no accelerator, though other builds of it do"
@@ -259,159 +255,149 @@ class TestRequireAccelerator:
             False,
         )
         assert error["note"].endswith(package["why_not"]["nvidia"])
-        assert not [
-            request for request in target_folder.index.requests if request.path.endswith(".whl")
-        ]
-        assert not target_folder.target.exists()
+        assert not [request for request in setup.index.requests if request.path.endswith(".whl")]
+        assert not setup.target.exists()
 
-    def test_one_package_without_accelerator(self, target_folder: TargetFolder) -> None:
+    def test_one_package_without_accelerator(self, setup: TargetFolder) -> None:
         """Each package must use the accelerator."""
-        target_folder.add("second", "null", "cu130")
-        error = target_folder(
-            "install", "tool", "second", "--require-accelerator", "--json", code=3
-        ).error
+        setup.add("second", "null", "cu130")
+        error = setup("install", "tool", "second", "--require-accelerator", "--json", code=3).error
         assert error["message"].startswith("second 1.0 uses no accelerator")
         assert "cu130" in error["note"]
 
-    def test_explain_has_the_same_result(self, target_folder: TargetFolder) -> None:
+    def test_explain_has_the_same_result(self, setup: TargetFolder) -> None:
         """`explain` exits as install does."""
-        result = target_folder("explain", "engine", "--require-accelerator", host=NO_GPU, code=3)
+        result = setup("explain", "engine", "--require-accelerator", host=NO_GPU, code=3)
         assert "engine 1.0 uses no accelerator" in result.err
-        assert target_folder("explain", "engine", "--require-accelerator").code == 0
+        assert setup("explain", "engine", "--require-accelerator").code == 0
 
-    def test_builds_for_another_platform(self, target_folder: TargetFolder) -> None:
+    def test_builds_for_another_platform(self, setup: TargetFolder) -> None:
         """Accelerated builds for other platforms count."""
-        target_folder.add("elsewhere", "cu128", tag="py3-none-win_amd64")
-        error = target_folder(
-            "install", "elsewhere", "--require-accelerator", "--json", code=3
-        ).error
+        setup.add("elsewhere", "cu128", tag="py3-none-win_amd64")
+        error = setup("install", "elsewhere", "--require-accelerator", "--json", code=3).error
         assert error["note"].startswith("elsewhere 1.0 (plain): nvidia: cu128: ")
 
-    def test_installed_cpu_build(self, target_folder: TargetFolder) -> None:
+    def test_installed_cpu_build(self, setup: TargetFolder) -> None:
         """An installed CPU build is refused too, with a hint."""
-        target_folder("install", "engine", "--no-variants")
-        error = target_folder("install", "tool", "--require-accelerator", "--json", code=3).error
+        setup("install", "engine", "--no-variants")
+        error = setup("install", "tool", "--require-accelerator", "--json", code=3).error
         assert error["note"] == (
             "the installed engine 1.0 (plain): nvidia: "
             "cu128: it fits, but what is installed is kept"
         )
         assert "--force-reinstall" in error["hint"]
         words = ["tool", "--require-accelerator", "--json"]
-        note = target_folder("install", *words, host=NO_GPU, code=3).error["note"]
+        note = setup("install", *words, host=NO_GPU, code=3).error["note"]
         assert note.startswith("the installed engine 1.0 (plain): nvidia: cu1")
         assert "it fits" not in note
 
-    def test_release_without_variants(self, target_folder: TargetFolder) -> None:
+    def test_release_without_variants(self, setup: TargetFolder) -> None:
         """A newer release without variants is refused too."""
-        build_wheel(target_folder.folder, "engine", "2.0")
+        build_wheel(setup.folder, "engine", "2.0")
         words = ["tool", "--require-accelerator", "--json"]
-        error = target_folder("install", *words, code=3).error
+        error = setup("install", *words, code=3).error
         (package,) = error["without_accelerator"]
         assert (package["name"], package["version"]) == ("engine", "2.0")
         assert package["why_not"] == {
             "nvidia": "builds of another release use one, none of this release does"
         }
-        target_folder("explain", "engine", "--require-accelerator", code=3)
-        assert (
-            target_folder.install("tool", "engine<2", "--require-accelerator")["engine"] == "cu128"
-        )
+        setup("explain", "engine", "--require-accelerator", code=3)
+        assert setup.install("tool", "engine<2", "--require-accelerator")["engine"] == "cu128"
 
-    def test_no_accelerated_builds(self, target_folder: TargetFolder) -> None:
+    def test_no_accelerated_builds(self, setup: TargetFolder) -> None:
         """Without accelerated builds the option has no effect, with a note."""
-        target_folder.add("other")
+        setup.add("other")
         for command in ("install --dry-run", "explain"):
-            result = target_folder(*command.split(), "other", "--require-accelerator", host=NO_GPU)
+            result = setup(*command.split(), "other", "--require-accelerator", host=NO_GPU)
             assert "--require-accelerator has no effect" in result.err
 
 
 class TestMaxDownload:
     """``--max-download``."""
 
-    def test_limit_exceeded(self, target_folder: TargetFolder) -> None:
+    def test_limit_exceeded(self, setup: TargetFolder) -> None:
         """The largest wheels are named, and nothing is downloaded."""
-        result = target_folder("install", "tool", "--max-download", "2kB", "--json", code=7)
+        result = setup("install", "tool", "--max-download", "2kB", "--json", code=7)
         assert result.error["code"] == "too-large"
         assert "2.0 kB are allowed (--max-download)" in result.error["message"]
         assert result.error["note"].startswith("engine 1.0 (cu128): ")
-        assert not [
-            request for request in target_folder.index.requests if request.path.endswith(".whl")
-        ]
+        assert not [request for request in setup.index.requests if request.path.endswith(".whl")]
 
-    def test_limit_kept(self, target_folder: TargetFolder) -> None:
+    def test_limit_kept(self, setup: TargetFolder) -> None:
         """Smaller downloads are allowed, and cached wheels do not count."""
-        target_folder("install", "tool", "--max-download", "1 MB")
-        target_folder("install", "tool", "--max-download", "0", "--force-reinstall")
-        target_folder(
+        setup("install", "tool", "--max-download", "1 MB")
+        setup("install", "tool", "--max-download", "0", "--force-reinstall")
+        setup(
             "install", "tool", "--max-download", "0", "--force-reinstall", "--no-cache-dir", code=7
         )
 
     @pytest.mark.parametrize("ranges", [True, False])
     def test_sizes_from_the_server(
         self,
-        target_folder: TargetFolder,
+        setup: TargetFolder,
         ranges: bool,  # noqa: FBT001
     ) -> None:
         """Sizes that the page lacks are requested from the server."""
-        target_folder.index.faults.sizes = False
-        target_folder.index.faults.ranges = ranges
-        result = target_folder("install", "tool", "--max-download", "2kB", "--json", code=7)
+        setup.index.faults.sizes = False
+        setup.index.faults.ranges = ranges
+        result = setup("install", "tool", "--max-download", "2kB", "--json", code=7)
         assert result.error["note"].startswith("engine 1.0 (cu128): ")
         assert "is not known" not in result.err
 
-    def test_unknown_sizes(self, target_folder: TargetFolder) -> None:
+    def test_unknown_sizes(self, setup: TargetFolder) -> None:
         """An unknown size is limited during the download, with a note."""
-        target_folder.index.faults.sizes = False
-        target_folder.index.faults.status["engine-1.0-py3-none-any-cu128.whl"] = 404
-        result = target_folder("install", "--dry-run", "tool", "--max-download", "1GB")
+        setup.index.faults.sizes = False
+        setup.index.faults.status["engine-1.0-py3-none-any-cu128.whl"] = 404
+        result = setup("install", "--dry-run", "tool", "--max-download", "1GB")
         assert "the size of engine is not known" in result.err
         assert "--max-download applies during its download" in result.err
 
     @pytest.mark.parametrize("sizes", [True, False])
     def test_downloads_for_metadata(
         self,
-        target_folder: TargetFolder,
+        setup: TargetFolder,
         sizes: bool,  # noqa: FBT001
     ) -> None:
         """Whole wheels that are downloaded for their metadata count."""
-        target_folder.index.faults.sizes = sizes
-        target_folder.index.faults.ranges = target_folder.index.faults.metadata = False
+        setup.index.faults.sizes = sizes
+        setup.index.faults.ranges = setup.index.faults.metadata = False
         words = ["tool", "--no-cache-dir", "--max-download", "2kB", "--json"]
-        error = target_folder("install", *words, code=7).error
+        error = setup("install", *words, code=7).error
         assert error["code"] == "too-large"
         assert error["message"].startswith("downloading this file would exceed the 2.0 kB")
         assert error["where"].endswith("engine-1.0-py3-none-any-cu128.whl")
         if sizes:
-            assert target_folder.index.bytes_sent("engine-1.0-py3-none-any-cu128.whl") == 0
+            assert setup.index.bytes_sent("engine-1.0-py3-none-any-cu128.whl") == 0
 
-    def test_invalid_size(self, target_folder: TargetFolder) -> None:
+    def test_invalid_size(self, setup: TargetFolder) -> None:
         """An invalid size is a usage error."""
-        result = target_folder("install", "tool", "--max-download", "much", code=2)
+        result = setup("install", "tool", "--max-download", "much", code=2)
         assert "'much' is not a size" in result.err
 
     def test_configured_limits(
-        self, target_folder: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, setup: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Settings can have both limits."""
         file = tmp_path / "wheelfit.toml"
         file.write_text('max-download = "2kB"\nrequire-accelerator = true\n')
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        target_folder("install", "tool", code=7)
-        target_folder("install", "tool", host=NO_GPU, code=3)
-        target_folder("install", "tool", "--max-download", "1MB")
+        setup("install", "tool", code=7)
+        setup("install", "tool", host=NO_GPU, code=3)
+        setup("install", "tool", "--max-download", "1MB")
 
 
 class TestSizes:
     """Sizes in a dry run."""
 
-    def unpacked_size(self, target_folder: TargetFolder, name: str) -> int:
+    def unpacked_size(self, setup: TargetFolder, name: str) -> int:
         """Return the unpacked size of a wheel."""
-        with zipfile.ZipFile(target_folder.folder / name) as archive:
+        with zipfile.ZipFile(setup.folder / name) as archive:
             return sum(member.file_size for member in archive.infolist())
 
-    def test_text_output(self, target_folder: TargetFolder) -> None:
+    def test_text_output(self, setup: TargetFolder) -> None:
         """The table lists the largest first, with totals."""
-        target_folder.add("aid", requires=("engine",))  # not the order of the alphabet
-        result = target_folder("install", "--dry-run", "aid")
+        setup.add("aid", requires=("engine",))  # not the order of the alphabet
+        result = setup("install", "--dry-run", "aid")
         _, line, first, second, last = result.out.splitlines()
         assert set(line) == {"-", " "}
         assert first.split()[:3] == ["engine", "1.0", "cu128"]
@@ -420,68 +406,63 @@ class TestSizes:
         assert re.fullmatch(r"Would install 2 packages: .+ to download, 201.4 kB on disk", last)
         assert result.err.count("not known") == 0
 
-    def test_json_report(self, target_folder: TargetFolder) -> None:
+    def test_json_report(self, setup: TargetFolder) -> None:
         """The JSON object has the sizes of each wheel and the totals."""
-        found = target_folder("install", "--dry-run", "tool", "--json").object
+        found = setup("install", "--dry-run", "tool", "--json").object
         rows = {row["name"]: row for row in found["install"]}
         name = rows["engine"]["filename"]
-        assert rows["engine"]["download_size"] == (target_folder.folder / name).stat().st_size
-        assert rows["engine"]["installed_size"] == self.unpacked_size(target_folder, name)
+        assert rows["engine"]["download_size"] == (setup.folder / name).stat().st_size
+        assert rows["engine"]["installed_size"] == self.unpacked_size(setup, name)
         assert rows["engine"]["cached"] is False
         for key in ("download_size", "installed_size"):
             assert found[key] == sum(row[key] for row in rows.values())
         assert found["unknown_sizes"] == []
-        target_folder("install", "tool")
-        again = target_folder("install", "--dry-run", "--force-reinstall", "tool", "--json").object
+        setup("install", "tool")
+        again = setup("install", "--dry-run", "--force-reinstall", "tool", "--json").object
         assert (again["download_size"], again["installed_size"]) == (0, found["installed_size"])
         assert all(row["cached"] for row in again["install"])
-        assert "cached" in target_folder("install", "--dry-run", "--force-reinstall", "tool").out
-        links: list[str | Path] = ["-f", target_folder.folder, "--no-index"]
-        assert (
-            "local"
-            in target_folder("install", "--dry-run", "--force-reinstall", "tool", *links).out
-        )
+        assert "cached" in setup("install", "--dry-run", "--force-reinstall", "tool").out
+        links: list[str | Path] = ["-f", setup.folder, "--no-index"]
+        assert "local" in setup("install", "--dry-run", "--force-reinstall", "tool", *links).out
 
-    def test_only_the_end_of_a_wheel_is_fetched(self, target_folder: TargetFolder) -> None:
+    def test_only_the_end_of_a_wheel_is_fetched(self, setup: TargetFolder) -> None:
         """Only the end of a wheel is requested for its size."""
         noise = "".join(chr(33 + (number * number) % 89) for number in range(400_000))
         path = build_wheel(
-            target_folder.folder, "noise", "1.0", files={f"noise/{n}": noise[n:] for n in range(4)}
+            setup.folder, "noise", "1.0", files={f"noise/{n}": noise[n:] for n in range(4)}
         )
         with zipfile.ZipFile(path) as archive:
             stored = [(one.filename, archive.read(one)) for one in archive.infolist()]
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
             for name, data in stored:
                 archive.writestr(name, data)
-        target_folder("install", "--dry-run", "noise")
-        assert target_folder.index.bytes_sent(path.name) <= 1 << 16
+        setup("install", "--dry-run", "noise")
+        assert setup.index.bytes_sent(path.name) <= 1 << 16
         assert path.stat().st_size > 1_000_000
 
-    def test_server_without_ranges(self, target_folder: TargetFolder) -> None:
+    def test_server_without_ranges(self, setup: TargetFolder) -> None:
         """Without ranges sizes are unknown, with a note."""
-        target_folder.index.faults.ranges = False
-        result = target_folder("install", "--dry-run", "tool")
+        setup.index.faults.ranges = False
+        result = setup("install", "--dry-run", "tool")
         assert "unknown" in result.out
         assert "or more" in result.out
         assert result.err.count("is not known") == 1
-        found = target_folder("install", "--dry-run", "tool", "--json").object
+        found = setup("install", "--dry-run", "tool", "--json").object
         assert found["unknown_sizes"] == ["engine", "tool"]
         assert found["download_size"] > 0
         assert all(row["installed_size"] is None for row in found["install"])
 
-    def test_no_size_requests_in_an_installation(self, target_folder: TargetFolder) -> None:
+    def test_no_size_requests_in_an_installation(self, setup: TargetFolder) -> None:
         """An installation requests no sizes."""
-        found = target_folder("install", "tool", "--json").object
+        found = setup("install", "tool", "--json").object
         assert "download_size" not in found
-        wheels = [
-            request for request in target_folder.index.requests if request.path.endswith(".whl")
-        ]
+        wheels = [request for request in setup.index.requests if request.path.endswith(".whl")]
         assert len(wheels) == 2
 
-    def test_no_changes(self, target_folder: TargetFolder) -> None:
+    def test_no_changes(self, setup: TargetFolder) -> None:
         """Without changes there is no table."""
-        target_folder("install", "tool")
-        result = target_folder("install", "--dry-run", "tool")
+        setup("install", "tool")
+        result = setup("install", "--dry-run", "tool")
         assert result.out == "nothing to do: the installed packages meet every requirement\n"
 
 
@@ -489,11 +470,11 @@ class TestSync:
     """The same options for ``sync``."""
 
     @pytest.fixture
-    def lock(self, target_folder: TargetFolder, tmp_path: Path) -> Path:
+    def lock(self, setup: TargetFolder, tmp_path: Path) -> Path:
         """Lock the tool and the framework."""
         labels = ("", *BUILDS)
         return write_lock_of(
-            target_folder.index,
+            setup.index,
             ["tool==1.0", "engine==1.0"],
             tmp_path / "pylock.toml",
             needs={"tool": {"": ["engine"]}, "engine": {label: [] for label in labels}},
@@ -501,7 +482,7 @@ class TestSync:
 
     def sync(
         self,
-        target_folder: TargetFolder,
+        setup: TargetFolder,
         run: Runner,
         lock: Path,
         *words: str,
@@ -509,7 +490,7 @@ class TestSync:
         code: int = 0,
     ) -> CommandResult:
         """Sync a lock for a host."""
-        return run("sync", lock, "--target", target_folder.target, "--for", host, *words, code=code)
+        return run("sync", lock, "--target", setup.target, "--for", host, *words, code=code)
 
     @pytest.mark.parametrize(
         ("words", "label"),
@@ -517,24 +498,24 @@ class TestSync:
     )
     def test_shorthand(
         self,
-        target_folder: TargetFolder,
+        setup: TargetFolder,
         run: Runner,
         lock: Path,
         words: tuple[str, ...],
         label: str,
     ) -> None:
         """A shorthand applies to all packages of the lock."""
-        result = self.sync(target_folder, run, lock, "--dry-run", "--json", *words, host=NEW_GPU)
+        result = self.sync(setup, run, lock, "--dry-run", "--json", *words, host=NEW_GPU)
         rows = {row["name"]: row for row in result.object["install"]}
         assert rows["engine"]["label"] == label
         assert rows["engine"]["download_size"] > 0
         assert result.object["installed_size"] > rows["engine"]["installed_size"]
 
-    def test_limits(self, target_folder: TargetFolder, run: Runner, lock: Path) -> None:
+    def test_limits(self, setup: TargetFolder, run: Runner, lock: Path) -> None:
         """CPU builds and large downloads are refused."""
-        result = self.sync(target_folder, run, lock, "--require-accelerator", host=NO_GPU, code=3)
+        result = self.sync(setup, run, lock, "--require-accelerator", host=NO_GPU, code=3)
         assert "engine 1.0 uses no accelerator" in result.err
-        result = self.sync(target_folder, run, lock, "--max-download", "2kB", code=7)
+        result = self.sync(setup, run, lock, "--max-download", "2kB", code=7)
         assert "engine 1.0 (cu128)" in result.err
-        assert not target_folder.target.exists()
-        self.sync(target_folder, run, lock, "--max-download", "1MB", "--require-accelerator")
+        assert not setup.target.exists()
+        self.sync(setup, run, lock, "--max-download", "1MB", "--require-accelerator")

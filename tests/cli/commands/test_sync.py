@@ -102,8 +102,8 @@ class TargetFolder:
 
     def sync(self, host: str, *words: str | Path, code: int = 0) -> CommandResult:
         """Make the folder equal to the lock for a host."""
-        target_folder: list[str | Path] = ["--for", host, "--target", self.folder, "--no-cache-dir"]
-        return self._run("sync", self.lock, *target_folder, *words, code=code)
+        setup: list[str | Path] = ["--for", host, "--target", self.folder, "--no-cache-dir"]
+        return self._run("sync", self.lock, *setup, *words, code=code)
 
     def installed(self) -> dict[str, tuple[str, str | None]]:
         """Return version and label of the installed packages."""
@@ -112,7 +112,7 @@ class TargetFolder:
 
 
 @pytest.fixture
-def target_folder(run: Runner, tmp_path: Path, lock: Path) -> TargetFolder:
+def setup(run: Runner, tmp_path: Path, lock: Path) -> TargetFolder:
     """Return an empty folder and the lock."""
     return TargetFolder(run, tmp_path / "place", lock)
 
@@ -155,122 +155,118 @@ def test_build_of_each_machine(
     assert answer.stdout.strip() == label
 
 
-def test_another_platform(target_folder: TargetFolder) -> None:
+def test_another_platform(setup: TargetFolder) -> None:
     """F-123: A lock can be installed for another platform into a folder."""
-    assert "installed fast 1.0" in target_folder.sync(MAC).out
-    assert target_folder.installed() == {"fast": ("1.0", None), "small": ("1.0", None)}
-    assert target_folder.sync(MAC).out == "nothing to do: the environment matches the lock\n"
+    assert "installed fast 1.0" in setup.sync(MAC).out
+    assert setup.installed() == {"fast": ("1.0", None), "small": ("1.0", None)}
+    assert setup.sync(MAC).out == "nothing to do: the environment matches the lock\n"
 
 
-def test_packages_not_in_the_lock(
-    target_folder: TargetFolder, run: Runner, index: RecordingIndex
-) -> None:
+def test_packages_not_in_the_lock(setup: TargetFolder, run: Runner, index: RecordingIndex) -> None:
     """Other packages are removed, unless --inexact; pip is kept."""
-    build_wheel(target_folder.folder.parent / "more", "pip", "99")
-    more = ("--find-links", target_folder.folder.parent / "more", "--target", target_folder.folder)
+    build_wheel(setup.folder.parent / "more", "pip", "99")
+    more = ("--find-links", setup.folder.parent / "more", "--target", setup.folder)
     run("install", "-i", index.url, "--no-cache-dir", *more, "left-over", "pip")
-    assert "left-over" in target_folder.sync(V1, "--inexact").out + str(target_folder.installed())
-    assert set(target_folder.installed()) == {"fast", "small", "left-over", "pip"}
-    _, _, row, last = target_folder.sync(V1, "--dry-run").out.splitlines()
+    assert "left-over" in setup.sync(V1, "--inexact").out + str(setup.installed())
+    assert set(setup.installed()) == {"fast", "small", "left-over", "pip"}
+    _, _, row, last = setup.sync(V1, "--dry-run").out.splitlines()
     assert re.fullmatch(r"left-over +1\.0 +to be removed", row)
     assert last == "Would remove 1 package"
-    assert target_folder.sync(V1).out == "removed left-over 1.0\n"
-    assert set(target_folder.installed()) == {"fast", "small", "pip"}
-    assert "nothing to do" in target_folder.sync(V1).out
+    assert setup.sync(V1).out == "removed left-over 1.0\n"
+    assert set(setup.installed()) == {"fast", "small", "pip"}
+    assert "nothing to do" in setup.sync(V1).out
 
 
-def test_hash_mismatch(target_folder: TargetFolder, index: RecordingIndex, run: Runner) -> None:
+def test_hash_mismatch(setup: TargetFolder, index: RecordingIndex, run: Runner) -> None:
     """F-123: A wrong hash changes nothing, removals included."""
-    run("install", "-i", index.url, "--no-cache-dir", "--target", target_folder.folder, "left-over")
-    before = tree(target_folder.folder)
+    run("install", "-i", index.url, "--no-cache-dir", "--target", setup.folder, "left-over")
+    before = tree(setup.folder)
     name = "small-1.0-py3-none-any.whl"
     with urlopen(index.file_url(name)) as answer:
         index.faults.content[name] = answer.read().replace(b"RECORD", b"record")
     try:
-        result = target_folder.sync(V1, code=4)
+        result = setup.sync(V1, code=4)
     finally:
         index.faults.content.clear()
     assert "the sha256 hash does not match" in result.err
-    assert tree(target_folder.folder) == before
+    assert tree(setup.folder) == before
 
 
-def test_package_without_a_record(
-    target_folder: TargetFolder, index: RecordingIndex, run: Runner
-) -> None:
+def test_package_without_a_record(setup: TargetFolder, index: RecordingIndex, run: Runner) -> None:
     """A package that cannot be removed is an error before any download."""
-    run("install", "-i", index.url, "--no-cache-dir", "--target", target_folder.folder, "left-over")
-    (target_folder.folder / "left_over-1.0.dist-info" / "RECORD").unlink()
-    before = tree(target_folder.folder)
+    run("install", "-i", index.url, "--no-cache-dir", "--target", setup.folder, "left-over")
+    (setup.folder / "left_over-1.0.dist-info" / "RECORD").unlink()
+    before = tree(setup.folder)
     index.forget()
     for words in ((), ("--dry-run",)):
-        assert "left-over 1.0 has no RECORD" in target_folder.sync(V1, *words, code=1).err
-        assert (index.requests, tree(target_folder.folder)) == ([], before)
-    target_folder.sync(V1, "--inexact")
-    assert set(target_folder.installed()) == {"fast", "small", "left-over"}
+        assert "left-over 1.0 has no RECORD" in setup.sync(V1, *words, code=1).err
+        assert (index.requests, tree(setup.folder)) == ([], before)
+    setup.sync(V1, "--inexact")
+    assert set(setup.installed()) == {"fast", "small", "left-over"}
 
 
-def test_installed_build_is_kept(target_folder: TargetFolder) -> None:
+def test_installed_build_is_kept(setup: TargetFolder) -> None:
     """An installed build that fits is kept, with a note about a better one."""
-    target_folder.sync(CUDA_12)
-    result = target_folder.sync(CUDA_13)
+    setup.sync(CUDA_12)
+    result = setup.sync(CUDA_13)
     assert result.out == "nothing to do: the environment matches the lock\n"
     assert (
         "note: fast stays cu128, though cu130 would fit better (--allow-variant-change takes it)"
         in result.err
     )
-    kept = {one["name"]: one for one in target_folder.sync(CUDA_13, "--json").object["keep"]}
+    kept = {one["name"]: one for one in setup.sync(CUDA_13, "--json").object["keep"]}
     assert (kept["fast"]["label"], kept["fast"]["better"]) == ("cu128", "cu130")
-    result = target_folder.sync(CUDA_13, "--allow-variant-change")
+    result = setup.sync(CUDA_13, "--allow-variant-change")
     assert "note: fast 1.0 cu128 -> cu130, because cu130 is preferred" in result.err
-    assert target_folder.installed()["fast"] == ("1.0", "cu130")
+    assert setup.installed()["fast"] == ("1.0", "cu130")
 
 
-def test_newer_lock_with_the_label(target_folder: TargetFolder, locks: Path) -> None:
+def test_newer_lock_with_the_label(setup: TargetFolder, locks: Path) -> None:
     """A newer release is installed with the installed label."""
-    target_folder.sync(CUDA_12)
-    target_folder.lock = locks / "pylock.v2.toml"
-    result = target_folder.sync(CUDA_13)
+    setup.sync(CUDA_12)
+    setup.lock = locks / "pylock.v2.toml"
+    result = setup.sync(CUDA_13)
     assert (
         "installed fast 2.0 (cu128), replacing 1.0: cu128 is installed and still fits" in result.out
     )
 
 
 def test_newer_lock_without_the_label(
-    target_folder: TargetFolder, locks: Path, index: RecordingIndex
+    setup: TargetFolder, locks: Path, index: RecordingIndex
 ) -> None:
     """A newer release without the label is refused before any download."""
-    target_folder.sync(V3)
-    before = tree(target_folder.folder)
-    target_folder.lock = locks / "pylock.v2.toml"
+    setup.sync(V3)
+    before = tree(setup.folder)
+    setup.lock = locks / "pylock.v2.toml"
     index.forget()
     for words in ((), ("--dry-run",)):
-        result = target_folder.sync(V3, *words, code=7)
+        result = setup.sync(V3, *words, code=7)
         assert "fast 1.0 v3 -> 2.0 v1, because fast 2.0 has no build v3" in result.err
         assert "hint: --allow-variant-change allows this; --label fast=v1 asks for" in result.err
-    assert (index.requests, tree(target_folder.folder)) == ([], before)
-    error = target_folder.sync(V3, "--json", code=7).error
+    assert (index.requests, tree(setup.folder)) == ([], before)
+    error = setup.sync(V3, "--json", code=7).error
     assert error["code"] == "variant-change"
     (change,) = error["variant_changes"]
     assert (change["from"], change["to"], change["needs_consent"]) == ("v3", "v1", True)
-    (change,) = target_folder.sync(V3, "--json", "--label", "fast=v1").object["variant_changes"]
+    (change,) = setup.sync(V3, "--json", "--label", "fast=v1").object["variant_changes"]
     assert change["reason"] == "fast 2.0 has no build v3"
 
 
-def test_refit(target_folder: TargetFolder, locks: Path) -> None:
+def test_refit(setup: TargetFolder, locks: Path) -> None:
     """--refit replaces only the builds that do not fit, with their dependencies."""
-    target_folder.sync(V3)
-    build_wheel(target_folder.folder.parent / "more", "other", "1.0")
-    result = target_folder.sync(V1, code=7)
+    setup.sync(V3)
+    build_wheel(setup.folder.parent / "more", "other", "1.0")
+    result = setup.sync(V1, code=7)
     assert "hint: --refit exchanges variants that do not fit any more" in result.err
     assert "because " in result.err
-    target_folder.lock = locks / "pylock.v1.toml"
-    result = target_folder.sync(V1, "--refit")
+    setup.lock = locks / "pylock.v1.toml"
+    result = setup.sync(V1, "--refit")
     assert "installed fast 1.0 (v1), replacing 1.0 (v3)" in result.out
     assert "removed" not in result.out
-    assert "all installed variants" in target_folder.sync(V1, "--refit").out
-    target_folder.sync(V3)  # which keeps v1
-    result = target_folder.sync(V3, "--label", "fast=v3")
-    assert target_folder.installed()["fast"] == ("1.0", "v3")
+    assert "all installed variants" in setup.sync(V1, "--refit").out
+    setup.sync(V3)  # which keeps v1
+    result = setup.sync(V3, "--label", "fast=v3")
+    assert setup.installed()["fast"] == ("1.0", "v3")
 
 
 def test_refit_agrees_with_kept_builds(run: Runner, tmp_path: Path) -> None:
@@ -302,40 +298,40 @@ def test_refit_agrees_with_kept_builds(run: Runner, tmp_path: Path) -> None:
 
     add("torch", "1.0", "narrow")
     add("flash", "1.0", "cu128")
-    target_folder = lock("pylock.first.toml")
-    target_folder.sync(CUDA_12)
+    setup = lock("pylock.first.toml")
+    setup.sync(CUDA_12)
     add("torch", "2.0", "cu130")
     add("flash", "2.0", "cu130")
-    target_folder = lock("pylock.newer.toml")
-    result = target_folder.sync(CUDA_13, "--refit", code=3)
+    setup = lock("pylock.newer.toml")
+    result = setup.sync(CUDA_13, "--refit", code=3)
     assert "CUDA 12: flash; CUDA 13: torch" in result.err
-    assert target_folder.installed() == {"flash": ("1.0", "cu128"), "torch": ("1.0", "narrow")}
+    assert setup.installed() == {"flash": ("1.0", "cu128"), "torch": ("1.0", "narrow")}
     add("torch", "2.1", "cu130", "cu128")
-    target_folder = lock("pylock.newest.toml")
-    result = target_folder.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
+    setup = lock("pylock.newest.toml")
+    result = setup.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
     assert re.search(r"^torch +2\.1 +cu128 .*replacing 1\.0 \(narrow\)", result.out, re.MULTILINE)
-    result = target_folder.sync(CUDA_13, "--refit")
+    result = setup.sync(CUDA_13, "--refit")
     assert "CUDA 12 for all, because flash 1.0 (cu128) is installed" in result.err
-    assert target_folder.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
+    assert setup.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
 
 
-def test_refit_keeps_other_packages(target_folder: TargetFolder, run: Runner) -> None:
+def test_refit_keeps_other_packages(setup: TargetFolder, run: Runner) -> None:
     """Packages that are not in the lock are kept, except libraries of the replaced build."""
     document = release_document(
         {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}}, providers={"nvidia": NVIDIA}
     )
-    folder = target_folder.folder.parent / "more"
+    folder = setup.folder.parent / "more"
     build_wheel(folder, "alone", "1.0", label="cu128", document=document)
-    words = ("--no-index", "-f", folder, "--target", target_folder.folder, "--for", CUDA_12)
+    words = ("--no-index", "-f", folder, "--target", setup.folder, "--for", CUDA_12)
     run("install", *words, "alone")
-    target_folder.sync(CUDA_12, "--inexact")
-    result = target_folder.sync(V1, "--refit")
+    setup.sync(CUDA_12, "--inexact")
+    result = setup.sync(V1, "--refit")
     assert "installed fast 1.0 (v1), replacing 1.0 (cu128)" in result.out
     assert "alone is not in the lock; `wheelfit install --refit` exchanges it" in result.err
     assert "alone 1.0 (cu128) does not fit any more: " in result.err
-    assert target_folder.installed()["alone"] == ("1.0", "cu128")
+    assert setup.installed()["alone"] == ("1.0", "cu128")
     assert "removed gpu-lib 1.0: only fast 1.0 (cu128) needed it" in result.out
-    assert "gpu-lib" not in target_folder.installed()
+    assert "gpu-lib" not in setup.installed()
 
 
 def test_mismatched_wheel(run: Runner, tmp_path: Path) -> None:
@@ -353,8 +349,8 @@ def test_mismatched_wheel(run: Runner, tmp_path: Path) -> None:
         lock = write_lock_of(
             served, ["fast==1.0"], tmp_path / "pylock.toml", needs={"fast": {"v1": [], "v3": []}}
         )
-        target_folder = TargetFolder(run, tmp_path / "place", lock)
-        result = target_folder.sync(V3)
+        setup = TargetFolder(run, tmp_path / "place", lock)
+        result = setup.sync(V3)
     assert "installed fast 1.0 (v1)" in result.out
     assert "fast 1.0" in result.err
 
@@ -369,11 +365,11 @@ def test_wheel_paths(run: Runner, tmp_path: Path) -> None:
         f'version = "1.0"\nwheels = [{{path = "wheels/{wheel.name}", '
         f'hashes = {{sha256 = "{digest}"}}}}]\n'
     )
-    target_folder = TargetFolder(run, tmp_path / "place", lock)
-    assert target_folder.sync(V1).out == "installed small 1.0\n"
+    setup = TargetFolder(run, tmp_path / "place", lock)
+    assert setup.sync(V1).out == "installed small 1.0\n"
     lock.write_text(lock.read_text().replace(digest, "0" * 64))
-    target_folder.folder = tmp_path / "other"
-    target_folder.sync(V1, code=4)
+    setup.folder = tmp_path / "other"
+    setup.sync(V1, code=4)
 
 
 @pytest.mark.parametrize(
@@ -412,20 +408,20 @@ def test_archive_wheel(run: Runner, tmp_path: Path, index: RecordingIndex) -> No
         'lock-version = "1.0"\ncreated-by = "a test"\n\n[[packages]]\nname = "small"\n'
         f'archive = {{url = "{index.file_url(name)}", hashes = {{sha256 = "{digest}"}}}}\n'
     )
-    target_folder = TargetFolder(run, tmp_path / "place", lock)
-    assert target_folder.sync(V1).out == "installed small 1.0\n"
-    assert "nothing to do" in target_folder.sync(V1).out
+    setup = TargetFolder(run, tmp_path / "place", lock)
+    assert setup.sync(V1).out == "installed small 1.0\n"
+    assert "nothing to do" in setup.sync(V1).out
 
 
-def test_plain_wheel_of_another_tool(target_folder: TargetFolder, run: Runner) -> None:
+def test_plain_wheel_of_another_tool(setup: TargetFolder, run: Runner) -> None:
     """A plain wheel that another tool installed is replaced by the build that fits."""
-    folder = target_folder.folder.parent / "plain"
+    folder = setup.folder.parent / "plain"
     build_wheel(folder, "fast", "1.0", requires=["small"])
     build_wheel(folder, "small", "1.0")
-    run("install", "--no-index", "-f", folder, "--target", target_folder.folder, "fast")
-    result = target_folder.sync(V3)
+    run("install", "--no-index", "-f", folder, "--target", setup.folder, "fast")
+    result = setup.sync(V3)
     assert "note: fast 1.0 plain -> v3, because " in result.err
-    assert target_folder.installed()["fast"] == ("1.0", "v3")
+    assert setup.installed()["fast"] == ("1.0", "v3")
 
 
 def test_unknown_extra(run: Runner, tmp_path: Path, index: RecordingIndex) -> None:
@@ -436,12 +432,12 @@ def test_unknown_extra(run: Runner, tmp_path: Path, index: RecordingIndex) -> No
     assert read_lock(lock.read_bytes(), where="lock").packages
 
 
-def test_dry_run(target_folder: TargetFolder) -> None:
+def test_dry_run(setup: TargetFolder) -> None:
     """A dry run reports the changes and makes none."""
-    result = target_folder.sync(CUDA_12, "--dry-run")
+    result = setup.sync(CUDA_12, "--dry-run")
     assert re.search(r"^fast +1\.0 +cu128 .* new; best fit", result.out, re.MULTILINE)
-    assert not target_folder.folder.exists()
-    answer = target_folder.sync(CUDA_12, "--dry-run", "--json").object
+    assert not setup.folder.exists()
+    answer = setup.sync(CUDA_12, "--dry-run", "--json").object
     assert answer["dry_run"] is True
     assert {one["name"]: one["label"] for one in answer["install"]} == {
         "fast": "cu128",
@@ -450,11 +446,11 @@ def test_dry_run(target_folder: TargetFolder) -> None:
     }
 
 
-def test_limits(target_folder: TargetFolder) -> None:
+def test_limits(setup: TargetFolder) -> None:
     """The limits of install apply, before any download."""
-    assert target_folder.sync(CUDA_12, "--max-download", "10", code=7).err
-    target_folder.sync(V1, "--require-accelerator", code=3)
-    assert not target_folder.folder.exists()
+    assert setup.sync(CUDA_12, "--max-download", "10", code=7).err
+    setup.sync(V1, "--require-accelerator", code=3)
+    assert not setup.folder.exists()
 
 
 def test_lock_of_the_command(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
@@ -467,24 +463,22 @@ def test_lock_of_the_command(run: Runner, index: RecordingIndex, tmp_path: Path)
     index.forget()
     found = {}
     for host in (V1, V3, CUDA_12, CUDA_13, ROCM, INTEL, MAC):
-        target_folder = TargetFolder(run, tmp_path / host, lock)
-        target_folder.sync(host)
-        found[host] = [label for _, label in target_folder.installed().values() if label]
-        assert ("gpu-lib" in target_folder.installed()) == (host in (CUDA_12, CUDA_13, ROCM, INTEL))
+        setup = TargetFolder(run, tmp_path / host, lock)
+        setup.sync(host)
+        found[host] = [label for _, label in setup.installed().values() if label]
+        assert ("gpu-lib" in setup.installed()) == (host in (CUDA_12, CUDA_13, ROCM, INTEL))
     assert list(found.values()) == [["v1"], ["v3"], ["cu128"], ["cu130"], ["rocm"], ["xpu"], []]
     assert all(request.path.startswith("/files/") for request in index.requests)
 
 
-def test_second_sync_on_a_better_machine(target_folder: TargetFolder) -> None:
+def test_second_sync_on_a_better_machine(setup: TargetFolder) -> None:
     """A-68: A second sync changes nothing; on a better machine the better build is optional."""
-    assert "installed fast 1.0 (v1)" in target_folder.sync(V1).out
-    assert target_folder.sync(V1).out.startswith("nothing to do")
-    result = target_folder.sync(V3)
+    assert "installed fast 1.0 (v1)" in setup.sync(V1).out
+    assert setup.sync(V1).out.startswith("nothing to do")
+    result = setup.sync(V3)
     assert result.out.startswith("nothing to do")
     assert "fast stays v1, though v3 would fit better" in result.err
-    assert (
-        "installed fast 1.0 (v3), replacing" in target_folder.sync(V3, "--allow-variant-change").out
-    )
+    assert "installed fast 1.0 (v3), replacing" in setup.sync(V3, "--allow-variant-change").out
 
 
 def test_no_compatible_wheel(run: Runner, tmp_path: Path) -> None:
@@ -493,7 +487,7 @@ def test_no_compatible_wheel(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "fast-1.0-variants.json").write_text(json.dumps(DOCUMENT))
     with RecordingIndex(tmp_path) as served:
         lock = write_lock_of(served, ["fast==1.0"], tmp_path / "pylock.toml")
-        target_folder = TargetFolder(run, tmp_path / "place", lock)
-        result = target_folder.sync(V1, code=3)
+        setup = TargetFolder(run, tmp_path / "place", lock)
+        result = setup.sync(V1, code=3)
     assert "fast has no wheel in the lock for cpu-x86_64-v1" in result.err
-    assert not target_folder.folder.exists()
+    assert not setup.folder.exists()
