@@ -183,8 +183,7 @@ def _validator(
             if version in versions[name]
             or (is_joined and version and without_build(version) in versions[name])
         )
-    rows = [_row(file, repository) for file in files]
-    rows.sort(key=json.dumps)
+    rows = sorted(json.dumps(_row(file, repository)) for file in files)
     digest = request_digest(page.source, page.bridge, page.status, rows)
     # Files without a hash on the page are read each time.
     is_reliable = all(file.hashes or file.is_selector for file in files)
