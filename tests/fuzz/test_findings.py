@@ -207,6 +207,6 @@ class TestPages:
     def test_a_version_is_quoted(self) -> None:
         """PEP 629: what the page says of its version cannot break the line of the error."""
         body = json.dumps({"meta": {"api-version": "2\n\x9b"}, "files": []}).encode()
-        with pytest.raises(InvalidPage, match="speaks version '2") as excinfo:
+        with pytest.raises(InvalidPage, match="uses version '2") as excinfo:
             parse_page(body, "application/json", "https://h/", canonicalize_name("a"))
         assert str(excinfo.value).isprintable()

@@ -418,7 +418,7 @@ def test_damaged_cache_costs_a_download(
     assert wheel.read("a/data") == NOISE
     assert Store(tmp_path / "cache").wheel(digest(shelf["v2"])) is not None
     assert len(notes) == 1
-    assert "downloaded as a whole" in notes[0]
+    assert "so it is downloaded as a whole" in notes[0]
 
 
 def test_wheel_that_is_invalid_itself(

@@ -148,7 +148,7 @@ def test_redirected_files(world: World, vendor: Pages, host: str) -> None:
         text = " ".join(done.stderr.split())
         assert f"{host} cannot be read: the bridge pytorch does not list this host" in text
         assert 'add "stranger.example" to hosts = [...] in a copy of' in text
-        assert "pytorch.toml, and name the copy with --bridge FILE.toml" in text
+        assert "pytorch.toml, and pass that file with --bridge" in text
     assert not any(url.startswith(f"{host}/") for url in world.net.requests)
 
 

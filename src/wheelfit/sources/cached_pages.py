@@ -1,7 +1,7 @@
 """Cached pages with revalidation, for installers and servers alike (RFC 9111).
 
 Only the rules that every index follows are implemented: a page is fresh for its ``max-age`` (or the
-operator's setting), then it is revalidated with its ``ETag`` or date, which costs a round trip but
+operator's setting); then it is revalidated with its ``ETag`` or date, which takes a round trip but
 no transfer.
 """
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["fetched", "revalidated", "missing", "failed"]
 _T = TypeVar("_T")
-_LONGEST_FRESHNESS = 3600.0  # seconds; a page that must not change for a year is a mistake
-_USUAL_FRESHNESS = 600.0  # seconds
-_KEPT = ("content-type", "content-encoding", "etag", "last-modified", "cache-control")
+_MAX_FRESHNESS = 3600.0  # seconds; a longer one, such as a year, is usually a mistake
+_DEFAULT_FRESHNESS = 600.0  # seconds
+_CACHED_HEADERS = ("content-type", "content-encoding", "etag", "last-modified", "cache-control")
 _KIND = "pages"
 _MISSING = frozenset({404, 410})
 _REFUSED = frozenset({401, 403, 407})
-"""Statuses of a server that works; an old page must not hide them."""
-_PAUSE = 10.0
+"""Statuses of a server that works; a stale page must not hide them."""
+_FAILURE_PAUSE = 10.0
 """Seconds after a failure in which pages with copies are not requested again."""
-_MOST_MISSING = 20_000
+_MAX_MISSING_PAGES = 20_000
 
 
 class Copy(Struct, frozen=True):
@@ -74,7 +74,7 @@ class Copy(Struct, frozen=True):
 
     @property
     def has_body(self) -> bool:
-        """Whether it has its body."""
+        """Whether the body is here, and not only on disk."""
         return bool(self.body) or not self.digest
 
     @property
@@ -87,20 +87,20 @@ class Copy(Struct, frozen=True):
         if "etag" in self.headers:
             return {"If-None-Match": self.headers["etag"]}
         if "last-modified" in self.headers and self.url.startswith("https:"):
-            # A date distinguishes two states of one page, but not the pages of two servers that ran
-            # on the same port of this machine.
+            # With http, a date could be that of another server that ran on the same port of this
+            # machine.
             return {"If-Modified-Since": self.headers["last-modified"]}
         return {}
 
-    def is_page_of(self, other: Copy) -> bool:
+    def has_same_page(self, other: Copy) -> bool:
         """Return whether another copy has the same page.
 
         :param other: another copy of the same URL.
         """
         if self.url != other.url:
             return False
-        is_body = self.body is other.body and self.digest == other.digest
-        return is_body or self.sha256 == other.sha256
+        is_same_object = self.body is other.body and self.digest == other.digest
+        return is_same_object or self.sha256 == other.sha256
 
     def revalidated(self, headers: Mapping[str, str], now: float) -> Copy:
         """Return the copy as confirmed by an answer with status 304.
@@ -109,7 +109,7 @@ class Copy(Struct, frozen=True):
         :param now: seconds since the epoch.
         """
         confirmed = {
-            name: text for name, text in _kept_headers(headers).items() if "content-" not in name
+            name: text for name, text in _cached_headers(headers).items() if "content-" not in name
         }
         return replace(self, headers={**self.headers, **confirmed}, checked=now)
 
@@ -126,11 +126,11 @@ class CachedPages(Struct, frozen=True):
     refresh: bool = False
     """Whether even fresh copies are revalidated."""
     may_cache: Callable[[str], bool] = lambda _url: True
-    """Returns whether an answer from a URL may be kept; not where others could have changed it."""
+    """Returns whether a page from a URL may be cached: not if others could have changed it."""
     fresh_seconds: float | None = None
     """Seconds for which a copy is fresh; None: as stated by the server."""
     rewrite_age: float = 0.0
-    """Seconds after which a copy is written again if the server only confirmed it."""
+    """Seconds after which a copy on disk is written again if the server only confirmed it."""
     packed: bool = False
     """Whether bodies stay compressed as they were sent."""
     clock: Callable[[], float] = time.time
@@ -144,7 +144,7 @@ class CachedPages(Struct, frozen=True):
         :param url: without credentials.
         :param limit: bytes of the longest body accepted.
         :param keep: whether it may be cached; False if the caller caches it by its hash.
-        :raises Unreachable: also when offline and nothing is kept.
+        :raises Unreachable: also if offline and not cached.
         :raises UnexpectedStatus: as `Client.get`.
         """
         previous = self.load(url, accept)
@@ -164,7 +164,7 @@ class CachedPages(Struct, frozen=True):
         """
         if self.offline or self.refresh:
             return self.offline
-        # A negative age means that the clock was turned back: do not rely on it.
+        # A negative age means that the clock was turned back, so the age is unknown.
         return 0 <= self.clock() - copy.checked < self.lifetime(copy)
 
     def current(self, url: str, accept: str) -> Copy | Answer:
@@ -173,7 +173,7 @@ class CachedPages(Struct, frozen=True):
         :param url: without credentials.
         :param accept: the requested types.
         :return: the answer of the server if its status is neither 200 nor 304.
-        :raises Unreachable: also when offline and nothing is kept.
+        :raises Unreachable: also if offline and not cached.
         :raises UnexpectedStatus: as `Client.get`.
         """
         previous = self.load(url, accept, has_body=False)
@@ -205,7 +205,7 @@ class CachedPages(Struct, frozen=True):
 
         :param url: without credentials.
         :param accept: the requested types.
-        :param has_body: whether the body is read too, however long it is.
+        :param has_body: whether to read a long body as well.
         """
         read = self.store.read if has_body else self.store.read_head
         entry = read(_KIND, self._key(url, accept))
@@ -226,7 +226,7 @@ class CachedPages(Struct, frozen=True):
         :param accept: the types to request.
         :param previous: the copy to revalidate; None: there is none.
         :param limit: bytes of the longest body accepted, decompressed unless it stays packed.
-        :raises Unreachable: also when offline.
+        :raises Unreachable: also if offline.
         :raises UnexpectedStatus: as `Client.get`.
         """
         if self.offline:
@@ -237,10 +237,10 @@ class CachedPages(Struct, frozen=True):
             return previous.revalidated(answer.headers, self.clock())
         if answer.status != 200:
             return answer
-        headers_to_keep = _kept_headers(answer.headers)
+        cached_headers = _cached_headers(answer.headers)
         if not self.packed:
-            headers_to_keep.pop("content-encoding", None)
-        return Copy(answer.body, answer.url, headers_to_keep, self.clock())
+            cached_headers.pop("content-encoding", None)
+        return Copy(answer.body, answer.url, cached_headers, self.clock())
 
     def save(self, url: str, accept: str, copy: Copy, previous: Copy | None) -> Copy:
         """Write a copy to disk if that is allowed and useful.
@@ -254,7 +254,7 @@ class CachedPages(Struct, frozen=True):
             return copy
         if not (self.may_cache(url) and self.may_cache(copy.url)):
             return copy
-        if previous is not None and self._is_as_before(copy, previous):
+        if previous is not None and self._is_saved_well(copy, previous):
             return replace(copy, written=previous.written)
         key = self._key(url, accept)
         body = copy.body
@@ -267,14 +267,14 @@ class CachedPages(Struct, frozen=True):
         self.store.write(_KIND, key, head, body)
         return replace(copy, written=copy.checked)
 
-    def _is_as_before(self, copy: Copy, previous: Copy) -> bool:
-        """Return whether only the time of confirmation has changed, and not by much."""
+    def _is_saved_well(self, copy: Copy, previous: Copy) -> bool:
+        """Return whether the copy on disk differs only in the time of confirmation, and little."""
         if self.rewrite_age:
             is_recent = 0 <= copy.checked - previous.written < self.rewrite_age
-            return is_recent and copy.is_page_of(previous)
+            return is_recent and copy.has_same_page(previous)
         if self.lifetime(copy):
             return False
-        return copy.headers == previous.headers and copy.is_page_of(previous)
+        return copy.headers == previous.headers and copy.has_same_page(previous)
 
     def lifetime(self, copy: Copy) -> float:
         """Return the seconds for which a copy is fresh.
@@ -294,9 +294,9 @@ class SharedPages(Generic[_T]):
 
     Concurrent requests for a page share one request to its index.
 
-    :param pages: fetches pages, and keeps copies on disk.
-    :param memory: keeps copies without bodies, and the values read from them, by URL and types.
-    :param missing: seconds for which "there is no such page" counts.
+    :param pages: fetches pages, and caches copies on disk.
+    :param memory: caches copies without bodies, and the values read from them, by URL and types.
+    :param missing: seconds for which a missing page is not requested again.
     :param stale: seconds for which a stale copy is served while its index is down.
     :param waiting: makes the context in which a thread waits for a page.
     :param fetching: makes the context in which a thread fetches a page.
@@ -320,7 +320,7 @@ class SharedPages(Generic[_T]):
     ) -> None:
         self._pages = pages
         self._memory = memory
-        self._absent: MemoryCache[float] = MemoryCache(_MOST_MISSING, lambda _one: 1)
+        self._absent: MemoryCache[float] = MemoryCache(_MAX_MISSING_PAGES, lambda _time: 1)
         self._missing = missing
         self._stale = max(stale, pages.fresh_seconds or 0.0) if stale else 0.0
         self._waiting = waiting
@@ -365,7 +365,7 @@ class SharedPages(Generic[_T]):
         """
         cached = self._memory.peek((url, accept))
         if cached is not None:
-            # Just stale, or it would be too old to be served while the index is down.
+            # Only just stale, so that it can still be served while the index is down.
             before = self._pages.clock() - self._pages.lifetime(cached[0])
             copy = replace(cached[0], checked=min(cached[0].checked, before))
             self._memory.put((url, accept), (copy, cached[1]))
@@ -390,7 +390,7 @@ class SharedPages(Generic[_T]):
             self._memory.put(key, cached)
             return cached
         failure = self._failure
-        if failure and self._is_recent(failure[0], _PAUSE) and self._may_serve(cached):
+        if failure and self._is_recent(failure[0], _FAILURE_PAUSE) and self._may_serve(cached):
             return cached
         try:
             with self._fetching():
@@ -431,7 +431,7 @@ class SharedPages(Generic[_T]):
             ):
                 return None
             raise unexpected(answer.status, answer.url)
-        is_same = cached is not None and answer.is_page_of(cached[0])
+        is_same = cached is not None and answer.has_same_page(cached[0])
         content = cached[1] if cached is not None and is_same else read(answer.answer)
         self._note_request("revalidated" if is_same else "fetched")
         written = self._pages.save(url, accept, answer, previous)
@@ -444,7 +444,7 @@ class SharedPages(Generic[_T]):
             return None
         try:
             return replace(copy, body=b"", digest=copy.sha256), read(copy.answer)
-        except InvalidPage:  # a version of wheelfit with another parser has stored it
+        except InvalidPage:  # another version of wheelfit, with another parser, has stored it
             return None
 
 
@@ -459,7 +459,7 @@ def is_from_server(url: str, error: NetworkError) -> bool:
 def offline(url: str) -> Unreachable:
     """Return the error for a request that is not possible offline."""
     return Unreachable(
-        "wheelfit is offline, and this is not in the cache",
+        "wheelfit is offline, and this URL is not in the cache",
         where=redact(url),
         hint="run it without --offline, or name a folder with --find-links",
     )
@@ -474,20 +474,20 @@ def freshness_lifetime(control: str) -> float:
     if "no-cache" in control:
         return 0.0
     match = re.search(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,12})", control)
-    return min(float(match[1]), _LONGEST_FRESHNESS) if match else 0.0
+    return min(float(match[1]), _MAX_FRESHNESS) if match else 0.0
 
 
 def fresh_seconds_of(headers: Mapping[str, str]) -> float:
     """Return the seconds for which a result derived from an answer is valid.
 
-    Without a stated time, that of PyPI is used (heuristic freshness, RFC 9111, section 4.2.2).
+    If the server states no time, that of PyPI is used (heuristic freshness, RFC 9111, 4.2.2).
 
     :param headers: the headers of the answer, by lower-case name.
     """
     control = headers.get("cache-control", "").lower()
     is_stated = any(word in control for word in ("max-age", "no-cache", "no-store"))
-    return freshness_lifetime(control) if is_stated else _USUAL_FRESHNESS
+    return freshness_lifetime(control) if is_stated else _DEFAULT_FRESHNESS
 
 
-def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: headers[name] for name in _KEPT if name in headers}
+def _cached_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in _CACHED_HEADERS if name in headers}

@@ -34,8 +34,8 @@ class Pool(DelegatedFiles):
     higher version is never chosen. Under the other strategies the versions of all indexes compete
     (F-127). The user's further sources always compete.
 
-    If a server cannot be read, no other server is asked instead, since an outage would let it
-    replace the first one. Files on this machine may substitute for it.
+    If a server cannot be read, no later server is read instead, which could otherwise supply
+    packages during an outage. Files on this machine may substitute for it.
 
     :param indexes: the most important index first.
     :param links: the sources of ``--find-links``; their files replace index files of the same name.
@@ -96,13 +96,14 @@ class Pool(DelegatedFiles):
             supplied = self._first(indexes, name, linked)
         else:
             supplied = _pages(indexes, name)
-        order = tuple(index.name for index in indexes) if self._ranks_indexes else ()
+        ranks_indexes = self._strategy == "unsafe-first-match"
+        order = tuple(index.name for index in indexes) if ranks_indexes else ()
         page = _joined(name, [*linked, *supplied], order)
         if page is None or not page.fresh_seconds:
             return page
         only = self.only_index(name)
-        is_of_it = only is not None and only.name == page.source
-        return page if is_of_it else replace(page, fresh_seconds=0.0)
+        is_of_one_index = only is not None and only.name == page.source
+        return page if is_of_one_index else replace(page, fresh_seconds=0.0)
 
     def _marked(
         self,
@@ -114,11 +115,13 @@ class Pool(DelegatedFiles):
         """Return the files of a project that is pinned for some environments only."""
         supplied, rules = _pages(pinned, name), list[tuple[str, str | None]](markers)
         if all(text for _, text in markers):
-            usual = tuple(index for index in self._indexes if index not in pinned)
-            first = self._strategy == "first-index"
-            others = self._first(usual, name, linked) if first else _pages(usual, name)
-            supplied += others
-            rules += ((page.source, None) for page in others)
+            other_indexes = tuple(index for index in self._indexes if index not in pinned)
+            if self._strategy == "first-index":
+                other_pages = self._first(other_indexes, name, linked)
+            else:
+                other_pages = _pages(other_indexes, name)
+            supplied += other_pages
+            rules += ((page.source, None) for page in other_pages)
         return _joined(name, [*linked, *supplied], markers=rules)
 
     def stamp(self, name: NormalizedName) -> str | None:
@@ -185,10 +188,6 @@ class Pool(DelegatedFiles):
     def has_later_indexes(self) -> bool:
         """Whether there are indexes read only for projects missing from earlier ones."""
         return self._strategy == "first-index" and len(self._indexes) > 1
-
-    @property
-    def _ranks_indexes(self) -> bool:
-        return self._strategy == "unsafe-first-match"
 
     def _first(
         self, indexes: Iterable[Repository], name: NormalizedName, linked: list[ProjectPage]

@@ -77,7 +77,8 @@ def open_sources(
     :param max_download: bytes of whole wheels that may be fetched; None: no limit.
     :param by_content: whether cached wheels are verified byte by byte before they are used.
     :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
-    :param fetches_direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
+    :param fetches_direct_urls_whole: whether these are always fetched whole, even if only their
+        metadata is needed.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is not a URL.
     """
     note = _NotesOnce(note)
@@ -116,13 +117,13 @@ def open_sources(
 
 
 class OpenedSources(MemoizedRepository):
-    """The sources of a command, with all results cached.
+    """The sources of a command, with results cached in memory.
 
     :param repository: the pool, or a wrapper of it.
     :param pool: the sources.
     :param close: called when this is closed.
     :param cancel: cancels running requests.
-    :param bridged: the wrapper that presents families as variants; None if there is none.
+    :param bridged: the wrapper that presents families as variants; None: there is none.
     """
 
     def __init__(
@@ -146,8 +147,8 @@ def _open_pinned(
 ]:
     """Return the indexes of each pinned project, and the markers of its pins.
 
-    :return: the indexes by project, empty where no index is read; and, for projects with markers,
-        pairs of an index's name and a marker.
+    :return: the indexes by project, none if no index is read; and, for projects with markers, pairs
+        of an index's name and a marker.
     :raises InvalidConfiguration: a pin names an index that is not configured.
     """
     if not settings.pins:
@@ -341,13 +342,12 @@ def _foreign_host(host: str, family: str) -> Interrupted:
     from wheelfit.sources.bridges.catalogue import shipped_file
 
     path = shipped_file(family)
-    copy = "in its file" if path is None else f"in a copy of {path}, and name the copy"
+    file = "its file" if path is None else f"a copy of {path}"
     return Interrupted(
         f"the bridge {family} does not list this host",
         retry_chance="none",
-        hint="`wheelfit bridges update` may bring a family that does; if the host is the owner's, "
-        f'add "{host}" to hosts = [...] {copy} with --bridge FILE.toml, or in bridges of your '
-        "wheelfit.toml",
+        hint="run `wheelfit bridges update`; if the host is still missing and is the owner's, "
+        f'add "{host}" to hosts = [...] in {file}, and pass that file with --bridge',
     )
 
 
@@ -371,7 +371,7 @@ def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyR
 
 
 class _NotesOnce:
-    """A function for notes that passes each text on only once."""
+    """A function for notes that forwards each text only once."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
@@ -414,13 +414,13 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
         host, port = None, None
     if not host:
         raise InvalidConfiguration(
-            f"trusted-host {text!r} is not a host", hint="write HOST or HOST:PORT"
+            f"trusted-host {text!r} is not a host", hint="use the form HOST or HOST:PORT"
         )
     return host, port
 
 
 def is_protected(url: str, settings: SourceSettings) -> bool:
-    """Return whether responses cannot be forged on the way, or the host is trusted.
+    """Return whether the connection prevents forged responses, or the host is trusted.
 
     :param url: the URL of an index.
     :param settings: the settings with the trusted hosts.
@@ -438,7 +438,7 @@ def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
 
 
 class _Opener(Struct, frozen=True):
-    """An opener of find-links locations and indexes, all with the same settings."""
+    """An opener of find-links locations and indexes, with the same settings for all."""
 
     pages: CachedPages
     files: Files
@@ -503,7 +503,7 @@ class _Opener(Struct, frozen=True):
             return None
         path = self.working_folder / Path(text).expanduser()
         if _LOGIN.match(text.lstrip("/")) and not path.exists():
-            # Taken for a folder, it would be shown with its password.
+            # As the name of a folder, it would appear in messages with its password.
             raise InvalidConfiguration(
                 "a URL with a user name and a password has no scheme",
                 hint="begin it with https://",
@@ -522,7 +522,7 @@ class _Opener(Struct, frozen=True):
             )
 
     def _is_safe(self, url: str) -> bool:
-        """Return whether a server may be contacted; as in pip, not over plain HTTP if untrusted."""
+        """Return whether a server may be contacted: as in pip, over plain HTTP only if trusted."""
         if _is_protected(url, self.trusted):
             return True
         host = origin(url).host

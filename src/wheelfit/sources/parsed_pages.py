@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cached_pages import Copy
 
 
-_SMALLEST = 16 << 10  # bytes; parsing a smaller page costs too little
+_MIN_SIZE = 16 << 10  # bytes; parsing a smaller page takes less time than reading the cache
 _KIND = "parsed"
 _TABLE = "table"
 # A change of the row or the table raises the version in `parsed_page_key`.
@@ -65,7 +65,7 @@ class _Part(Struct, frozen=True, array_like=True):
     length: int
     digest: str
     """The digest of its bytes."""
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     """The positions of its files on the page."""
 
 
@@ -127,15 +127,15 @@ class ParsedPages:
         :raises NetworkError: the body is needed, and cannot be read.
         """
         stamp = stamp_of_copy(copy)
-        is_stored = self._store.is_enabled and (not copy.has_body or len(copy.body) >= _SMALLEST)
+        is_stored = self._store.is_enabled and (not copy.has_body or len(copy.body) >= _MIN_SIZE)
 
         def parse() -> ProjectPage:
             whole = with_body(copy)  # another page, if the cached one was replaced meanwhile
             content_type = whole.headers.get("content-type", "")
             page = parse_page(whole.body, content_type, whole.url, project, source=source)
-            own = stamp if whole is copy else stamp_of_copy(whole)
-            page = replace(page, stamp=own, fresh_seconds=fresh_seconds_of(whole.headers))
-            return self._store_page(page, self._key(source, own)) if is_stored else page
+            page_stamp = stamp if whole is copy else stamp_of_copy(whole)
+            page = replace(page, stamp=page_stamp, fresh_seconds=fresh_seconds_of(whole.headers))
+            return self._store_page(page, self._key(source, page_stamp)) if is_stored else page
 
         key = self._key(source, stamp)
         entry = self._store.read_head(_KIND, key) if is_stored else None
@@ -171,8 +171,9 @@ class ParsedPages:
         head = {_TABLE: msgspec.to_builtins(table)}
         self._store.write(_KIND, key, head, b"".join(encoding.parts))
         files = tuple(page.files)
-        rest = [files[place] for place in others.places]
-        return replace(page, files=PageFiles(by_release, len(files), lambda: files, lambda: rest))
+        other_files = [files[position] for position in others.positions]
+        page_files = PageFiles(by_release, len(files), lambda: files, lambda: other_files)
+        return replace(page, files=page_files)
 
 
 def stamp_of_copy(copy: Copy) -> str:
@@ -188,7 +189,7 @@ class _Encoding:
 
     def __init__(self, files: Sequence[File]) -> None:
         self._files = files
-        self._places = {id(file): place for place, file in enumerate(files)}
+        self._positions = {id(file): position for position, file in enumerate(files)}
         self._length = 0
         self.parts: list[bytes] = []
         self.kinds: dict[tuple[str | None, str | None], int] = {}
@@ -205,24 +206,24 @@ class _Encoding:
             tuple(release.source_pythons),
             release.is_partly_yanked,
             release.has_variants,
-            self._part(self._places.pop(id(file)) for file in files),
+            self._part(self._positions.pop(id(file)) for file in files),
         )
 
     def others(self) -> _Part:
         """Return the part with the files without a release."""
-        return self._part(self._places.values())
+        return self._part(self._positions.values())
 
-    def _part(self, places_of_files: Iterable[int]) -> _Part:
-        places = tuple(sorted(places_of_files))
-        data = msgspec.msgpack.encode([_row(self._files[place]) for place in places])
-        part = _Part(self._length, len(data), _digest(data), places)
+    def _part(self, positions_of_files: Iterable[int]) -> _Part:
+        positions = tuple(sorted(positions_of_files))
+        data = msgspec.msgpack.encode([_row(self._files[position]) for position in positions])
+        part = _Part(self._length, len(data), _digest(data), positions)
         self.parts.append(data)
         self._length += len(data)
         return part
 
 
 class _StoredPage:
-    """A page in the store; if its entry is damaged or missing, the page of the index is parsed."""
+    """A page in the store; if its entry is damaged or missing, the page is parsed again."""
 
     def __init__(
         self,
@@ -248,7 +249,8 @@ class _StoredPage:
         table = self._table
         releases = [_StoredRelease(self, row) for row in table.releases]
         by_release = SortedFiles({release.version: release for release in releases}, table.ignored)
-        count = sum(len(row.part.places) for row in table.releases) + len(table.others.places)
+        parts = (*(row.part for row in table.releases), table.others)
+        count = sum(len(part.positions) for part in parts)
         return ProjectPage(
             self._project,
             PageFiles(by_release, count, self._all, self._others),
@@ -258,8 +260,8 @@ class _StoredPage:
             status=Status(table.marker, table.reason),
         )
 
-    def kinds(self, places: Iterable[int]) -> list[WheelKind]:
-        return [self._kinds[place] for place in places]
+    def kinds(self, indexes: Iterable[int]) -> list[WheelKind]:
+        return [self._kinds[index] for index in indexes]
 
     def release(self, version: Version, part: _Part) -> ReleaseFiles:
         """Return the files of a release."""
@@ -278,13 +280,13 @@ class _StoredPage:
     def _all(self) -> tuple[File, ...]:
         last = self._table.others
         data = self._store.read_part(_KIND, self._key, 0, last.start + last.length) or b""
-        by_place: dict[int, File] = {}
+        by_position: dict[int, File] = {}
         for part in (*(row.part for row in self._table.releases), last):
             files = self._decoded(part, data[part.start : part.start + part.length])
             if files is None:
                 return tuple(self._whole())
-            by_place.update(zip(part.places, files, strict=True))
-        return tuple(by_place[place] for place in sorted(by_place))
+            by_position.update(zip(part.positions, files, strict=True))
+        return tuple(by_position[position] for position in sorted(by_position))
 
     def _read(self, part: _Part) -> list[File] | None:
         """Return the files of a part; None if it is damaged or missing."""
@@ -297,7 +299,7 @@ class _StoredPage:
         return [_file(row, self._source) for row in _rows(data)]
 
     def _whole(self) -> PageFiles:
-        """Return the files of the page of the index, which is parsed only once."""
+        """Return the files of the page, parsed again, but only once."""
         if self._parsed_files is None:
             files = self._parse().files
             assert isinstance(files, PageFiles)  # noqa: S101 - pages with an entry are sorted

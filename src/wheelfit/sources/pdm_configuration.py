@@ -45,9 +45,8 @@ def read_pdm_configuration(
     :param folder: the current folder of the command.
     :param platform: as ``sys.platform``.
     """
-    root = next(
-        (one for one in (folder, *folder.parents) if (one / "pyproject.toml").is_file()), folder
-    )
+    ancestors = (folder, *folder.parents)
+    root = next((path for path in ancestors if (path / "pyproject.toml").is_file()), folder)
     files = (
         _read(root / "pdm.toml"),
         _read(Path(environ.get("PDM_CONFIG_FILE") or _user_file(environ, home, platform))),
@@ -57,12 +56,12 @@ def read_pdm_configuration(
         url = _url(source, environ)
         if url:
             urls.setdefault(name, url)
-    usual = urls.pop(_DEFAULT_NAME, None)
+    default = urls.pop(_DEFAULT_NAME, None)
     for file in files:
         table = file.get(_DEFAULT_NAME)
-        if usual is None and isinstance(table, dict):
-            usual = _url(table, environ) or None
-    return PdmIndexes(tuple(urls.values()), environ.get("PDM_PYPI_URL") or usual)
+        if default is None and isinstance(table, dict):
+            default = _url(table, environ) or None
+    return PdmIndexes(tuple(urls.values()), environ.get("PDM_PYPI_URL") or default)
 
 
 def _sources(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Read pip's configuration, so that wheelfit works wherever pip already does.
+"""Read pip's configuration, so that wheelfit uses the same indexes and rules as pip.
 
 ``configuration_files`` returns the files that pip would read; ``settings_from`` and ``rules_from``
 turn their contents and the environment into settings of the sources and rules about installing.
@@ -65,9 +65,9 @@ class InstallRules(Struct, frozen=True):
     pre: bool = False
     """Whether pre-releases count."""
     only_binary: tuple[str, ...] = ()
-    """Projects of which only wheels count, ``:all:`` and ``:none:`` among them."""
+    """Projects of which only wheels count; also ``:all:`` and ``:none:``."""
     no_binary: tuple[str, ...] = ()
-    """Projects of which pip takes no wheels, likewise."""
+    """Projects of which no wheels count; also ``:all:`` and ``:none:``."""
     prefer_binary: bool = False
     """Whether an older release with a wheel is preferred to a newer one without."""
     require_hashes: bool = False
@@ -140,8 +140,7 @@ def _user_folder(context: PipContext) -> Path:
 def read_pip_configuration(context: PipContext) -> SourceSettings:
     """Read the files that exist, and return the settings.
 
-    :raises InvalidConfiguration: a file cannot be read or understood, or a
-        value is not of its kind.
+    :raises InvalidConfiguration: a file cannot be read or parsed, or a value is not of its type.
     """
     files, environ = _read(context)
     return settings_from(files, environ, home=context.home)
@@ -169,7 +168,7 @@ def _read(context: PipContext) -> tuple[list[ConfigurationFile], Mapping[str, st
             raise InvalidConfiguration(
                 f"pip's configuration cannot be read: {os_reason(error)}",
                 where=str(path),
-                hint=f"make it readable, or set PIP_CONFIG_FILE={os.devnull} to do without it",
+                hint=f"make it readable, or set PIP_CONFIG_FILE={os.devnull} to ignore it",
             ) from error
         except UnicodeDecodeError as error:
             raise InvalidConfiguration(
@@ -206,7 +205,7 @@ def settings_from(
             origins[field_name] = origin
     settings = replace(settings, origins=origins)
     if no_input and settings.keyring == "auto":
-        # As in pip: keyring may prompt the user, which is not wanted then.
+        # As in pip: keyring might prompt the user, which ``no-input`` forbids.
         settings = replace(settings, keyring="disabled")
     return settings
 
@@ -278,7 +277,7 @@ def _parse(file: ConfigurationFile) -> RawConfigParser:
     except configparser.Error as error:
         # The message may quote a line with credentials.
         raise InvalidConfiguration(
-            "pip's configuration cannot be understood",
+            "pip's configuration cannot be parsed",
             where=file.path,
             note=redact(error.message),
             hint="`pip config debug` shows which files pip reads",
@@ -326,12 +325,11 @@ def _seconds(value: str, key: str, origin: str) -> float:
     return seconds
 
 
-_LONGEST_NUMBER = 18
-"""The most digits of a number."""
+_MAX_DIGITS = 18
 
 
 def _count(value: str, key: str, origin: str) -> int:
-    if not value.strip().isdecimal() or len(value) > _LONGEST_NUMBER:
+    if not value.strip().isdecimal() or len(value) > _MAX_DIGITS:
         raise _invalid_value(value, key, origin, "a number")
     return int(value)
 

@@ -66,7 +66,8 @@ class RemoteFiles:
     :param wheels: keeps unpacked wheels; by default in the store.
     :param connections: the limit on connections to each server for wheels.
     :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
-    :param fetches_direct_urls_whole: whether to fetch these whole, even if only metadata is needed.
+    :param fetches_direct_urls_whole: whether these are always fetched whole, even if only their
+        metadata is needed.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class RemoteFiles:
         self._whole_wheels = _WholeWheels()
 
     def close(self) -> None:
-        """Remove the wheels that no cache keeps."""
+        """Remove the fetched wheels that are not in the cache."""
         self._whole_wheels.close()
 
     # --- small files --------------------------------------------------------------
@@ -118,7 +119,7 @@ class RemoteFiles:
         sha256 = hashes.get("sha256")
         entry = self._store.read("files", sha256) if sha256 else None
         if entry is not None:
-            # The entry is sound, and was checked against this very hash.
+            # The entry is intact, and was checked against this hash when it was written.
             return entry.body
         answer = self._pages.get(url, limit=limit, keep=keep and not sha256)
         if answer.status != 200:
@@ -137,14 +138,14 @@ class RemoteFiles:
             return known
         if file.metadata_hashes is not None:
             try:
-                is_member = "sha256" in file.hashes  # kept as such below
+                is_member = "sha256" in file.hashes  # which is cached below
                 body = self._read(
                     _metadata_url(file.url), file.metadata_hashes, None, keep=not is_member
                 )
                 self._remember(file, METADATA, body)
                 return body
             except UnexpectedStatus as error:
-                # Some proxies promise what they do not have; the wheel itself has it.
+                # Some proxies list metadata files that they do not have; the wheel has it.
                 self._note(
                     f"{file.source} promises a metadata file for {file.filename}, "
                     f"but answered {error.status}"
@@ -163,7 +164,7 @@ class RemoteFiles:
         return known if known is not None else self._members(file).get(VARIANT_DOCUMENT)
 
     def _known_member(self, file: File, name: str) -> bytes | None:
-        """Return a member that was read before, or that lies in a kept wheel; None: unknown."""
+        """Return a member that was read before, or is in a cached wheel; None: unknown."""
         whole = self._whole_wheels.find(file)
         if whole is not None:
             return read_local_members(whole, [name], file.filename).get(name)
@@ -174,11 +175,9 @@ class RemoteFiles:
         if entry is not None:
             return entry.body
         cached_path = self._cached_wheel(file)
-        return (
-            read_local_members(cached_path, [name], file.filename).get(name)
-            if cached_path
-            else None
-        )
+        if cached_path is None:
+            return None
+        return read_local_members(cached_path, [name], file.filename).get(name)
 
     def _members(self, file: File) -> dict[str, bytes]:
         """Read the needed members of a wheel by ranges, and cache them.
@@ -194,8 +193,8 @@ class RemoteFiles:
         from wheelfit.wheels.remote import RangeUnsupported, read_members
 
         filename = parse_wheel_filename(file.filename)
-        # Both lie side by side, so a second one is usually free. A plain wheel
-        # has no document, and to be sure of that costs the whole directory.
+        # Both are adjacent, so the second one usually takes no further request. A plain wheel has
+        # no document, and a search for it would take the whole directory.
         names = [METADATA, VARIANT_DOCUMENT] if filename.is_variant else [METADATA]
         try:
             members = read_members(
@@ -261,9 +260,9 @@ class RemoteFiles:
         from wheelfit.wheels.remote import RangeUnsupported
 
         try:
-            size = FileSize(*self._ask_sizes(file))
+            size = FileSize(*self._read_sizes(file))
         except RangeUnsupported:
-            return self._without_looking_inside(file, unpacked=unpacked)
+            return self._packed_size(file, unpacked=unpacked)
         except (NetworkError, IntegrityError) as error:
             return FileSize(file.size, why_unknown=error.message)
         if sha256 is not None:
@@ -273,7 +272,7 @@ class RemoteFiles:
     def _remember_size(self, key: str, size: FileSize) -> None:
         self._store.write("members", key, {}, f"{size.file} {size.unpacked}".encode())
 
-    def _ask_sizes(self, file: File) -> tuple[int, int]:
+    def _read_sizes(self, file: File) -> tuple[int, int]:
         """Read the sizes in the directory of a wheel by ranges.
 
         :raises RangeUnsupported: the server does not support them.
@@ -293,8 +292,11 @@ class RemoteFiles:
             self._remember_lack_of_ranges(file)
             raise
 
-    def _without_looking_inside(self, file: File, *, unpacked: bool) -> FileSize:
-        """Return the size of a file in the listing or in the head of an answer."""
+    def _packed_size(self, file: File, *, unpacked: bool) -> FileSize:
+        """Return the size of a file in the listing or in the head of a response.
+
+        :param unpacked: whether the unpacked size was requested, which stays unknown.
+        """
         total = file.size
         if total is None:
             try:
@@ -344,7 +346,7 @@ class RemoteFiles:
             if sha256 is not None:
                 try:
                     path = self._download_into_store(file, sha256, progress)
-                except OSError as error:  # as the cache's disk is full; the folder's need not be
+                except OSError as error:  # its disk may be full, and that of the folder not
                     self._store.warn_once(error)
                     path = None
                 if path is not None:
@@ -368,7 +370,7 @@ class RemoteFiles:
         return self._unpacked_anew(file, folder, progress)
 
     def _unpacked_anew(self, file: File, folder: Path, progress: Progress) -> UnpackedWheel:
-        """Fetch a wheel, unless its archive is kept, and unpack it."""
+        """Fetch a wheel, unless its archive is on disk, and unpack it."""
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
         sha256 = file.hashes.get("sha256")
         is_on_disk = self._whole_wheels.find(file) is not None or self._pages.offline
@@ -391,7 +393,7 @@ class RemoteFiles:
     def _unpacked_from_server(
         self, file: File, sha256: str, folder: Path, progress: Progress
     ) -> UnpackedWheel:
-        """Unpack a wheel while it arrives, and keep the archive as well."""
+        """Unpack a wheel while it arrives, and cache the archive as well."""
         filename, where = parse_wheel_filename(file.filename), redact(file.url)
 
         def unpack(
@@ -421,7 +423,7 @@ class RemoteFiles:
                         with suppress(OSError):  # the unpacked wheel is complete without it
                             self._keep(target, path, sha256)
                     return wheel
-        except OSError as error:  # as the cache's disk is full; the folder's need not be
+        except OSError as error:  # its disk may be full, and that of the folder not
             self._store.warn_once(error)
         import tempfile
 
@@ -434,7 +436,7 @@ class RemoteFiles:
     def _begin_delta_download(
         self, file: File, target: BinaryIO, progress: Progress
     ) -> DeltaDownload | None:
-        """Begin to assemble a wheel from a kept sibling; return None if that is not worthwhile."""
+        """Begin to assemble a wheel from a cached sibling; return None if it is not worthwhile."""
         from wheelfit.sources.delta_download import begin_delta_download
         from wheelfit.wheels.remote import RangeUnsupported
 
@@ -460,8 +462,11 @@ class RemoteFiles:
         try:
             with delta:
                 return unpack(delta.source, delta.finish, delta.find_verified)
-        except UnusableDownload as disagreement:
-            self._note(f"{delta.filename} is downloaded as a whole: {disagreement.reason}")
+        except UnusableDownload as problem:
+            self._note(
+                f"{delta.filename} cannot be assembled from a cached wheel, so it is downloaded "
+                f"as a whole: {problem.reason}"
+            )
         target.seek(0)
         target.truncate()
         return None
@@ -489,7 +494,7 @@ class RemoteFiles:
 
     def _keep(self, target: BinaryIO, path: Path, sha256: str) -> Path | None:
         target.flush()
-        os.fsync(target.fileno())  # a name in the store must never outlive its bytes
+        os.fsync(target.fileno())  # after a power cut, no name in the store may lack its bytes
         target.close()
         return self._store.keep_wheel(path, sha256)
 
@@ -541,7 +546,7 @@ class RemoteFiles:
 
 
 class _WholeWheels:
-    """Wheels fetched as a whole for their metadata, to be used again for the installation."""
+    """The wheels fetched as a whole for their metadata, which the installation uses again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -567,7 +572,7 @@ class _WholeWheels:
             return self._paths[key]
 
     def close(self) -> None:
-        """Remove all of them."""
+        """Remove all wheels."""
         with self._lock:
             self._paths.clear()
             if self._folder is not None:
@@ -604,6 +609,4 @@ def _metadata_url(url: str) -> str:
 
 
 def _too_costly(file: File, reason: str) -> TooCostly:
-    return TooCostly(
-        f"only the whole of {file.filename} could be fetched: {reason}", where=redact(file.url)
-    )
+    return TooCostly(f"{file.filename} cannot be read in parts: {reason}", where=redact(file.url))

@@ -17,7 +17,7 @@ DEFAULT_INDEX = "https://pypi.org/simple"
 """The default index, as in pip."""
 
 DEFAULT_CONNECTIONS = 4
-"""Polite to servers, enough to fill most lines."""
+"""Connections to one server: few enough for servers, and enough for most networks."""
 
 KeyringChoice: TypeAlias = Literal["auto", "disabled", "import", "subprocess"]
 """The use of keyring for passwords, in pip's words."""
@@ -50,7 +50,7 @@ class PinnedProject(Struct, frozen=True):
 
 
 class FamilyHosts(NamedTuple):
-    """The hosts that a family of indexes names, from which alone its files may come."""
+    """The hosts that a family of indexes names, the only ones to contact for its files."""
 
     family: str
     names: tuple[str, ...]
@@ -95,8 +95,8 @@ class SourceSettings(Struct, frozen=True):
     hosts: FamilyHosts | None = None
     """The only hosts to contact, with https; None: any, with any protocol."""
     requires_pages_below_url: bool = False
-    """Whether a page of an index counts only if it is below the URL of the index; after a redirect
-    it may be of another index."""
+    """Whether a page of an index counts only if it is below the URL of the index; a redirect may
+    lead to another index."""
     index_strategy: IndexStrategy = "first-index"
     """The rule for the indexes that supply a project; in pip, all of them do."""
     indexes: tuple[NamedIndex, ...] = ()
@@ -105,7 +105,7 @@ class SourceSettings(Struct, frozen=True):
     """Projects that come from named indexes only; those of one project are read in this order."""
 
     cooldown: Cooldown | None = None
-    """The points in time from which on files of indexes are too new; None: no file is."""
+    """The cutoffs after which files of indexes are too new; None: no file is too new."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """The files and variables of pip's configuration, by the fields that they set."""
 
@@ -119,9 +119,10 @@ class SourceSettings(Struct, frozen=True):
         return not self.why_not_of_registry(project)
 
     def why_not_of_registry(self, project: str) -> str:
-        """Return the setting that adds a source of a project to the registry; empty: none.
+        """Return the reason that a project has another source than the registry, as a clause.
 
         :param project: normalised.
+        :return: empty if the registry is the only source.
         """
         from packaging.utils import canonicalize_name
 
@@ -189,7 +190,7 @@ class SourceSettings(Struct, frozen=True):
 
     @property
     def ordered_indexes(self) -> tuple[NamedIndex, ...]:
-        """The same as objects with their origins; indexes without a name have an empty one."""
+        """The indexes of `index_urls` with their origins; the name of an unnamed one is empty."""
         if self.no_index:
             return ()
         named = [index for index in self.indexes if not index.explicit]

@@ -47,7 +47,7 @@ _HTML_TYPES = frozenset(
 _DISTRIBUTION = pattern(r"[^-]+-.+\.(?:whl|tar\.gz|zip|tgz|tar\.bz2|tar\.xz|egg)")
 _FILE_NAME = pattern(r"(?!\.{1,2}$)(?!\s)[^/\\\x00-\x1f\x7f]{1,255}+(?<!\s)")
 _HASH = pattern(r"(?:^|&)([a-z0-9_]+)=([0-9A-Fa-f]+)(?=&|$)")
-_LONGEST_WORDS = 500
+_MAX_TEXT_SIZE = 500
 _CHARSET = pattern(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
 _PLAIN_HOST = pattern(r"https?://[A-Za-z0-9.-]++(?::[1-5]?\d{1,4})?+/")  # most ports too
 _FOREIGN_SCHEME = pattern(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
@@ -58,9 +58,9 @@ def parse_page(
 ) -> ProjectPage:
     """Read the page of one project.
 
-    Entries that cannot be used (a name with a path separator, a link to a
-    local file from a remote page) are left out, with a note on the page; and
-    so are all of a project that is quarantined, even if the index still lists some.
+    Entries that cannot be used (a name with a path separator, a link to a local file from a remote
+    page) are left out, with a note on the page. All entries of a quarantined project are left out,
+    even if the index lists some.
 
     :param body: the page, decompressed.
     :param content_type: the ``Content-Type`` of the answer; empty if there was none.
@@ -70,12 +70,12 @@ def parse_page(
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
     source = source or redact(url)
-    files, notes, elsewhere, status = _read(body, content_type, url, source)
+    files, notes, other_pages, status = _read(body, content_type, url, source)
     if status:
         notes = (*notes, f"the project is {status}")
     if status.is_quarantined:
         files = ()
-    return ProjectPage(project, files, source, notes, other_pages=elsewhere, status=status)
+    return ProjectPage(project, files, source, notes, other_pages=other_pages, status=status)
 
 
 def parse_links(
@@ -92,7 +92,7 @@ def parse_links(
 
 
 _Read: TypeAlias = tuple[tuple[File, ...], tuple[str, ...], OtherPages, Status]
-"""Files, notes, where the project is besides, and its status."""
+"""Files, notes, the pages of the project on other indexes, and its status."""
 
 
 def _read(body: bytes, content_type: str, url: str, source: str) -> _Read:
@@ -154,8 +154,7 @@ class _Entries:
         """
         try:
             url, _, fragment = self._join(href).partition("#")
-            # What an index writes into its links is no secret of the user's.
-            url = split_userinfo(url)[0]
+            url = split_userinfo(url)[0]  # a login from the index is not one of the user's
             if not (_PLAIN_HOST.match(url) or _FOREIGN_SCHEME.match(url)):
                 origin(url)
         except ValueError:
@@ -174,12 +173,12 @@ class _Entries:
         forbidden: tuple[str, ...] = ()
         if filename.endswith(VARIANTS_SUFFIX):
             # F-72: attributes beyond the identity of the file do not count.
-            found_there = {
-                "requires-python": requires_python is not None,
-                "yanked": yanked is not None,
-                "core-metadata": metadata_hashes is not None,
+            attributes = {
+                "requires-python": requires_python,
+                "yanked": yanked,
+                "core-metadata": metadata_hashes,
             }
-            forbidden = tuple(name for name, is_there in found_there.items() if is_there)
+            forbidden = tuple(name for name, value in attributes.items() if value is not None)
             requires_python = yanked = metadata_hashes = None
         if fragment and not hashes:
             digests = {name: digest.lower() for name, digest in _HASH.findall(fragment)}
@@ -201,7 +200,7 @@ class _Entries:
         )
 
     def _beside(self, href: str) -> str | None:
-        """Return the URL of something that goes with a file; None if it may not be read."""
+        """Return the URL of a document about a file; None if it may not be read."""
         try:
             url = split_userinfo(self._join(href))[0]
             if not (_PLAIN_HOST.match(url) or _FOREIGN_SCHEME.match(url)):
@@ -217,7 +216,7 @@ class _Entries:
 
 
 def _joiner(base: str) -> Callable[[str], str]:
-    """Return a function that resolves links, quick when many share a folder."""
+    """Return a function that resolves links, quickly if many share a folder."""
     folders: dict[str, str] = {}
     plain = re.compile(r"[!-~]*+").fullmatch
     complete = re.compile(r"https?://[!-~]++").fullmatch
@@ -229,7 +228,7 @@ def _joiner(base: str) -> Callable[[str], str]:
         folder, slash, last = path.rpartition("/")
         if not slash or last in {"", ".", ".."} or "?" in path or not plain(href):
             return join(base, href)
-        if folder[-1:] == "/":  # the last part can be a host
+        if folder[-1:] == "/":  # the last part may be a host
             return join(base, href)
         known = folders.get(folder)
         if known is None:
@@ -267,8 +266,8 @@ def _from_html(body: bytes, charset: str, url: str, source: str) -> _Read:
             metadata_hashes=_html_metadata(advertised),
             provenance=attributes.get("data-provenance"),
         )
-    elsewhere = _other_pages(page.tracks, page.alternates, url)
-    return *entries.result(), elsewhere, _status(page.status, page.reason)
+    other_pages = _other_pages(page.tracks, page.alternates, url)
+    return *entries.result(), other_pages, _status(page.status, page.reason)
 
 
 def _html_name(link: Link) -> Callable[[str], str | None]:
@@ -316,7 +315,7 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
     if rows is not None:
         for row in rows:
             _add_json(entries, *row)
-        return *entries.result(), _NOWHERE, ACTIVE
+        return *entries.result(), _NO_OTHER_PAGES, ACTIVE
     from wheelfit.sources.json_page import decode_page  # 20 ms, for large pages
 
     try:
@@ -343,10 +342,10 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
             file.dist_info_metadata,
             file.provenance,
         )
-    elsewhere = _other_pages(page.meta.tracks, page.alternate_locations, url)
-    said = page.project_status
-    status = ACTIVE if said is None else _status(said.status, said.reason or "")
-    return *entries.result(), elsewhere, status
+    other_pages = _other_pages(page.meta.tracks, page.alternate_locations, url)
+    stated = page.project_status
+    status = ACTIVE if stated is None else _status(stated.status, stated.reason or "")
+    return *entries.result(), other_pages, status
 
 
 def _refuse(constant: str) -> None:
@@ -356,7 +355,7 @@ def _refuse(constant: str) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise ValueError("a key stands twice")  # and what it stood for first may be nonsense
+        raise ValueError("a key is repeated")  # and its first value may be invalid
     return mapping
 
 
@@ -364,11 +363,11 @@ _plain_json = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique
 
 
 def _plain_rows(body: bytes) -> list[list[Any]] | None:
-    """Return the entries of a page that is as pages are.
+    """Return the entries of a page of the usual form.
 
-    None if there is anything unusual about it, which is for `wheelfit.sources.json_page` to judge.
+    None for any other page, which `wheelfit.sources.json_page` reads or refuses.
     """
-    if b"\\u" in body:  # such an escape may stand for half a character
+    if b"\\u" in body:  # such an escape may be half of a surrogate pair
         return None
     try:
         page = _plain_json.decode(body.decode())
@@ -385,7 +384,7 @@ def _plain_rows(body: bytes) -> list[list[Any]] | None:
         for value, kind in zip(row, kinds, strict=True):
             if type(value) not in kind:
                 return None
-            if type(value) is dict and not all(type(one) is str for one in value.values()):
+            if type(value) is dict and not all(type(item) is str for item in value.values()):
                 return None
     return rows
 
@@ -405,7 +404,7 @@ def _add_json(
 ) -> None:
     entries.add(
         url,
-        choose=_Always(filename),
+        choose=_StatedName(filename),
         hashes=_frozen(hashes) or NO_HASHES,
         requires_python=requires_python,
         yanked=_json_yanked(yanked),
@@ -416,8 +415,8 @@ def _add_json(
     )
 
 
-class _Always:
-    """A choice of the name that the entry states."""
+class _StatedName:
+    """A choice of the file name that the entry states, whatever its URL is."""
 
     __slots__ = ("_name",)
 
@@ -448,9 +447,9 @@ def _frozen(hashes: Mapping[str, str | None]) -> Mapping[str, str]:
     )
 
 
-def _one_line(words: str) -> str:
-    """Return words of a stranger as they may stand within a sentence of ours."""
-    line = " ".join(words.split())[:_LONGEST_WORDS]
+def _one_line(text: str) -> str:
+    """Return a text of an index so that it can be part of a message."""
+    line = " ".join(text.split())[:_MAX_TEXT_SIZE]
     if line.isprintable():
         return line
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
@@ -464,33 +463,33 @@ def _status(marker: str, reason: str) -> Status:
     return Status(_one_line(marker) or ACTIVE.marker, _one_line(reason))
 
 
-_NOWHERE = OtherPages()
-_MOST_PLACES = 50
+_NO_OTHER_PAGES = OtherPages()
+_MAX_OTHER_PAGES = 50
 
 
 def _other_pages(tracks: object, alternates: object, url: str) -> OtherPages:
     """Read the other pages of a project (PEP 708); values that are not URLs are left out."""
-    return OtherPages(_places(tracks, url), _places(alternates, url))
+    return OtherPages(_page_urls(tracks, url), _page_urls(alternates, url))
 
 
-def _places(said: object, url: str) -> tuple[str, ...]:
-    places: dict[str, None] = {}
-    for text in said[:_MOST_PLACES] if isinstance(said, (list, tuple)) else ():
+def _page_urls(stated: object, url: str) -> tuple[str, ...]:
+    page_urls: dict[str, None] = {}
+    for text in stated[:_MAX_OTHER_PAGES] if isinstance(stated, (list, tuple)) else ():
         try:
-            place = split_userinfo(join(url, text))[0] if isinstance(text, str) else ""
-            if _PLAIN_HOST.match(place) and place.isprintable():
-                places[place] = None
+            page_url = split_userinfo(join(url, text))[0] if isinstance(text, str) else ""
+            if _PLAIN_HOST.match(page_url) and page_url.isprintable():
+                page_urls[page_url] = None
         except ValueError:
             continue
-    return tuple(places)
+    return tuple(page_urls)
 
 
 def _check_version(version: str, url: str) -> None:
     major = version.partition(".")[0]
-    if major != "1":  # PEP 629: a newer major version must not be guessed at
+    if major != "1":  # PEP 629: clients must not read pages of a newer major version
         raise InvalidPage(
-            f"the index speaks version {version[:20]!r} of the Simple API, "
-            "wheelfit understands 1.x",
+            f"the index uses version {version[:20]!r} of the Simple API, and this version of "
+            "wheelfit reads 1.x",
             where=redact(url),
-            hint="a newer wheelfit may understand it",
+            hint="a newer wheelfit may read it",
         )

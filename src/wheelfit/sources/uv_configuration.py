@@ -49,11 +49,11 @@ class UvIndexes:
     """The indexes of uv; URLs may have credentials, so never show the ``repr``."""
 
     first: tuple[str, ...] = ()
-    """The indexes before the default, in the order in which they are read."""
+    """The indexes that are read before the default one, in their order."""
     default: str | None = None
     """The default index; None if none is configured, which means PyPI."""
     flat: tuple[str, ...] = ()
-    """Flat indexes (as ``--find-links``), which a proxy leaves to uv."""
+    """Flat indexes (as ``--find-links``), which uv reads itself, not through a proxy."""
 
 
 def read_uv_configuration(environment: UvEnvironment) -> UvIndexes:
@@ -136,7 +136,7 @@ class _Indexes:
 
 
 def _parse_index(text: str) -> dict[str, Any]:
-    """Parse ``NAME=URL``, or a URL, which may have an equals sign itself.
+    """Parse ``NAME=URL``, or a URL, which may contain an equals sign.
 
     >>> _parse_index("own=https://a.example/simple")
     {'name': 'own', 'url': 'https://a.example/simple'}
