@@ -76,7 +76,7 @@ class BridgeUpdateReport:
         return plain_report(
             self,
             "action added changed restricted",
-            data=self.families.edition(),
+            data=self.families.origin_data(),
             sha256=None if update is None else update.sha256,
             source=None if update is None else update.source,
             signers=() if update is None else update.signers,

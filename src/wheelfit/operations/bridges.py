@@ -34,7 +34,7 @@ class BridgesReport:
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         families = list(map(_to_json, self.families))
-        return plain_report(self, data=self.available.edition(), families=families)
+        return plain_report(self, data=self.available.origin_data(), families=families)
 
 
 def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:

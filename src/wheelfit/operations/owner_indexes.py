@@ -89,7 +89,9 @@ class OwnerIndexes:
         agreed = {
             family.name: family for family in self._catalogue.requested if family.is_of_indexes
         }
-        self._families = {owner.name: owner for owner in self._all_families.of_owners()} | agreed
+        self._families = {
+            owner.name: owner for owner in self._all_families.default_index_families()
+        } | agreed
 
     def indexes(
         self,

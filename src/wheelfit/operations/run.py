@@ -132,7 +132,7 @@ def run(request: RunRequest, context: Context) -> int:
         context.reporter.warn(note)
     # An owner's index is used instead of the registry, and pip takes the newest of both.
     families = families_in_effect(request, installers.pip, context.environ)
-    whole_for_pip = not request.full and families.has_owners()
+    whole_for_pip = not request.full and families.uses_owner_indexes()
     if whole_for_pip and command.tool == "pip" and command.last("index-url", "pypi-url"):
         context.reporter.warn(
             "pip queries its --index-url beside the proxy, and takes the newest release of both; "

@@ -103,7 +103,7 @@ class SelectionSession(Struct, frozen=True):
             return obtainable()(family, member)
 
         if self.repository.bridged is not None:
-            self.repository.bridged.narrow(is_obtainable)
+            self.repository.bridged.restrict_members(is_obtainable)
 
     def wheels(self) -> tuple[DirectWheel, ...]:
         """Return the wheels that the user named by path or URL; projects as wheels to build."""

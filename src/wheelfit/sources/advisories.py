@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 _CHECK_INTERVAL = 60.0
 """Seconds after which the files are checked for changes; they are often replaced every night."""
-_MOST_RECORDS = 1_000_000
-_MOST_BYTES = 4 << 30
-"""The limit on all records, unpacked."""
-_MOST_ANSWERS = 1_000_000
-"""The limit on releases and their vulnerabilities in memory."""
+_MAX_RECORDS = 1_000_000
+_MAX_SIZE = 4 << 30
+"""Bytes of all records, unpacked."""
+_MAX_CACHED = 1_000_000
+"""Releases and their vulnerabilities in memory."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """The compression methods of archives of osv.dev; others would raise other errors."""
 _SHOWN = 3
+_SOURCE_HINT = "use a folder or a ZIP archive of OSV records, as osv.dev exports them for PyPI"
 
 
 class Advisories:
@@ -102,7 +103,7 @@ class Advisories:
         size = 0
         for count, (name, data) in enumerate(_records(self._path)):
             size += len(data)
-            if count >= _MOST_RECORDS or size > _MOST_BYTES:
+            if count >= _MAX_RECORDS or size > _MAX_SIZE:
                 raise FileProblem("there are too many OSV records", where=str(self._path))
             try:
                 for vulnerability in read_record(data):
@@ -113,14 +114,14 @@ class Advisories:
                 faults.append(f"{name}: {error}")
         if faults:
             self._note(
-                f"OSV records that cannot be read do not count ({len(faults)}): "
+                f"OSV records that cannot be read are ignored ({len(faults)}): "
                 + "; ".join(faults[:_SHOWN])
             )
         if not by_project:
             raise FileProblem(
                 "there is no OSV record of a project on PyPI",
                 where=str(self._path),
-                hint="give a folder or a zip of OSV records, as osv.dev exports them for PyPI",
+                hint=_SOURCE_HINT,
             )
         return _Records(
             {
@@ -138,7 +139,7 @@ class _Records:
     affected: dict[tuple[str, NormalizedName], Affected] = field(default_factory=dict)
     """The affected versions of requested advisories, by ID and project."""
     affecting: MemoryCache[tuple[Vulnerability, ...]] = field(
-        default_factory=lambda: MemoryCache(_MOST_ANSWERS, lambda found: len(found) + 1)
+        default_factory=lambda: MemoryCache(_MAX_CACHED, lambda found: len(found) + 1)
     )
     """The vulnerabilities of releases; a page names all releases, of some projects hundreds."""
 
@@ -177,7 +178,7 @@ def _records(path: Path) -> Iterator[tuple[str, bytes]]:
         raise FileProblem(
             f"it is not an archive of OSV records: {error}",
             where=str(path),
-            hint="give a folder or a zip of OSV records, as osv.dev exports them for PyPI",
+            hint=_SOURCE_HINT,
         ) from None
 
 

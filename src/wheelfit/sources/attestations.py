@@ -1,7 +1,7 @@
 """Verification of a file by the attestations of its publisher (PEP 740).
 
-The one importer of the reference library, which knows certificates, transparency logs and the
-identities of publishers. No network is used: the library includes the root of trust.
+Only this module imports the reference library, which verifies certificates, transparency logs and
+the identities of publishers. No network is used: the library includes the root of trust.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _KINDS = ("github", "gitlab", "google", "circleci")
-_MOST_ATTESTATIONS = 20
+_MAX_ATTESTATIONS = 20
 _STATEMENT = "application/vnd.in-toto+json"
 
 
@@ -62,7 +62,7 @@ def verify_provenance(
     library = _library()
     try:
         document = library.Provenance.model_validate_json(provenance)
-    except ValueError as error:  # what the library raises is of this kind
+    except ValueError as error:  # the errors of the library are of this type
         raise AttestationProblem(
             f"the provenance of the file cannot be read: {_first_line(error)}", where=filename
         ) from None
@@ -75,7 +75,7 @@ def verify_provenance(
             else:
                 file = library.Distribution(name=filename, digest=sha256)
                 attestation.verify(publisher, file, offline=True)
-        except ValueError as error:  # what the library raises is of this kind
+        except ValueError as error:  # the errors of the library are of this type
             raise AttestationProblem(
                 f"an attestation is not valid: {_first_line(error)}",
                 where=filename,
@@ -114,7 +114,7 @@ def _verify_labelled(publisher: Any, attestation: Any, filename: str, sha256: st
     from sigstore.errors import VerificationError
     from sigstore.verify import Verifier
 
-    policy = publisher._as_policy()  # noqa: SLF001 - what the library verifies publishers by
+    policy = publisher._as_policy()  # noqa: SLF001 - the policy with which the library verifies
     try:
         verifier = Verifier.production(offline=True)
         kind, payload = verifier.verify_dsse(attestation.to_bundle(), policy)
@@ -153,12 +153,17 @@ def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
         if (
             not isinstance(statements, list)
             or not statements
-            or len(statements) > _MOST_ATTESTATIONS
+            or len(statements) > _MAX_ATTESTATIONS
         ):
-            raise AttestationProblem("the attestations must be a short list", where=filename)
+            raise AttestationProblem(
+                f"the attestations must be a list of 1 to {_MAX_ATTESTATIONS}", where=filename
+            )
         bundles = [
-            {"publisher": _signer(one, filename), "attestations": [one.model_dump(mode="json")]}
-            for one in map(library.Attestation.model_validate, statements)
+            {
+                "publisher": _signer(attestation, filename),
+                "attestations": [attestation.model_dump(mode="json")],
+            }
+            for attestation in map(library.Attestation.model_validate, statements)
         ]
     except (ValueError, RecursionError) as error:
         raise AttestationProblem(
@@ -198,13 +203,17 @@ def _attestations(document: Any, filename: str) -> Iterator[tuple[Any, Any]]:
         for bundle in document.attestation_bundles
         for attestation in bundle.attestations
     ]
-    if len(pairs) > _MOST_ATTESTATIONS:
-        raise AttestationProblem(f"it has {len(pairs)} attestations", where=filename)
+    if len(pairs) > _MAX_ATTESTATIONS:
+        raise AttestationProblem(
+            f"the provenance of the file has {len(pairs)} attestations, and at most "
+            f"{_MAX_ATTESTATIONS} are allowed",
+            where=filename,
+        )
     yield from pairs
 
 
 def _identity(publisher: Any) -> str:
-    """Return a publisher in words; parts that are left out here were verified, too."""
+    """Return a publisher as ``kind:name``; the omitted parts were verified as well."""
     kind = str(publisher.kind).lower()
     names = [getattr(publisher, part, None) for part in ("repository", "vcs_origin", "email")]
     name = next((str(each) for each in names if each), str(getattr(publisher, "project_id", "")))
@@ -225,6 +234,6 @@ def _library() -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    text = str(error)
-    with_location = text.partition("\n")[0]
-    return json.dumps(with_location[:300], ensure_ascii=True)[1:-1]
+    """Return the first line of an error, with control characters escaped."""
+    line = str(error).partition("\n")[0]
+    return json.dumps(line[:300], ensure_ascii=True)[1:-1]

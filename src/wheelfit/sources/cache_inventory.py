@@ -59,9 +59,9 @@ _OTHER_FOLDERS = ("plugins", "probes")
 _OWN_NAMES = frozenset({*_OTHER_FOLDERS, "CACHEDIR.TAG", "libraries"})
 """The last is the library store, which has commands of its own."""
 _LEFTOVER = re.compile(r"\..*\.part", re.DOTALL)
-_YOUNG = 60.0
-"""Seconds in which the creator of a file may not have locked it yet."""
-_STALE = 24 * 3600.0
+_MIN_AGE = 60.0
+"""Seconds after which the creator of a temporary file has locked it."""
+_MAX_AGE = 24 * 3600.0
 """Seconds after which a temporary file counts as abandoned, even if it is locked."""
 _HEX = re.compile(r"[0-9a-f]{62}")
 _CHUNK = 1 << 20
@@ -93,7 +93,7 @@ class InventoryEntry:
     size: int
     """Bytes."""
     linked: int
-    """Bytes of its files with more than one hard link; the others are mostly in environments."""
+    """Bytes of its files with several hard links; most of the other links are in environments."""
     files: int
     """The number of its files."""
     used: float
@@ -122,7 +122,7 @@ class Inventory:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    # --- looking -------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------
 
     def entries(
         self, kinds: Iterable[str] = KINDS, *, is_any_layout: bool = False
@@ -161,10 +161,10 @@ class Inventory:
         return sorted(entry.name for entry in self._scan(self.folder) if entry.name not in known)
 
     def leftovers(self) -> Iterator[Leftover]:
-        """Yield the temporary files of killed processes, without those still being written."""
+        """Yield the temporary files of killed processes."""
         for _, _, folder in self._folders():
-            for place in (folder, *self._prefixes(folder)):
-                for entry in self._scan(place):
+            for parent in (folder, *self._prefixes(folder)):
+                for entry in self._scan(parent):
                     path = Path(entry.path)
                     if _LEFTOVER.fullmatch(entry.name) and _is_abandoned(path):
                         yield Leftover(path, _measure(path).size)
@@ -435,9 +435,9 @@ def _is_abandoned(path: Path) -> bool:
         age = time.time() - path.lstat().st_mtime
     except OSError:
         return False
-    if age >= _STALE:
+    if age >= _MAX_AGE:
         return True
-    if age < _YOUNG:
+    if age < _MIN_AGE:
         return False
     with exclusive_lock(path) as is_exclusive:
         return is_exclusive

@@ -92,7 +92,7 @@ class Cooldown:
     """Projects with a cutoff of their own, or with none."""
 
     def cutoff(self, name: NormalizedName) -> datetime | None:
-        """Return the first moment that is too late for a project; None: there is none."""
+        """Return the time before which files of a project must be uploaded; None: any time."""
         cutoff = self.exceptions.get(name, self.default)
         return None if cutoff is None else cutoff.at(datetime.now(UTC))
 
@@ -110,7 +110,7 @@ class Cooldown:
         if None in times.values():
             note(
                 f"{page.source} lists no upload times, so the files of {page.name} are left out; "
-                f"--uploaded-prior-to-package {page.name}=false takes them anyway"
+                f"--uploaded-prior-to-package {page.name}=false includes them"
             )
         files = tuple(
             file

@@ -82,7 +82,7 @@ class AllFiles(DelegatedFiles):
         if file.is_local:
             return self._files
         if self._remote is None:
-            raise FileProblem("the file is on another machine", where=file.url)
+            raise FileProblem("the file is not on this machine", where=file.url)
         return self._remote
 
 

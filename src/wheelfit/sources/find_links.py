@@ -38,7 +38,7 @@ _HTML = (".html", ".htm")
 
 
 class FlatListing(DelegatedFiles):
-    """A list of files of any projects, read on first use."""
+    """A flat list of files of any projects, read on first use."""
 
     def __init__(self, name: str, files: Files) -> None:
         super().__init__(files)
@@ -117,7 +117,7 @@ class DirectoryIndex(FlatListing):
             raise FileProblem(
                 f"the labels of {name} cannot be read: {error}",
                 where=str(path),
-                hint="download the wheel again; without this file it is used on any machine",
+                hint="download the wheel again; without this file it would be used on any machine",
             ) from None
 
 
@@ -183,7 +183,7 @@ class FileIndex(DelegatedFiles):
     In a project's folder, ``index.html`` is its page; without one, the files
     themselves are the list.
 
-    :param path: the folder that holds the projects' folders.
+    :param path: the folder with the folders of projects.
     :param files: reads the files.
     """
 
@@ -207,7 +207,7 @@ class FileIndex(DelegatedFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it has no folder."""
-        # This is not the name of a project, and must not be used as a path.
+        # A name with a separator is not that of a project, and must not be part of a path.
         if "/" in name or "\\" in name:
             return None
         folder = self._path / name
@@ -244,7 +244,7 @@ def _links(
 def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
-    except OSError:  # a link that leads nowhere, or into an unreadable folder
+    except OSError:  # a broken link, or one into an unreadable folder
         return False
 
 

@@ -100,29 +100,29 @@ class MemoizedRepository(RepositoryWrapper):
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects."""
-        return self._once("projects", self._repository.projects)
+        return self._memoized("projects", self._repository.projects)
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it is not known."""
-        return self._once(("project", name), partial(self._repository.project, name))
+        return self._memoized(("project", name), partial(self._repository.project, name))
 
     def stamp(self, name: NormalizedName) -> str:
         """Return the stamp of a project's page; empty: the page must be read."""
-        return self._once(("stamp", name), partial(stamp_of, self._repository, name))
+        return self._memoized(("stamp", name), partial(stamp_of, self._repository, name))
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
         read = partial(self._repository.read, file, limit=limit)
-        return self._once(("read", file, limit), read)
+        return self._memoized(("read", file, limit), read)
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""
-        return self._once(("metadata", file), partial(self._repository.metadata, file))
+        return self._memoized(("metadata", file), partial(self._repository.metadata, file))
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel."""
-        return self._once(("document", file), partial(self._repository.variant_document, file))
+        return self._memoized(("document", file), partial(self._repository.variant_document, file))
 
-    def _once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+    def _memoized(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         value: Value = self._results.get(key, compute)
         return value

@@ -54,7 +54,7 @@ class TreeIndex(FlatListing):
             for name in sorted(names):
                 path = Path(folder, name)
                 try:
-                    if not path.is_file():  # a link that leads nowhere, or a pipe
+                    if not path.is_file():  # a broken link, or a pipe
                         continue
                     size = path.stat().st_size
                 except OSError as error:

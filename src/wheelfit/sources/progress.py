@@ -19,7 +19,7 @@ class Progress(Protocol):
         """
 
     def set_full_size(self, size: int) -> None:
-        """State, after ``start``, the size of a file of which only a part is transferred.
+        """Set, after ``start``, the size of a file of which only a part is transferred.
 
         :param size: bytes of the whole file.
         """
@@ -56,7 +56,7 @@ class NoProgress:
         """Do nothing."""
 
     def unpacking(self, total: int) -> Progress:  # noqa: ARG002
-        """Do nothing."""
+        """Return this receiver."""
         return self
 
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.remote import Range, RemotePart
 
-_END = 1 << 17
+_END_SIZE = 1 << 17
 """Bytes of the first request, from the end, where the directory of most wheels is."""
-_FIRST, _LEAST, _MOST = 1 << 14, 1 << 20, 16 << 20
+_FIRST_SIZE, _MIN_SIZE, _MAX_SIZE = 1 << 14, 1 << 20, 16 << 20
 """Bytes of later requests: few at a new position, since often only a header is read there; after
-that four times as many each time, within the other two limits."""
+that four times as many each time, within the two limits."""
 
 
 class RangedFile:
@@ -33,14 +33,14 @@ class RangedFile:
     def __init__(self, fetch: Callable[[Range], RemotePart], *, where: str) -> None:
         self._fetch = fetch
         self._where = where
-        end = fetch(Suffix(_END))
+        end = fetch(Suffix(_END_SIZE))
         self.size = end.extent.total
         """Bytes of the whole file."""
         self.validator = end.extent.validator
         """The validator that every later range must have too: an entity tag, or a date."""
         self._end = (end.extent.start, end.data)
         self._block = self._end
-        self._ahead = _FIRST
+        self._request_size = _FIRST_SIZE
         self._lock = threading.Lock()
 
     def read_at(self, start: int, length: int, /) -> bytes:
@@ -62,11 +62,13 @@ class RangedFile:
         begin, data = self._block
         is_next = begin <= start <= begin + len(data)
         known = data[start - begin :] if is_next else b""
-        self._ahead = min(max(self._ahead * 4, _LEAST), _MOST) if is_next else _FIRST
+        if is_next:
+            self._request_size = min(max(self._request_size * 4, _MIN_SIZE), _MAX_SIZE)
+        else:
+            self._request_size = _FIRST_SIZE
         missing_start = start + len(known)
-        part = self._fetch(
-            Span(missing_start, min(self.size, max(stop, missing_start + self._ahead)))
-        )
+        request_stop = min(self.size, max(stop, missing_start + self._request_size))
+        part = self._fetch(Span(missing_start, request_stop))
         if (part.extent.total, part.extent.validator) != (self.size, self.validator):
             raise UnexpectedStatus(
                 "the file changed while it was read", status=200, where=self._where

@@ -1,7 +1,7 @@
 """Hashes of files whose index lists none: recorded on first use, then compared.
 
-Such an index, or an attacker in control of it, can replace a file that was used before. The record
-is in the cache; without a cache every use is a first one.
+Otherwise such an index, or an attacker who controls it, could replace a file unnoticed. The records
+are in the cache; without a cache no change is noticed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _KIND = "hashes"
 
 
 class RecordedHashes:
-    """The SHA-256 of files by their URLs, as they were on first use.
+    """The SHA-256 of files on first use, by their URLs.
 
-    :param store: the cache that keeps them.
+    :param store: the cache that has the records.
     """
 
     def __init__(self, store: Store) -> None:
@@ -36,7 +36,7 @@ class RecordedHashes:
         return None if entry is None else entry.body.decode("ascii", "replace")
 
     def check(self, name: NormalizedName, file: File, sha256: str) -> None:
-        """Record the SHA-256 of a file that was fetched, or compare it with the record.
+        """Compare the SHA-256 of a fetched file with its record; if there is none, write it.
 
         :param name: the project of the file.
         :param file: a file without a hash in its index.

@@ -1,7 +1,7 @@
 """The files of a page by release, most of which are read only when they are needed.
 
-A resolution needs the files of one release of most projects; of the others only tags and Pythons of
-the wheels, which `PageFiles` has in a table.
+A resolution needs the files of one release of most projects. Of the other releases it needs only
+the tags and Pythons of the wheels, which are in a table.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def sort_by_release(
     """
     sorting = _Sorting(name, joins_builds)
     for file in files:
-        sorting.place(file)
+        sorting.add(file)
     newest_first = sorted(sorting.releases.items(), key=itemgetter(0), reverse=True)
     return SortedFiles(dict(newest_first), tuple(sorting.ignored))
 
@@ -142,16 +142,16 @@ def files_by_release(page: ProjectPage) -> SortedFiles:
 
 
 class _Sorting(Struct):
-    """The files of a page that were sorted so far."""
+    """The files of a page sorted so far."""
 
     name: NormalizedName
     joins_builds: bool
     ignored: list[str] = field(default_factory=list)
     releases: dict[Version, ReleaseFiles] = field(default_factory=dict)
 
-    def place(self, file: File) -> None:
+    def add(self, file: File) -> None:
         if file.filename.endswith(".whl"):
-            self._wheel(file)
+            self._add_wheel(file)
             return
         newer = parse_newer_wheel_filename(file.filename)
         if newer is not None and newer.name == self.name:
@@ -167,7 +167,7 @@ class _Sorting(Struct):
         if release is not None and release[0] == self.name:
             self._files(release[1]).sources.append(file)
 
-    def _wheel(self, file: File) -> None:
+    def _add_wheel(self, file: File) -> None:
         try:
             filename = parse_wheel_filename(file.filename)
         except InvalidFilename as error:

@@ -7,12 +7,12 @@ from http.client import responses
 
 from wheelfit_runtime.patterns import pattern
 
-_LONGEST = 500
-_MOST_OF_A_PAGE = 64 << 10
-_FEW_WORDS = 2
+_MAX_SIZE = 500
+_MAX_PAGE_SIZE = 64 << 10
+_MAX_STANDARD_WORDS = 2
 _HTML = pattern(r"\s*(?:<!--|<!doctype|<html|<head|<body|<[a-z][a-z0-9]*[ >])")
-_USUAL = frozenset([*responses.values(), "Request Entity Too Large", "Payload Too Large"])
-"""The standard phrases of statuses, which have no information."""
+_STANDARD = frozenset([*responses.values(), "Request Entity Too Large", "Payload Too Large"])
+"""The standard phrases of statuses, which do not state the fault."""
 
 
 def response_message(reason: str, content: bytes) -> str:
@@ -24,21 +24,23 @@ def response_message(reason: str, content: bytes) -> str:
     :param reason: the phrase after the status; the public registry states the fault there.
     :param content: the body, or its beginning.
     """
-    if len(reason.split()) > _FEW_WORDS and reason not in _USUAL:
-        return reason[:_LONGEST]
-    text = content[:_MOST_OF_A_PAGE].decode("utf-8", "replace")
+    if len(reason.split()) > _MAX_STANDARD_WORDS and reason not in _STANDARD:
+        return reason[:_MAX_SIZE]
+    text = content[:_MAX_PAGE_SIZE].decode("utf-8", "replace")
     if _HTML.match(text.lower()):
         page = _Page()
         page.feed(text)
         page.close()
         text = page.summary
-    return " ".join(text.split())[:_LONGEST] or reason or "it gives no reason"
+    return " ".join(text.split())[:_MAX_SIZE] or reason or "the server states no reason"
 
 
 class _Page(HTMLParser):
     """The title of a page, and its visible text."""
 
-    _UNSEEN = frozenset({"script", "style", "head", "nav", "header", "footer", "svg", "noscript"})
+    _INVISIBLE = frozenset(
+        {"script", "style", "head", "nav", "header", "footer", "svg", "noscript"}
+    )
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -48,9 +50,9 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         del attrs
-        if tag == "body":  # which ends a head that was never closed
+        if tag == "body":  # which ends a head without an end tag
             self._open.clear()
-        elif tag == "title" or tag in self._UNSEEN:
+        elif tag == "title" or tag in self._INVISIBLE:
             self._open.append(tag)
         else:
             self._text.append(" ")
@@ -67,6 +69,6 @@ class _Page(HTMLParser):
 
     @property
     def summary(self) -> str:
-        """The title, with the text unless that begins with it."""
+        """The title and the text, or only the text if that begins with the title."""
         title, text = (" ".join("".join(parts).split()) for parts in (self._title, self._text))
         return text if not title or text.startswith(title) else f"{title}: {text}".rstrip(": ")

@@ -17,7 +17,7 @@ _FEW_RETRIES = 2  # repetitions when a host refuses or has no address
 
 
 class RetryPolicy(Struct, frozen=True):
-    """The policy for repetitions of a request."""
+    """The number of repetitions of a request, and the delays before them."""
 
     count: int = 5
     """The most repetitions."""
@@ -26,10 +26,10 @@ class RetryPolicy(Struct, frozen=True):
     longest_delay: float = 8.0
     """The most seconds between two requests, unless the server asks for more."""
     longest_wait: float = 60.0
-    """The most seconds that ``Retry-After`` may ask for; with more, there is no repetition."""
+    """The most seconds in ``Retry-After`` after which a request is repeated."""
 
     def after_interruption(self, attempt: int, interrupted: Interrupted) -> float | None:
-        """Return the seconds to wait before trying again; None to give up.
+        """Return the seconds to wait before the next attempt; None: there is none.
 
         :param attempt: the number of failed attempts, this one included.
         """
@@ -43,7 +43,7 @@ class RetryPolicy(Struct, frozen=True):
     def after_status(
         self, attempt: int, status: int, retry_after: str | None, now: float
     ) -> float | None:
-        """Return the seconds to wait before trying again; None to give up.
+        """Return the seconds to wait before the next attempt; None: there is none.
 
         :param attempt: the number of failed attempts, this one included.
         :param retry_after: the ``Retry-After`` header: seconds or a date.

@@ -1,8 +1,8 @@
-"""Files beside plain wheels that declare labels for them.
+"""Files beside plain wheels that list labels for them.
 
 A bridge presents wheels that were published without a label as variants. In a folder of downloads
-such a wheel keeps its name, so that pip can use it too, and a JSON file beside it has the labels
-from the bridge.
+such a wheel has its published name, so that pip can use it too, and a JSON file beside it lists the
+labels from the bridge.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def with_labels(file: File, builds: Mapping[str, Any]) -> list[File]:
     filename = parse_wheel_filename(file.filename)
     if filename.label is not None:
         raise InvalidFilename(
-            "the name of the wheel has a label, so a file cannot give it others",
+            "the name of the wheel has a label, so a file cannot add others",
             where=file.filename,
         )
     return [

@@ -1,8 +1,8 @@
-"""The known bridged families, and those a user has agreed to.
+"""The known bridged families, and those that a user has requested.
 
-The shipped ones are files of this package, one for each; a file is read when its name is needed, so
-that unused families cost nothing. The distribution ``wheelfit-families`` has the same files; a
-fetched update takes precedence over the shipped files, but adds no new hosts.
+Each shipped family is a file of this package, which is read when its name is needed, so that unused
+families take no time. The distribution ``wheelfit-families`` has the same files; a fetched update
+takes precedence over the shipped files, but adds no new hosts.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SHIPPED_VERSION = "2026.11.28.3"
 """The version of ``wheelfit-families`` whose files ship here: a day, and a number if one day has
 several. It rises whenever a file of a family changes."""
 ALL_KNOWN = "all-known"
-"""Stands for every shipped family of names; those of indexes change the origin of files."""
+"""The word for every shipped family of names; those of indexes would change the origin of files."""
 _NONE, _DEFAULT = "none", "default"
-"""Words that drop the families named before and the default ones, and restore the latter."""
+"""The words that drop all earlier and default families, and that restore the default ones."""
 _SUFFIX = ".toml"
 _FOLDER = Path(__file__).with_name("definitions")
 _INDEXES = _FOLDER / "indexes"
-"""The families of indexes; the others are called as the one project that they stand for."""
+"""The families of indexes; each other family has the name of the one project it stands for."""
 _PROJECTS = re.compile(r"^projects = \[([^\]]*)\]", re.MULTILINE)
 _NAME = re.compile(r'"([^"]+)"')
 
@@ -61,8 +61,8 @@ class KnownFamilies:
         """Whether there are newer files than the shipped ones."""
         return bool(self._newer)
 
-    def edition(self) -> dict[str, object]:
-        """Return the origin of the files, as plain data."""
+    def origin_data(self) -> dict[str, object]:
+        """Return the version and origin of the files, as plain data."""
         origin = "update" if self.is_update else "shipped"
         return {"version": self.version, "origin": origin, "shipped": SHIPPED_VERSION}
 
@@ -72,7 +72,7 @@ class KnownFamilies:
         return tuple(sorted(stems | self._newer.keys()))
 
     def named(self, name: str) -> BridgeFamily | None:
-        """Return a family as its newest file has it; None if there is none of that name.
+        """Return a family from its newest file; None if there is none of that name.
 
         :param name: normalised.
         :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
@@ -82,10 +82,10 @@ class KnownFamilies:
         return shipped(name)
 
     def as_default(self, name: str) -> BridgeFamily | None:
-        """Return a shipped family in the form that counts where the user does not name it.
+        """Return a shipped family as it counts if the user does not request it.
 
-        The newest file counts, unless it refers to places that the shipped file does not name. An
-        update neither makes a family a default one nor adds projects that it stands for.
+        The newest file counts, unless it refers to locations that the shipped file does not have.
+        An update neither makes a family a default one nor adds projects that it stands for.
 
         :param name: normalised.
         """
@@ -105,7 +105,7 @@ class KnownFamilies:
         )
 
     def restrictions(self, name: str) -> tuple[str, ...]:
-        """Return the parts of a newest file that count only if the user names it, a clause each.
+        """Return the parts of a newest file that count only if the user requests it, as clauses.
 
         :param name: normalised.
         """
@@ -114,9 +114,9 @@ class KnownFamilies:
             return ()
         if not effective.by_default:
             return ("would count without --bridge",)
-        further = (f"names {place}" for place in newest.new_locations(effective))
+        locations = (f"names {location}" for location in newest.new_locations(effective))
         projects = (project for project in newest.projects if project not in effective.projects)
-        return (*further, *(f"stands for {project}" for project in projects))
+        return (*locations, *(f"stands for {project}" for project in projects))
 
     def standing_for(self, project: NormalizedName) -> tuple[BridgeFamily, ...]:
         """Return the families that stand for a project, default or not.
@@ -135,7 +135,7 @@ class KnownFamilies:
                 families.append(replace(family, by_default=is_default))
         return tuple(families)
 
-    def of_owners(self) -> tuple[BridgeFamily, ...]:
+    def default_index_families(self) -> tuple[BridgeFamily, ...]:
         """Return the families of indexes that count by default."""
         names = (index.name for index in _shipped_index_families() if index.is_default)
         families = map(self.as_default, names)
@@ -151,7 +151,7 @@ class KnownFamilies:
 
     @cached_property
     def _names_of_one_project(self) -> Collection[str]:
-        """The names of the families that are called as the one project they stand for."""
+        """The names of the families that stand for the one project of their name."""
         shipped_names = {path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")}
         return shipped_names | (self._newer.keys() - {index.name for index in self._index_families})
 
@@ -194,7 +194,7 @@ def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> Know
     :raises FileProblem: the update is damaged, or another user could have written it.
     """
     path = update_file(environ)
-    if shipped_bridges or not path.is_file():  # nearly always, and then nothing is imported
+    if shipped_bridges or not path.is_file():  # the usual case, which imports nothing
         return SHIPPED
     from wheelfit.sources.bridges.updates import read_update, release_of
 
@@ -226,7 +226,7 @@ def shipped_file(name: str) -> Path | None:
 
 
 class _IndexFamily(NamedTuple):
-    """A family of indexes, as far as it is needed to find the family of a project."""
+    """The part of a family of indexes that is needed to find the family of a project."""
 
     name: str
     projects: Sequence[str]
@@ -301,11 +301,11 @@ class BridgeCatalogue:
         self._defaults_by_name: dict[str, BridgeFamily | None] = {}
         self._requested: list[BridgeFamily] = []
         self.is_wanted: Callable[[BridgeFamily, FamilyMember], bool] = lambda _family, _member: True
-        """Returns whether the target could get a member of a family of indexes; others need not be
+        """Returns whether the target could get a member of a family of indexes; the others are not
         looked up.
         """
         self.bases: dict[NormalizedName, str] = {}
-        """The URLs of a family's indexes where they replace its own."""
+        """The URLs, by family, that replace the base URL of its indexes."""
         for name in names:
             self._add(name)
 
@@ -332,8 +332,8 @@ class BridgeCatalogue:
         is_owner = owner is not None and owner.by_default and owner.stands_for(project)
         return owner if is_owner else None
 
-    def has_owners(self) -> bool:
-        """Return whether the index of an owner stands for any project."""
+    def uses_owner_indexes(self) -> bool:
+        """Return whether any project may come from the index of its owner."""
         if not any(family.is_of_indexes for family in self._requested):
             defaults = _shipped_index_families() if self._defaults else ()
             projects = [name for index in defaults if index.is_default for name in index.projects]
@@ -342,16 +342,16 @@ class BridgeCatalogue:
         return not self._is_forbidden()
 
     def is_requested(self, family: BridgeFamily) -> bool:
-        """Return whether the user named a family."""
+        """Return whether the user requested a family."""
         return family in self._requested
 
     @property
     def requested(self) -> tuple[BridgeFamily, ...]:
-        """The families that the user named."""
+        """The families that the user requested."""
         return tuple(self._requested)
 
     def named(self, name: str) -> BridgeFamily | None:
-        """Return a family by its name, agreed to or not; None if there is none."""
+        """Return a family by its name, requested or not; None if there is none."""
         family = next((family for family in self._requested if family.name == name), None)
         return family or self._as_default(name) or self._families.named(name)
 
@@ -382,9 +382,9 @@ class BridgeCatalogue:
             if not base:
                 raise UserError(f"{text[:80]!r} has no URL of the indexes after the @")
             if not named.is_of_indexes:
-                raise UserError(f"the bridge {named.name} has no indexes, so it takes no URL")
+                raise UserError(f"the bridge {named.name} has no indexes whose URL could change")
             self.bases[named.name] = base.rstrip("/")
-        self._requested.insert(0, named)  # of several for one project the last one counts
+        self._requested.insert(0, named)  # if several stand for one project, the last one counts
 
 
 def _read_family(path: Path) -> BridgeFamily:

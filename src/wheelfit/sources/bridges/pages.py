@@ -38,7 +38,7 @@ def page_of_names(
 
     :param family: the family.
     :param pages: the page of its own name, and those of its members.
-    :param machine_platforms: platform tags of the machine it is for; none: any machine.
+    :param machine_platforms: the platform tags of the machine to choose for; none: any machine.
     :return: None if no page exists.
     """
     own = pages[family.name]
@@ -51,7 +51,7 @@ def page_of_names(
     if own is not None and any(
         page.source != own.source for page in existing_pages if page.bridge is None
     ):
-        return own  # the owner of a name in one source may own no member in another
+        return own  # the owner of the name may not own the members in another source
     builder = _PageBuilder(family, first.source, machine_platforms=machine_platforms)
     for member in family.members:
         page = pages[member.distribution]
@@ -116,8 +116,8 @@ def listed_by_rule(
     The local version in the names of such files, as ``+cu12torch2.10``, is added after the build:
     their METADATA lacks it, so their file names here lack it too.
 
-    :param paths: their locations, below the base or as URLs.
-    :param base: the address of the family.
+    :param paths: the locations of the wheels, as URLs or relative to the base.
+    :param base: the base URL of the family.
     :param name: the project.
     :param source: the name of the repository that reads them.
     :param has_metadata: whether their METADATA may be beside them.
@@ -139,7 +139,7 @@ def without_local(filename: str) -> str:
 
 
 def _is_of_variants(file: File) -> bool:
-    """Return whether a file shows that a project has variants itself."""
+    """Return whether a file shows that its project publishes variants."""
     if file.filename.endswith(VARIANTS_SUFFIX):
         return True
     filename = _wheel(file)
@@ -160,12 +160,12 @@ def _wheel(file: File) -> WheelFilename | None:
 
 
 class _PageBuilder:
-    """The files of a page under construction.
+    """A builder of the page of a family.
 
     :param family: the family.
-    :param source: the source of selectors, which exist nowhere as files.
+    :param source: the name of the source in the entries of selectors, which are generated.
     :param hosts: the hosts from which files may come; empty: any.
-    :param machine_platforms: platform tags of the machine it is for; none: any machine.
+    :param machine_platforms: the platform tags of the machine to choose for; none: any machine.
     """
 
     def __init__(
@@ -220,8 +220,9 @@ class _PageBuilder:
             for text in [index_file_name(project, version)]
         ]
         host_notes = [
-            f"files on {host} do not count: the bridge {self._family.name} names other hosts, "
-            "with https; if it is the owner's, add it to hosts in a copy of its file, for --bridge"
+            f"files on {host} do not count, since the bridge {self._family.name} lists only other "
+            "hosts, with https; if the host is the owner's, add it to hosts in a copy of the file, "
+            "and pass that file with --bridge"
             for host in sorted(self._foreign_hosts)
         ]
         return ProjectPage(

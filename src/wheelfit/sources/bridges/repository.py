@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-_MOST = 8  # pages at the same time
+_MAX_PAGES_AT_ONCE = 8
 _MISSING = (404, 410)
 
 
@@ -62,13 +62,13 @@ class OpenIndex(Protocol):
 class BridgedRepository:
     """A ``Repository`` that presents the members of families as variants.
 
-    A member with a name of its own is presented by selectors, empty wheels that require it
-    (`wheelfit.sources.bridges.selectors`), one for each of its wheels with the same tags, Pythons,
-    yank and time. A member with the family's name is presented by its own wheels, under a label.
+    For each wheel of a member with a name of its own, there is a selector, an empty wheel that
+    requires the member (`wheelfit.sources.bridges.selectors`), with the same tags, Pythons, yank
+    and time. The wheels of a member with the family's name get a label.
 
     A project with variants of its own is unchanged; so is one whose members are in another index,
-    since the owner of a name in one index may not own it in another (F-126). A member in its
-    owner's index is taken from there.
+    since the owner of a name in one index may not own it in another (F-126). A member is read from
+    its owner's index, if there is one.
 
     A family of indexes replaces the registry: only the files of its own indexes count, and nothing
     is merged. If they cannot be reached, the registry's wheels count, as far as the family
@@ -77,7 +77,7 @@ class BridgedRepository:
     :param repository: the repository of all other pages.
     :param catalogue: the families that count.
     :param open_index: opens the indexes of families; None: families of indexes are ignored.
-    :param store: keeps hashes of files whose index lists none; None: they are not kept.
+    :param store: records hashes of files whose index lists none; None: they are not recorded.
     :param note: called for a project that no index of its family has.
     """
 
@@ -97,14 +97,14 @@ class BridgedRepository:
         self._note = note
         self._from_record: set[str] = set()  # URLs of files with a recorded hash
         self.unreachable_owners: dict[NormalizedName, str] = {}
-        """The projects whose owners' indexes could not be reached, each with the reason."""
+        """The projects that the indexes of their owners did not supply, each with the reason."""
         self._indexes: dict[tuple[str, tuple[str, ...]], Repository] = {}
         self._sources: dict[str, Repository] = {}
         self._lock = threading.Lock()
         self.machine_tags: Iterable[Tag] = ()
         """The tags of the machine to choose for; empty: any machine."""
 
-    def narrow(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
+    def restrict_members(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
         """Skip the indexes of families whose members the target could not get.
 
         :param is_wanted: returns whether the target could get a member.
@@ -134,9 +134,10 @@ class BridgedRepository:
                 return self._repository.project(project)
             return self._of_indexes(project, owner)
 
-        pages = dict(zip(names, map_concurrently(names, read_page, most=_MOST), strict=True))
+        results = map_concurrently(names, read_page, most=_MAX_PAGES_AT_ONCE)
+        pages = dict(zip(names, results, strict=True))
         page = page_of_names(family, pages, {tag.platform for tag in self.machine_tags})
-        # The page of a member may change.
+        # Not fresh, as the pages of its members may change at other times.
         return None if page is None else structs.replace(page, fresh_seconds=0.0)
 
     def owner_of(self, name: NormalizedName, file: File) -> str:
@@ -174,7 +175,7 @@ class BridgedRepository:
             if plain is not None and any(file.filename.endswith(".whl") for file in plain.files):
                 return plain  # no build in another index is for this machine
         if not all(member.is_of_registry for member in usable):
-            members = usable  # if the target can use none, all members appear in the explanation
+            members = usable  # otherwise all members are listed, so that they can be explained
         notes: list[str] = []
         by_location = {
             member.locations: member
@@ -186,7 +187,9 @@ class BridgedRepository:
             return self._page_of_member(name, family, member, notes.append)
 
         try:
-            read_pages = map_concurrently(list(by_location.values()), read_page, most=_MOST)
+            read_pages = map_concurrently(
+                list(by_location.values()), read_page, most=_MAX_PAGES_AT_ONCE
+            )
         except NetworkError as error:
             if not any(member.is_of_registry for member in members):
                 raise
@@ -200,7 +203,7 @@ class BridgedRepository:
         has_files = any(page and page.files for page in owner_pages)
         if owner_pages and not (family.registry or has_files):
             self._note_missing(name, family)
-        page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
+        page = self._with_recorded_hashes(page_of_indexes(family, name, pages, self._hosts(family)))
         return page and structs.replace(page, notes=(*page.notes, *notes))
 
     def _note_missing(self, name: NormalizedName, family: BridgeFamily) -> None:
@@ -221,7 +224,7 @@ class BridgedRepository:
     ) -> ProjectPage | None:
         """Return the page of a project at the location of a member.
 
-        :param note: called for an unreachable index of another owner, whose builds are left out.
+        :param note: called if the index of another owner is unreachable, whose builds are left out.
         """
         if member.is_of_registry:
             return self._repository.project(name)
@@ -248,14 +251,14 @@ class BridgedRepository:
     def _fallback(
         self, name: NormalizedName, family: BridgeFamily, error: NetworkError
     ) -> ProjectPage | None:
-        """Return the registry's page of a project whose own index is unreachable."""
+        """Return the registry's page of a project whose owner's index is unreachable."""
         from wheelfit.sources.bridges.pages import page_of_indexes
 
         page = page_of_indexes(family, name, {(): self._repository.project(name)})
         verb = "reached" if isinstance(error, Unreachable) else "read"
         cannot = f"the index of {family.name} cannot be {verb}"
         remedy = f"; {error.hint}" if error.hint not in (None, REACH_HINT) else ""
-        note = f"{cannot}, so the registry's builds count: {error.message}{remedy}"
+        note = f"{cannot}, so the registry's builds are used: {error.message}{remedy}"
         self.unreachable_owners[name] = f"{cannot}: {error.message}"
         return page and structs.replace(page, fresh_seconds=0.0, notes=(*page.notes, note))
 
@@ -301,7 +304,7 @@ class BridgedRepository:
         return self._member(file, "METADATA")
 
     def variant_document(self, file: File) -> bytes | None:
-        """Return the family's metadata of a wheel, or the ``variant.json`` in it."""
+        """Return the ``variant.json`` that the family declares for a wheel, or the one in it."""
         if file.declared_document is not None:
             return file.declared_document
         if not file.is_selector:
@@ -329,7 +332,7 @@ class BridgedRepository:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Fetch the whole file into a folder."""
         if not file.is_selector:
-            with self._checking_recorded_hash(file):
+            with self._recorded_hash_errors(file):
                 path = self._reader(file).download(file.as_published, folder, progress)
             if self._lacks_hash(file):
                 from wheelfit.sources.hash_check import checked_sha256
@@ -343,7 +346,7 @@ class BridgedRepository:
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified."""
         if not file.is_selector:
-            with self._checking_recorded_hash(file):
+            with self._recorded_hash_errors(file):
                 wheel = self._reader(file).unpacked(file.as_published, folder, progress)
             if self._lacks_hash(file):
                 self._check_recorded(file, wheel.sha256)
@@ -360,9 +363,9 @@ class BridgedRepository:
         with WheelArchive(io.BytesIO(data), filename, where=file.filename) as archive:
             return unpack(archive, inside, sha256=digest, advance=progress.advance)
 
-    # --- files whose index gives no hash ------------------------------------------------
+    # --- files whose index lists no hash ------------------------------------------------
 
-    def _with_record(self, page: ProjectPage | None) -> ProjectPage | None:
+    def _with_recorded_hashes(self, page: ProjectPage | None) -> ProjectPage | None:
         """Return a page with the recorded hashes of files that were used before."""
         if page is None or self._store is None or not any(map(self._lacks_hash, page.files)):
             return page
@@ -383,8 +386,8 @@ class BridgedRepository:
         return is_declared and not file.hashes and file.source in self._sources
 
     @contextmanager
-    def _checking_recorded_hash(self, file: File) -> Iterator[None]:
-        """Turn the mismatch with a recorded hash into the error ``file-changed``.
+    def _recorded_hash_errors(self, file: File) -> Iterator[None]:
+        """Raise ``file-changed`` for a mismatch with a recorded hash.
 
         :raises IntegrityError: ``file-changed``; the file differs from the one used before.
         """
@@ -398,6 +401,7 @@ class BridgedRepository:
             raise changed(parse_wheel_filename(file.filename).name, file, error.note) from error
 
     def _check_recorded(self, file: File, sha256: str) -> None:
+        """Record the hash of a file, or compare it with the record."""
         if self._store is not None:
             from wheelfit.sources.recorded_hashes import RecordedHashes
 
@@ -455,6 +459,6 @@ class BridgedRepository:
             raise FileProblem(
                 f"unknown bridge {name!r}",
                 where=file.filename,
-                hint="--bridge FILE.toml names the file of a family of your own",
+                hint="for a family of your own, pass its file with --bridge",
             )
         return family

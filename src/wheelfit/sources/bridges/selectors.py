@@ -1,8 +1,7 @@
-"""Empty wheels that require one member of a family, so that the member is installed.
+"""Selectors: empty wheels that require one member of a family, so that the member is installed.
 
-They exist nowhere as files; their bytes depend only on their names, so their hashes are known
-before they are built. An installed selector meets requirements on the name of the family, for every
-installer.
+They are generated; their bytes depend only on their names, so their hashes are known before they
+are built. An installed selector meets requirements on the name of the family, for every installer.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _DATE = (2026, 1, 1, 0, 0, 0)
 
 
 def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
-    """Return the variant metadata of members as a file.
+    """Return the ``variant.json`` of members.
 
     :param members: members of the family, with labels.
     """
@@ -38,11 +37,11 @@ def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
 
 
 def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, bytes]:
-    """Return the files of the selector wheel of a member.
+    """Return the files of the selector wheel of a member, by path.
 
     :param family: the family.
-    :param filename: its name, with the label of the member.
-    :raises FileProblem: the family has no such member; perhaps another release of it had.
+    :param filename: the name of the selector, with the label of the member.
+    :raises FileProblem: the family has no such member; perhaps an earlier version of it had.
     """
     label, version = filename.label, filename.version
     member = family.member_of_wheel(filename)
@@ -80,25 +79,25 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
 
 
 def exact_requirement(member: FamilyMember, version: Version) -> str:
-    """Return the requirement of a member in exactly one version, with its build's extras."""
+    """Return the requirement of exactly one version of a member, with the extras of its build."""
     extras = f"[{','.join(member.extras)}]" if member.extras else ""
     return f"{member.distribution}{extras}=={version}"
 
 
 def added_requirements_of(member: FamilyMember, filename: WheelFilename) -> tuple[str, ...]:
-    """Return the requirements of a member's wheel beyond its METADATA."""
-    needs = list(member.requires)
+    """Return the requirements that a family adds to the METADATA of a member's wheel."""
+    texts = list(member.requires)
     if member.extras:
         # Without the local version: in a lock for every machine a release has all builds.
-        needs.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version.public}")
-    # A wheel for any platform fits also machines that its member is not for.
+        texts.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version.public}")
+    # A wheel for any platform also fits machines that its member is not for.
     if member.platforms and any(tag.platform == "any" for tag in filename.tags):
-        return tuple(f"{text} ; {member.marker}" for text in needs)
-    return tuple(needs)
+        return tuple(f"{text} ; {member.marker}" for text in texts)
+    return tuple(texts)
 
 
 def zip_files(files: dict[str, bytes]) -> bytes:
-    """Return files as an archive, uncompressed so that its bytes depend on no library."""
+    """Return a ZIP archive of files, uncompressed so that its bytes depend on no library."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, content in files.items():
@@ -110,10 +109,10 @@ def zip_files(files: dict[str, bytes]) -> bytes:
 
 
 class LazyHashes(Mapping[str, str]):
-    """Hashes of selectors, computed when they are needed; a page may have hundreds.
+    """The hashes of a selector, computed when they are needed; a page may list hundreds.
 
     :param family: the family.
-    :param filename: the selector.
+    :param filename: the name of the selector.
     """
 
     def __init__(self, family: BridgeFamily, filename: WheelFilename) -> None:

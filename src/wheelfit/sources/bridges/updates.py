@@ -1,7 +1,7 @@
-"""Files of families that are younger than this program, as ``bridges update`` keeps them.
+"""Files of families that are newer than this program, as ``bridges update`` stores them.
 
-They come as a wheel of the distribution ``wheelfit-families``, which has no code. They are kept in
-one file, so that there is always all of an update or nothing of it.
+They come as a wheel of the distribution ``wheelfit-families``, which has no code. They are stored
+in one file, so that an update is always complete.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 DISTRIBUTION = canonicalize_name("wheelfit-families")
 """The name of the distribution whose wheels have the files."""
 LARGEST_WHEEL = 4 << 20
-"""Bytes of the longest wheel; the first one had 50 kB."""
-REMOVE_HINT = "`wheelfit bridges update --remove` goes back to what wheelfit ships"
-_LARGEST_IN_ALL = 16 << 20
+"""Bytes of the largest wheel; the first one had 50 kB."""
+REMOVE_HINT = "`wheelfit bridges update --remove` restores the families that wheelfit ships"
+_MAX_CONTENT_SIZE = 16 << 20
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){2,3}")
 _FILE = re.compile(r"wheelfit_families/(indexes/)?([a-z0-9]+(?:-[a-z0-9]+)*)\.toml")
-_ABOUT = re.compile(r"METADATA|WHEEL|RECORD|licenses/[A-Za-z0-9.-]+")
-"""Files of the dist-info folder; others could make an installer do something."""
+_DIST_INFO_FILE = re.compile(r"METADATA|WHEEL|RECORD|licenses/[A-Za-z0-9.-]+")
+"""Files of the dist-info folder that no installer acts on."""
 
 
 class FamilyUpdate(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class FamilyUpdate(msgspec.Struct, frozen=True):
     files: dict[str, str]
     """The content of each file by the name of its family."""
     left_out: dict[str, str] = {}
-    """Why a family of it cannot be read here, by its name."""
+    """The reasons that families of it cannot be read here, by name."""
 
 
 def release_of(version: str) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ def release_of(version: str) -> tuple[int, ...]:
 
 
 def read_update(path: Path) -> FamilyUpdate | None:
-    """Return the update that was kept; None if there is none, or its folder cannot be read.
+    """Return the stored update; None if there is none, or its folder cannot be read.
 
     :param path: the path of the file.
     :raises FileProblem: it is damaged, or another user could have written it.
@@ -84,7 +84,7 @@ def read_update(path: Path) -> FamilyUpdate | None:
 
 
 def write_update(path: Path, update: FamilyUpdate) -> None:
-    """Keep an update, in place of an earlier one.
+    """Write an update, in place of an earlier one.
 
     :param path: the path of the file.
     :raises FileProblem: it cannot be written.
@@ -140,14 +140,14 @@ def _check_contents(archive: WheelArchive) -> None:
     :raises InvalidWheel: there is something else, or something that is too large.
     """
     where = archive.where
-    if sum(member.size for member in archive.members) > _LARGEST_IN_ALL:
+    if sum(member.size for member in archive.members) > _MAX_CONTENT_SIZE:
         raise InvalidWheel("the wheel is too large for files of families", where=where)
     for member in archive.members:
-        about = member.name.removeprefix(f"{archive.dist_info}/")
-        is_about = about != member.name and _ABOUT.fullmatch(about)
-        if not (member.is_folder or is_about or _FILE.fullmatch(member.name)):
+        name = member.name.removeprefix(f"{archive.dist_info}/")
+        is_in_dist_info = name != member.name and _DIST_INFO_FILE.fullmatch(name)
+        if not (member.is_folder or is_in_dist_info or _FILE.fullmatch(member.name)):
             raise InvalidWheel(
-                f"it contains {member.name[:100]!r}, and may contain nothing but families",
+                f"the wheel contains {member.name[:100]!r}, but may contain families only",
                 where=where,
             )
         if member.size > MAX_SIZE:
