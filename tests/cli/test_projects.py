@@ -224,7 +224,7 @@ class TestLocking:
         """Requirements that are unmet because of an override cause one note each."""
         setup.write('overrides = ["lib==2"]\nexcludes = ["tool"]')
         result = setup.lock("--platform", "macos-arm64", "--no-extra", "all", "--no-group", ":all:")
-        assert result.err.count("note: app 1 needs lib<2, and gets 2 by an override\n") == 1
+        assert result.err.count("note: app 1 needs lib<2, and an override selects 2\n") == 1
         assert result.err.count("note: app 1 needs tool, which is excluded\n") == 1
         assert "warning" not in result.err
 
@@ -324,7 +324,7 @@ class TestInstalling:
         """A requirement that an override leaves unmet causes a note, not a warning."""
         words: list[str | Path] = ["--target", setup.folder / "target"]
         result = setup.run("install", *words, "app", "--override", "lib==2")
-        assert "note: app 1 needs lib<2, and gets 2 by an override\n" in result.err
+        assert "note: app 1 needs lib<2, and an override selects 2\n" in result.err
         assert "warning" not in result.err
         result = setup.run("install", *words, "lib", "--override", "lib==1")
         result = setup.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")

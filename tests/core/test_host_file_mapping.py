@@ -69,8 +69,8 @@ def test_file_of_the_uv_experiment() -> None:
         created_by="uv 0.9",
     )
     assert file.notes == (
-        "written by uv 0.9: it has no interpreter and platform, so the current ones count",
-        "written by uv 0.9: no order of the features of nvidia, so that of the file counts",
+        "written by uv 0.9: it has no interpreter and platform, so the current ones are used",
+        "written by uv 0.9: no order of the features of nvidia, so that of the file is used",
     )
 
 

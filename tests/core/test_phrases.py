@@ -179,7 +179,7 @@ ORDER = supported("priority", {"order": ["1", "2"]})
             ),
             ["nvidia :: sm_arch :: 90_real"],
             (
-                "needs nvidia :: sm_arch :: 90_real; asking this machine about nvidia failed: "
+                "needs nvidia :: sm_arch :: 90_real; detection of nvidia on this machine failed: "
                 "libcuda.so.1: killed after 10 s"
             ),
         ),

@@ -51,7 +51,7 @@ def test_odd_features() -> None:
         (config("A", "1"), (), "'A' is not a valid feature name and is dropped"),
         (config("a-b", "1"), (), "'a-b' is not a valid feature name and is dropped"),
         (config(None, "1"), (), "null is not a valid feature name and is dropped"),
-        (config("good", "1"), (), "the feature good is there more than once"),
+        (config("good", "1"), (), "the feature good is listed more than once"),
         (
             {"name": "a", "values": "12", "multi_value": False},
             (),
@@ -71,7 +71,7 @@ def test_odd_features() -> None:
             "a: expected a list of values, found a generator; it is dropped",
         ),
         (7, (), "null is not a valid feature name and is dropped"),
-        (config("a", "1", "1", "2"), ("1", "2"), "a: 1 is there more than once"),
+        (config("a", "1", "1", "2"), ("1", "2"), "a: 1 is listed more than once"),
     ],
 )
 def test_bad_items(item: object, left: tuple[str, ...], warning: str) -> None:

@@ -329,7 +329,7 @@ class TestStep4:
         assert support.detections["x86_64"].status is Status.SUPPORTED
         refusal = support.refusal(PropertySet.of(Property("nvidia", "sm_arch", "90_real")))
         assert refusal == (
-            "needs nvidia :: sm_arch :: 90_real; asking this machine about nvidia failed: "
+            "needs nvidia :: sm_arch :: 90_real; detection of nvidia on this machine failed: "
             "RuntimeError: the probe fell over"
         )
 

@@ -247,7 +247,7 @@ class TestRejections:
         selection = choose(f"{ANY}-odd", f"{ANY}-null", document=document)
         assert in_order(selection) == [f"{ANY}-null"]
         assert reason(selection, f"{ANY}-odd") == (
-            "its label is broken in the variant metadata: an empty list of values"
+            "its label is not valid in the variant metadata: an empty list of values"
         )
 
     def test_no_document(self) -> None:
@@ -306,9 +306,9 @@ class TestPreferences:
         selection = self.choose(Preferences(labels={FASTFFT: Label("cu126")}))
         assert in_order(selection) == [f"{ANY}-cu126"]
         assert selection.verdicts[0].reason == (
-            "label cu126 is asked for; best fit: nvidia :: bound :: 12.6, sm :: 89"
+            "the label cu126 is requested; best fit: nvidia :: bound :: 12.6, sm :: 89"
         )
-        assert reason(selection, ANY) == "only label cu126 is asked for"
+        assert reason(selection, ANY) == "only the label cu126 is requested"
         other = Preferences(labels={NormalizedName("other"): Label("cu126")})
         assert in_order(self.choose(other))[0] == f"{ANY}-cu128"
 
@@ -394,7 +394,7 @@ class TestInstalled:
         assert reason(selection, f"2-{ANY}-cu126") == "cu126 is installed and still fits"
         assert "2-" in reason(selection, f"{ANY}-cu126")
         for other in (ANY, f"{ANY}-cu128_v3"):
-            assert reason(selection, other) == "compatible; cu126 is installed and stays"
+            assert reason(selection, other) == "compatible; cu126 is installed and kept"
         assert selection.better is not None
         assert selection.better.label == "cu128_v3"
 

@@ -93,7 +93,7 @@ def test_reading_a_policy() -> None:
         (f"version = 1\n{ENTRY.replace('any.whl', 'any-label.whl')}", "is a variant wheel"),
         (f"version = 1\n{ENTRY.replace('any.whl', 'any.zip')}", "is not the name of a wheel"),
         (f"version = 1\n{ENTRY.replace('Acme.Provider', 'other')}", "has no wheel of other"),
-        (f"version = 1\n{ENTRY.replace(FILE, f'{FILE}, {FILE}')}", "is there more than once"),
+        (f"version = 1\n{ENTRY.replace(FILE, f'{FILE}, {FILE}')}", "is listed more than once"),
         (f"version = 1\n{ENTRY.replace('sha256', 'sha512')}", "sha512 is an unknown key"),
     ],
 )

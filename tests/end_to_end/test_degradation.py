@@ -397,7 +397,7 @@ class TestDisagreement:
         assert "installed some 1.0 (a2)" in result.out
         (warning,) = warnings(result)
         for label in ("open", "mkl"):
-            assert f"some-1.0-py3-none-any-{label}.whl is not taken: " in warning
+            assert f"some-1.0-py3-none-any-{label}.whl is not used: " in warning
 
     def test_for_programs(self, scene: Scene) -> None:
         """Each wheel that was refused stands in the JSON of the installation (F-93, F-136)."""
@@ -453,7 +453,7 @@ class TestOthers:
         old = {**DOCUMENT, "variants": {"open": VARIANTS["a2"], "mkl": VARIANTS["mkl"]}}
         (scene.folder / INDEX_FILE).write_text(json.dumps(old))
         result = scene.install("some", "--forbid", "blas :: library :: mkl")
-        assert "some-1.0-py3-none-any-open.whl is not taken" in result.err
+        assert "some-1.0-py3-none-any-open.whl is not used" in result.err
         assert "installed some 1.0" in result.out
 
     def test_the_document_of_another_project(self, scene: Scene) -> None:

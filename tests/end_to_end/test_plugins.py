@@ -310,7 +310,7 @@ class TestWhatChanges:
         trust(run, GPU, index)
         decided = Decided(run, "fft", "-i", index.url)
         assert decided.provider("acme")["step"] == "not-trusted"
-        assert "trusted in version 1.2 only" in decided.why_not("gen2")
+        assert "trusted only in version 1.2" in decided.why_not("gen2")
 
 
 class TestHowItIsInstalled:

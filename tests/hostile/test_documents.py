@@ -337,7 +337,7 @@ class TestSwapped:
         release.shelf.put(json.dumps(wrong).encode(), INDEX_FILE, metadata=False)
         result = release.run("install", "demo")
         assert release.installed() == {"demo": None}
-        assert "demo-2-py3-none-any-mkl.whl is not taken" in result.err
+        assert "demo-2-py3-none-any-mkl.whl is not used" in result.err
 
     def test_a_file_that_is_gone(self, release: Site) -> None:
         """F-79: a listed file that is not there costs the variants."""

@@ -43,7 +43,7 @@ def told(machine: str, wanted: str) -> str:
     resolution = world.resolve(wanted, candidates=candidates)
     names = [pin.name for pin in resolution.pins]
     uses = report_accelerator_remarks(resolution, names, candidates, listener)
-    assert [use.line for use in uses] == listener.said
+    assert [use.message for use in uses] == listener.said
     return "\n".join(listener.said)
 
 
@@ -82,7 +82,7 @@ def told(machine: str, wanted: str) -> str:
 )
 def test_libraries_in_vain(machine: str, why: str, remedy: str) -> None:
     """What comes along for another machine is told with the reason and what helps."""
-    start = f"CUDA libraries come along that this machine cannot use ({why}); "
+    start = f"CUDA libraries are included that this machine cannot use ({why}); "
     assert told(machine, "torch").startswith(f"{start}--bridge pytorch takes {remedy}")
 
 

@@ -152,7 +152,7 @@ def test_out_of_reach(world: World, machine: str, expected: str) -> None:
     if machine == "cpu-x86_64-v3":
         (lost,) = result.said["accelerators"]
         assert lost["message"].endswith(
-            f" of CUDA libraries come along that preset {machine} cannot use "
+            f" of CUDA libraries are included that preset {machine} cannot use "
             "(no NVIDIA GPU); the index of pytorch has a build without them (cpu), and was not used"
         )
 

@@ -152,7 +152,7 @@ class BridgeFamily:
     checked: date
     """The date on which the rules were last compared with the members' metadata."""
     says: str = ""
-    """The statement of the source that supports the rules, one sentence without a full stop."""
+    """The statement of the source on which the rules are based, a sentence without full stop."""
     no_fit: str = ""
     """The hint for machines without a member, one sentence without a full stop."""
     extras: tuple[NormalizedName, ...] = ()

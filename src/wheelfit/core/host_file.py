@@ -4,7 +4,7 @@
 (``variant-lock.toml``) have the same shape and can be read.
 
 A host file may also state the machine's interpreter and platform. By default those of the current
-target count.
+target are used.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class HostFile:
     version: str = FILE_VERSION
     """Version of the file format."""
     interpreter: HostInterpreter | None = None
-    """None: the current interpreter counts."""
+    """None: the current interpreter."""
     platforms: tuple[str, ...] = ()
-    """Platform tags, best first; empty: those of the current platform count."""
+    """Platform tags, best first; empty: those of the current platform."""
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Marker values that do not follow from interpreter and platform."""
     origin: str = ""

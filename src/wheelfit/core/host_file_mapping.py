@@ -85,7 +85,7 @@ def read_host_file(
     if file.platforms and not platform_values(file.platforms[0]) and not file.environment:
         reader.notes.append(
             f"the marker values of platform {file.platforms[0]} are unknown; "
-            "those of the current platform count, unless [environment] has others"
+            "those of the current platform are used, unless [environment] has others"
         )
     reader.notes += _notes_on_uv_file(file, root)
     return replace(file, notes=tuple(reader.notes))
@@ -101,13 +101,13 @@ def _notes_on_uv_file(file: HostFile, root: _Table) -> Iterator[str]:
     if file.interpreter is None and not file.platforms:
         yield (
             f"written by {file.created_by}: it has no interpreter and platform, "
-            "so the current ones count"
+            "so the current ones are used"
         )
     for provider, table in zip(file.providers, root.tables("provider"), strict=True):
         if len(provider.features) > 1 and "feature-order" not in table.content:
             yield (
                 f"written by {file.created_by}: no order of the features of "
-                f"{provider.namespace}, so that of the file counts"
+                f"{provider.namespace}, so that of the file is used"
             )
 
 

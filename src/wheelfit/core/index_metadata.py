@@ -128,7 +128,7 @@ def _combined(
         unusable=_unusable(ordered, conflicts),
         notes=tuple(sorted({note for _, document in ordered for note in document.notes})),
         lost_namespaces=tuple(
-            sorted({one for _, document in ordered for one in document.lost_namespaces}, key=str)
+            sorted({lost for _, document in ordered for lost in document.lost_namespaces}, key=str)
         ),
     )
     return combined, conflicts

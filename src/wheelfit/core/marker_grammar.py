@@ -294,7 +294,7 @@ class _Reader:
         if used_set := next((name for name in VARIANT_SETS if name in names), None):
             if not (isinstance(left, Literal) and operator in {"in", "not in"}):
                 raise self.error(
-                    f"{used_set} is a set and can only be asked whether it contains a string",
+                    f"{used_set} is a set, of which only the content can be tested",
                     position,
                     hint=f'write "..." in {used_set}, or "..." not in {used_set} (F-105)',
                 )

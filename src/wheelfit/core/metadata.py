@@ -1,4 +1,4 @@
-"""Variant metadata: read, check and write the document beside and inside wheels.
+"""Reading, checking and writing of variant metadata, beside and inside wheels.
 
 Reading is lenient, so that a bad entry does not make the others unusable (F-130); checking is
 strict and reports all faults at once (F-131); writing refuses invalid documents (F-132).
@@ -214,9 +214,9 @@ def _read(
     detected = detect(mapping, accept_unknown_drafts=accept_unknown_drafts, registry=registry)
     findings = Findings(pedantic=pedantic)
     for note in detected.notes:
-        findings.note(note)
+        findings.add_note(note)
     parts = detected.layout.read(mapping, findings, tolerant=detected.tolerant)
-    parts = _without_unsound_labels(parts, findings)
+    parts = _without_invalid_abi_labels(parts, findings)
     document = VariantDocument(
         priorities=parts.priorities,
         providers=parts.providers,
@@ -232,7 +232,7 @@ def _read(
     return mapping, findings, document
 
 
-def _without_unsound_labels(parts: Parts, findings: Findings) -> Parts:
+def _without_invalid_abi_labels(parts: Parts, findings: Findings) -> Parts:
     """Remove labels whose ABI dependency names no project or no release (P-46, P-47).
 
     The namespaces depend on the providers, so no layout can do this by itself.
@@ -248,7 +248,7 @@ def _without_unsound_labels(parts: Parts, findings: Findings) -> Parts:
                 fault = abi_dependency.fault(feature.name, values)
                 if fault is not None:
                     steps = ("variants", label, feature.namespace, feature.name)
-                    reason = reason or str(findings.fault(steps, *fault))
+                    reason = reason or str(findings.add_fault(steps, *fault))
         if reason is None:
             kept[label] = properties
         else:
@@ -257,5 +257,5 @@ def _without_unsound_labels(parts: Parts, findings: Findings) -> Parts:
     if not count:
         return parts
     labels = "label does" if count == 1 else "labels do"
-    findings.note(f"{count} {labels} not name releases of a package (P-46, P-47)")
+    findings.add_note(f"{count} {labels} not name releases of a package (P-46, P-47)")
     return replace(parts, variants=kept)

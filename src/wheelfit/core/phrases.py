@@ -88,10 +88,10 @@ def describe_unmet_on_device(feature: Feature, values: tuple[str, ...], device: 
     )
 
 
-def describe_supported(
+def describe_unmet_feature(
     feature: Feature, values: tuple[str, ...], detection: Detection, machine: str = THIS_MACHINE
 ) -> str:
-    """Return the values of a feature that a machine supports in place of the needed ones."""
+    """Return the reason a machine does not meet a feature, without the properties."""
     return _words(detection, machine).unsupported_feature(feature, values)
 
 
@@ -109,7 +109,7 @@ def _failure(detection: Detection, machine: str) -> str:
     if detection.warnings:
         return "; ".join(detection.warnings)
     evidence = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence[-2:])
-    return f"asking {machine} about {detection.namespace} failed: {evidence or detection.source}"
+    return f"detection of {detection.namespace} on {machine} failed: {evidence or detection.source}"
 
 
 def _words(detection: Detection, machine: str = THIS_MACHINE) -> NamespaceWords:
@@ -120,9 +120,8 @@ def _words(detection: Detection, machine: str = THIS_MACHINE) -> NamespaceWords:
     default_words = ProcessorWords if family.is_processor else AcceleratorWords
     words_class: type[NamespaceWords] = getattr(family.module("vocabulary"), "Words", default_words)
     device_name = family.needed or family.device
-    return words_class(
-        detection, machine, needed=device_name, level_feature=(family.lowest or ("",))[0]
-    )
+    level_feature = family.lowest[0] if family.lowest else ""
+    return words_class(detection, machine, needed=device_name, level_feature=level_feature)
 
 
 _NEEDS = "needs "

@@ -70,7 +70,7 @@ def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
         if feature is None:
             continue
         if feature.name in features:
-            warnings[f"the feature {feature.name} is there more than once"] = None
+            warnings[f"the feature {feature.name} is listed more than once"] = None
             continue
         features[feature.name] = feature
         values_left -= len(feature.values)
@@ -140,7 +140,7 @@ def _feature(
         if not isinstance(value, str) or not is_value(value):
             warnings[f"{name}: {_shown(value)} is not a valid value and is dropped"] = None
         elif value in valid:
-            warnings[f"{name}: {value} is there more than once"] = None
+            warnings[f"{name}: {value} is listed more than once"] = None
         else:
             valid[value] = None
     return FeatureConfig(name, tuple(valid), config.get("multi_value") is True)

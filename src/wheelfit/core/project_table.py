@@ -192,7 +192,7 @@ def wheel_document(
     faults: list[Fault] = []
     providers: dict[str, Provider] = {}
     known = dict(vocabulary)
-    prefixes = priorities.Prefixes(
+    old_priorities = priorities.OldPriorities(
         dict(table.feature_priorities), _by_namespace(table.value_priorities)
     )
     for namespace, provider in table.providers.items():
@@ -208,7 +208,9 @@ def wheel_document(
         # P-27: a feature without values is unsupported, so a list leaves it out.
         features = tuple(config for config in answer.features if config.values)
         static = StaticProvider(features, provider.optional)
-        providers[namespace] = order_static(namespace, static, prefixes, Findings(pedantic=False))
+        providers[namespace] = order_static(
+            namespace, static, old_priorities, Findings(pedantic=False)
+        )
         known[namespace] = answer.features
     faults += [
         Fault(path_of("variants", label, namespace), "the namespace has no provider", "B-7")
@@ -282,7 +284,7 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
             notes.append(f"{namespace}: enable-if is not written (F-56)")
     if findings.faults:
         raise InvalidDocument(findings.faults)
-    old_prefixes = priorities.read_prefixes(document, Findings(pedantic=False))
+    old_priorities = priorities.read_old_priorities(document, Findings(pedantic=False))
     at_build = {name for name, item in providers.items() if isinstance(item, BuildTimeProvider)}
     return ProjectTable(
         parts.priorities,
@@ -290,13 +292,13 @@ def _read(table: Mapping[str, Any]) -> ProjectTable:
         parts.variants,
         {
             **parts.feature_priorities,
-            **{name: first for name, first in old_prefixes.features.items() if name in at_build},
+            **{name: first for name, first in old_priorities.features.items() if name in at_build},
         },
         {
             **parts.value_priorities,
             **{
                 Feature(namespace, name): first
-                for namespace, by_feature in old_prefixes.values.items()
+                for namespace, by_feature in old_priorities.values.items()
                 if namespace in at_build
                 for name, first in by_feature.items()
             },
@@ -311,9 +313,9 @@ class _Findings(Findings):
 
     __slots__ = ()
 
-    def minor_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+    def add_minor_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         if rule not in _RULES_OF_DOCUMENTS:
-            super().minor_fault(steps, message, rule)
+            super().add_minor_fault(steps, message, rule)
 
 
 def _build_time(namespace: str, values: Mapping[str, Any], findings: Findings) -> BuildTimeProvider:

@@ -55,7 +55,7 @@ class Support(Struct, frozen=True, dict=True):
     """Notes on missing entries in the user's lists, one sentence each (P-44)."""
     device_policy: DevicePolicy = "all"
     holders: Mapping[str, str] = field(default_factory=dict)
-    """The machine or list that was detected, in words, by namespace; default: this machine."""
+    """The name of the machine or list that was examined, by namespace; default: this machine."""
     abi_namespaces: frozenset[str] = frozenset()
     """The namespaces with versions of other packages (P-45)."""
     known: KnownVersions = KnownVersions()
@@ -208,7 +208,7 @@ def support_for(
     known: KnownVersions = KnownVersions(),
     plugins: Plugins = NoPlugins(),
 ) -> Support:
-    """Detect every namespace by the six steps and return the answers.
+    """Return the support of a target, each namespace detected by the six steps.
 
     A namespace whose detection fails is unsupported, with the reason; others are not affected
     (P-17).
@@ -216,7 +216,7 @@ def support_for(
     :param machine: the detector of step 4, for recognised plugins (P-60); None: only the user's
         lists are used, and missing entries are unsupported (P-44).
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
-    :param host_detector: the detector of step 3, for any plugin; as a host file.
+    :param host_detector: the detector of step 3, as that of a host file; None: there is none.
     :param namespaces: the namespaces to detect; None: every namespace that a label uses.
     :param known: the versions of packages that builds may be made for (P-51).
     :param plugins: the plugins of steps 5 and 6; default: none is run.
@@ -226,7 +226,7 @@ def support_for(
     # In order of priority, so that probes and messages do not depend on hashing.
     order = {namespace: index for index, namespace in enumerate(document.priorities)}
     for namespace in sorted(set(used), key=lambda item: (order.get(item, len(order)), item)):
-        steps.ask(namespace)
+        steps.detect(namespace)
     return Support(
         steps.detections,
         steps.notes,

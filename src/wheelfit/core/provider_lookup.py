@@ -148,11 +148,11 @@ class ProviderSteps(Struct, eq=False):
             for reason, namespaces in self.missing_entries.items()
         )
 
-    def ask(self, namespace: str) -> None:
-        """Record the detection of one namespace."""
-        self.detections[namespace] = self._decide(namespace)
+    def detect(self, namespace: str) -> None:
+        """Detect one namespace, and store the result in ``detections``."""
+        self.detections[namespace] = self._detect(namespace)
 
-    def _decide(self, namespace: str) -> Detection:
+    def _detect(self, namespace: str) -> Detection:
         provider = self.document.providers.get(namespace)
         disabled = self._disabled(namespace, provider)
         if disabled is not None:  # P-10

@@ -179,10 +179,10 @@ def recognise(
     if not rows:  # P-63: a known namespace is not enough
         return answer(None, f"no built-in provider stands in for {package} as {namespace}")
     if requirement.extras or requirement.url:  # P-62
-        return answer(None, f"{package} is asked for with an extra or from a URL")
+        return answer(None, f"{package} is required with an extra or from a URL")
     rows = [row for row in rows if endpoint in row.endpoints]
     if not rows:
-        return answer(None, f"{package} is asked for its {endpoint}, which is not emulated")
+        return answer(None, f"no built-in provider emulates {endpoint} of {package}")
     for row in rows:
         for version in reversed(row.versions):
             if requirement.specifier.contains(version, prereleases=True):

@@ -1,7 +1,7 @@
-"""Which wheel of one release is taken, with a reason for every other one (F-90).
+"""The choice among the wheels of one release, with a verdict and a reason for each (F-90).
 
-The steps of F-90 on values: tags, then variants, then the wheels inside a label. What
-needs the network or the machine - the document, the support - is handed in.
+The steps of F-90 are applied to values: tags, then variants, then the wheels of a label. The
+document and the support, which depend on the network and the machine, are arguments.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wheelfit.core.target import TagPreference
 
 Outcome: TypeAlias = Literal["chosen", "compatible", "rejected"]
-Reason: TypeAlias = "str | Callable[[Verdict], str]"
-"""The words, or a function for them: of a hundred thousand wheels few are shown."""
+LazyReason: TypeAlias = "str | Callable[[Verdict], str]"
+"""A reason, or a function that returns it, since few of a hundred thousand wheels are shown."""
 
 
 class Verdict(Struct, frozen=True):
@@ -37,11 +37,11 @@ class Verdict(Struct, frozen=True):
 
     filename: WheelFilename
     verdict: Outcome
-    """``chosen``, ``compatible`` (it would run, another is better) or ``rejected``."""
-    why: Reason
-    """Does not count in comparisons."""
+    """``chosen``, ``compatible`` (it would run, but another one is better) or ``rejected``."""
+    lazy_reason: LazyReason
+    """Ignored in comparisons."""
     properties: PropertySet | None = None
-    """What its label stands for; None for a plain wheel, or when that is not known."""
+    """The properties of its label; None for a plain wheel, or if they are unknown."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Verdict) and self._compared == other._compared
@@ -55,8 +55,9 @@ class Verdict(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why, in words of the user, without a final full stop."""
-        return self.why if isinstance(self.why, str) else self.why(self)
+        """The reason, for users, without a final full stop."""
+        reason = self.lazy_reason
+        return reason if isinstance(reason, str) else reason(self)
 
 
 class Selection(Struct, frozen=True):
@@ -65,11 +66,11 @@ class Selection(Struct, frozen=True):
     verdicts: tuple[Verdict, ...]
     """Best first: the chosen one, the compatible ones, the rejected ones."""
     better: WheelFilename | None = None
-    """What fits better than the chosen one, which was taken because it is installed."""
+    """The wheel that is better than the chosen one, if that is kept because it is installed."""
 
     @property
     def chosen(self) -> WheelFilename | None:
-        """The wheel to take; None when none fits."""
+        """The chosen wheel; None if none fits."""
         if self.verdicts and self.verdicts[0].verdict == "chosen":
             return self.verdicts[0].filename
         return None
@@ -77,7 +78,7 @@ class Selection(Struct, frozen=True):
     @property
     def fitting(self) -> tuple[WheelFilename, ...]:
         """The wheels that may be chosen, best first."""
-        return tuple(one.filename for one in self.verdicts if one.verdict != "rejected")
+        return tuple(verdict.filename for verdict in self.verdicts if verdict.verdict != "rejected")
 
 
 def select(
@@ -95,16 +96,16 @@ def select(
     :param document: the combined metadata; None: there is no usable one.
     :param support: the support of the target for the namespaces in use; None: none.
     :param tags: the compatible tags, best first.
-    :param extra_rejections: wheels that are out for another reason, as yanked or
+    :param extra_rejections: wheels that are rejected for another reason, as yanked or
         ``Requires-Python``, by file name with the reason (F-94).
-    :param installed: the label that is installed. It is kept where it is compatible, even if
-        another one is better: a build is never replaced without a request.
+    :param installed: the label that is installed. It is chosen if it is compatible, even if another
+        one is better, since a build is never replaced without a request.
     """
     support = support or Support()
     ranking = None if document is None else Ranking(document, support, preferences)
     judge = _Judge(document, support, tags, preferences, extra_rejections or {}, installed, ranking)
     for filename in filenames:
-        judge.look_at(filename)
+        judge.add(filename)
     return judge.selection()
 
 
@@ -114,7 +115,7 @@ _NO_VARIANTS = "variant wheels are switched off"
 
 
 class _Judge(Struct, eq=False):
-    """The judgement of all wheels of a release."""
+    """The verdicts on the wheels of a release, while wheels are added."""
 
     document: VariantDocument | None
     support: Support
@@ -125,29 +126,32 @@ class _Judge(Struct, eq=False):
     ranking: Ranking | None
     tag_phrases: TagPhrases | None = None
     tag_ranks: dict[frozenset[Tag], int | None] = field(default_factory=dict)
-    # The label may be chosen, or why it may not.
-    labels: dict[Label, RankedVariant | Reason] = field(default_factory=dict)
+    labels: dict[Label, RankedVariant | LazyReason] = field(default_factory=dict)
+    """The rank of each examined label, or the reason to reject it."""
     candidates: list[WheelFilename] = field(default_factory=list)
-    # By how far each came: through the tags, through its listing entry, neither.
-    refused: list[Verdict] = field(default_factory=list)
-    unlisted: list[Verdict] = field(default_factory=list)
-    misfits: list[Verdict] = field(default_factory=list)
+    rejected_by_variant: list[Verdict] = field(default_factory=list)
+    rejected_by_listing: list[Verdict] = field(default_factory=list)
+    rejected_by_tags: list[Verdict] = field(default_factory=list)
 
-    # --- looking at one wheel (F-90, steps 1 to 5) ---------------------------------
+    # --- one wheel (F-90, steps 1 to 5) ---------------------------------------------
 
-    def look_at(self, filename: WheelFilename) -> None:
+    def add(self, filename: WheelFilename) -> None:
         if self.tag_rank(filename) is None:
             properties = self._declared(filename)
-            self.misfits.append(Verdict(filename, "rejected", self._why_none_fits, properties))
+            self.rejected_by_tags.append(
+                Verdict(filename, "rejected", self._tag_reason, properties)
+            )
             return
         extra = self.extra_rejections.get(filename.text)
         if extra is not None:  # F-94: before variants are ordered
-            self.unlisted.append(Verdict(filename, "rejected", extra, self._declared(filename)))
+            self.rejected_by_listing.append(
+                Verdict(filename, "rejected", extra, self._declared(filename))
+            )
             return
-        unwanted = self._unwanted(filename)
-        if unwanted is not None:
+        reason = self._variant_rejection(filename)
+        if reason is not None:
             properties = self._declared(filename)
-            self.refused.append(Verdict(filename, "rejected", unwanted, properties))
+            self.rejected_by_variant.append(Verdict(filename, "rejected", reason, properties))
             return
         self.candidates.append(filename)
 
@@ -166,7 +170,7 @@ class _Judge(Struct, eq=False):
             return None
         return self.document.properties(filename.label)
 
-    def _why_none_fits(self, verdict: Verdict) -> str:
+    def _tag_reason(self, verdict: Verdict) -> str:
         if self.tag_phrases is None:
             from wheelfit.core.tag_phrases import TagPhrases
 
@@ -179,34 +183,36 @@ class _Judge(Struct, eq=False):
             f"{reason} ({verdict.filename.label}: {features_text(verdict.properties.features())})"
         )
 
-    def _unwanted(self, filename: WheelFilename) -> Reason | None:
+    def _variant_rejection(self, filename: WheelFilename) -> LazyReason | None:
+        """Return the reason to reject a wheel for its label; None if there is none."""
         label = filename.label
         if label is not None and not self.preferences.variants:
             return _NO_VARIANTS
         pinned = self.preferences.labels.get(filename.name)
         if pinned is not None and label != pinned:
-            return f"only label {pinned} is asked for"
+            return f"only the label {pinned} is requested"
         if label is None:
             return self.preferences.objection(EMPTY, self.support)
-        judgement = self.labels.get(label)
-        if judgement is None:
-            judgement = self.labels[label] = self._judge(label)
-        return None if isinstance(judgement, RankedVariant) else judgement
+        ranked = self.labels.get(label)
+        if ranked is None:
+            ranked = self.labels[label] = self._rank_label(label)
+        return None if isinstance(ranked, RankedVariant) else ranked
 
-    def _judge(self, label: Label) -> RankedVariant | Reason:
+    def _rank_label(self, label: Label) -> RankedVariant | LazyReason:
+        """Return the rank of a label, or the reason to reject it."""
         document, ranking = self.document, self.ranking
         if document is None or ranking is None:
             return _NO_DOCUMENT
         broken = document.unusable.get(label)
         if broken is not None:  # F-130
-            return f"its label is broken in the variant metadata: {broken}"
+            return f"its label is not valid in the variant metadata: {broken}"
         properties = document.properties(label)
         if properties is None:  # F-76
             return _UNKNOWN_LABEL
         ranked = ranking.rank(label, properties)
-        return ranked or self._why_refused
+        return ranked or self._refusal
 
-    def _why_refused(self, verdict: Verdict) -> str:
+    def _refusal(self, verdict: Verdict) -> str:
         properties = verdict.properties or EMPTY
         refusal = self.support.refusal(properties)
         if refusal is not None:  # F-28, P-88
@@ -214,69 +220,85 @@ class _Judge(Struct, eq=False):
         objection = self.preferences.objection(properties, self.support)  # F-91
         return objection or "the preferences exclude it"
 
-    # --- all of them together (steps 6 to 8) ----------------------------------------
+    # --- all wheels together (steps 6 to 8) -----------------------------------------
 
     def selection(self) -> Selection:
-        fitting = self._in_order()
-        better = self._give_way(fitting)
+        fitting = self._ordered_candidates()
+        better = self._put_installed_first(fitting)
         verdicts: list[Verdict] = []
         if fitting:
-            chosen = self._why_chosen(fitting)
+            reason = self._reason_of_choice(fitting)
             if better is not None:
-                chosen = f"{fitting[0].label} is installed and still fits"
-            verdicts.append(Verdict(fitting[0], "chosen", chosen, self._declared(fitting[0])))
-            why_after = _Comparison(fitting[0], better is not None, self, self.ranking).why_after
+                reason = f"{fitting[0].label} is installed and still fits"
+            verdicts.append(Verdict(fitting[0], "chosen", reason, self._declared(fitting[0])))
+            comparison = _Comparison(fitting[0], better is not None, self, self.ranking)
             verdicts += [
-                Verdict(filename, "compatible", why_after, self._declared(filename))
+                Verdict(filename, "compatible", comparison.reason, self._declared(filename))
                 for filename in fitting[1:]
             ]
-        for rejected in (self.refused, self.unlisted, self.misfits):
-            rejected.sort(key=_rejected_last)
+        for rejected in self._rejected:
+            rejected.sort(key=_rejection_sort_key)
             verdicts += rejected
         return Selection(tuple(verdicts), better)
 
-    def _give_way(self, fitting: list[WheelFilename]) -> WheelFilename | None:
-        """Put the wheels of the installed label first; return the best one if it is another."""
+    @property
+    def _rejected(self) -> tuple[list[Verdict], ...]:
+        """The rejected wheels, those that came furthest first."""
+        return self.rejected_by_variant, self.rejected_by_listing, self.rejected_by_tags
+
+    def _put_installed_first(self, fitting: list[WheelFilename]) -> WheelFilename | None:
+        """Put the wheels of the installed label first; return the best wheel if it has another."""
         if self.installed is None or not fitting or fitting[0].label == self.installed:
             return None
         better = fitting[0]
-        fitting.sort(key=lambda one: one.label != self.installed)
+        fitting.sort(key=lambda filename: filename.label != self.installed)
         return None if fitting[0] is better else better
 
-    def _in_order(self) -> list[WheelFilename]:
+    def _ordered_candidates(self) -> list[WheelFilename]:
         """Return the wheels that may be chosen, best first (F-66 to F-68)."""
-        ranked = [one for one in self.labels.values() if isinstance(one, RankedVariant)]
+        ranked = [label for label in self.labels.values() if isinstance(label, RankedVariant)]
         ranked.sort(key=lambda variant: variant.sort_key)
-        places: dict[Label | None, int] = {one.label: place for place, one in enumerate(ranked)}
-        places[None] = len(ranked)  # F-67
-        # F-68, from the least important to the most; sorting keeps what is equal in place.
+        label_ranks: dict[Label | None, int] = {
+            variant.label: rank for rank, variant in enumerate(ranked)
+        }
+        label_ranks[None] = len(ranked)  # F-67
+        # F-68, from the least important key to the most, since sorting is stable.
         fitting = sorted(self.candidates, key=lambda candidate: candidate.text)
-        fitting.sort(key=lambda one: one.build, reverse=True)
-        fitting.sort(key=lambda one: (places[one.label], self.tag_ranks[one.tags]))
+        fitting.sort(key=lambda filename: filename.build, reverse=True)
+        fitting.sort(
+            key=lambda filename: (label_ranks[filename.label], self.tag_ranks[filename.tags])
+        )
         return fitting
 
-    def _why_chosen(self, fitting: Sequence[WheelFilename]) -> str:
+    def _reason_of_choice(self, fitting: Sequence[WheelFilename]) -> str:
         winner, variant = fitting[0], self.variant(fitting[0])
         pinned = self.preferences.labels.get(winner.name)
-        asked = f"label {pinned} is asked for; " if pinned is not None else ""
+        requested = f"the label {pinned} is requested; " if pinned is not None else ""
         if variant is not None and variant.key:
-            return f"{asked}best fit: {self._best(variant)}"
-        rejected = (*self.refused, *self.unlisted, *self.misfits)
-        variants = any(verdict.filename.label is not None for verdict in rejected)
+            return f"{requested}best fit: {self._best(variant)}"
+        has_variants = any(
+            verdict.filename.label is not None
+            for rejected in self._rejected
+            for verdict in rejected
+        )
         if winner.label is not None:
-            what = f"{asked}the variant without properties ({winner.label})"
-            return f"{what}: no other variant fits" if variants else f"{what} fits everywhere"
-        if variants and not self.preferences.variants:
+            null_variant = f"{requested}the variant without properties ({winner.label})"
+            if has_variants:
+                return f"{null_variant}: no other variant fits"
+            return f"{null_variant} fits everywhere"
+        if has_variants and not self.preferences.variants:
             return f"the plain wheel: {_NO_VARIANTS}"
-        if variants and self.document is None:
+        if has_variants and self.document is None:
             return "the plain wheel: the variants have no usable metadata"
-        if variants:
+        if has_variants:
             return "the plain wheel: no variant fits"
         return "the best fitting wheel" if len(fitting) > 1 else "the only wheel that fits"
 
     def _best(self, variant: RankedVariant) -> str:
         best = () if self.ranking is None else self.ranking.best(variant.key)
-        return features_text((Feature(one.namespace, one.feature), (one.value,)) for one in best)
+        return features_text(
+            (Feature(item.namespace, item.feature), (item.value,)) for item in best
+        )
 
 
 class _Comparison(Struct, eq=False):
@@ -288,7 +310,8 @@ class _Comparison(Struct, eq=False):
     ranking: Ranking | None
     by_label: dict[Label, str] = field(default_factory=dict)
 
-    def why_after(self, verdict: Verdict) -> str:
+    def reason(self, verdict: Verdict) -> str:
+        """Return the reason why a compatible wheel comes after the chosen one."""
         return f"compatible; {self._difference(verdict.filename)}"
 
     def _difference(self, filename: WheelFilename) -> str:
@@ -296,7 +319,7 @@ class _Comparison(Struct, eq=False):
         if label == self.winner.label:
             return self._same_label(filename)
         if self.is_installed:
-            return f"{self.winner.label} is installed and stays"
+            return f"{self.winner.label} is installed and kept"
         if label is None:
             return "plain wheels come after every compatible variant"  # F-67
         reason = self.by_label.get(label)
@@ -323,15 +346,15 @@ class _Comparison(Struct, eq=False):
             if better is None or better == worse:
                 continue
             if worse is not None and better[:2] == worse[:2]:
-                one, other = self.ranking.best((better, worse))
-                return f"{preferred}: {one} before {other.value}"
-            (extra,) = self.ranking.best((better,))
+                better_property, worse_property = self.ranking.best((better, worse))
+                return f"{preferred}: {better_property} before {worse_property.value}"
+            (additional,) = self.ranking.best((better,))
             also = "also " if loser.key and set(loser.key) < set(winner.key) else ""
-            return f"{preferred}: it {also}has {extra}"
+            return f"{preferred}: it {also}has {additional}"
         return f"{preferred}: the same properties fit, and its label comes first"
 
 
-def _rejected_last(verdict: Verdict) -> tuple[bool, str, str]:
-    """Sort variants by label before plain wheels."""
+def _rejection_sort_key(verdict: Verdict) -> tuple[bool, str, str]:
+    """Return a sort key of rejected wheels: variants by label, then plain wheels."""
     label = verdict.filename.label
     return label is None, label or "", verdict.filename.text

@@ -230,7 +230,7 @@ class PluginRules(Struct, frozen=True):
         for requirement in question.requirements:
             if requirement.url is not None or requirement.extras:
                 return TrustedTree(
-                    refusal=f"{requirement.name} is asked for with an extra or from a URL, "
+                    refusal=f"{requirement.name} is required with an extra or from a URL, "
                     "which cannot be trusted"
                 )
         files: dict[str, str] = {}
@@ -303,8 +303,8 @@ def _trust_refusal(
         )
         trusted = listed([str(version) for version in versions] or ["no version"], "or")
         return (
-            f"{requirement} is asked for, and {requirement.name} is trusted in version {trusted} "
-            f"only; to trust it: `{command}`"
+            f"{requirement} is required, but {requirement.name} is trusted only in version "
+            f"{trusted}; to trust it: `{command}`"
         )
     return None
 

@@ -215,6 +215,6 @@ def _files(row: Table) -> tuple[TrustedFile, ...]:
         if not _DIGEST.fullmatch(digest):
             file.must_be("a SHA-256: 64 hexadecimal digits, lower case", digest, "sha256")
         if parsed.text in files:
-            file.fault("is there more than once", "filename")
+            file.fault("is listed more than once", "filename")
         files[parsed.text] = TrustedFile(parsed.text, digest)
     return tuple(files.values())

@@ -18,21 +18,25 @@ if TYPE_CHECKING:
 Scope: TypeAlias = Literal["release", "namespace", "label", "wheel"]
 """The lost part: every variant wheel of a release, a namespace, a label, or one wheel."""
 
-_WORDS: dict[Scope, tuple[str, str]] = {
-    "release": ("{why}; its variant wheels are ignored", "{why}; its variant wheels are ignored"),
-    "namespace": (
-        "the namespace {names} is unsupported: {why}",
-        "the namespaces {names} are unsupported: {why}",
+_SENTENCES: dict[Scope, tuple[str, str]] = {
+    "release": (
+        "{reason}; its variant wheels are ignored",
+        "{reason}; its variant wheels are ignored",
     ),
-    "label": ("{names}: ignored, {why}", "{names}: ignored, {why}"),
-    "wheel": ("{names} is not taken: {why}", "{names} are not taken: {why}"),
+    "namespace": (
+        "the namespace {names} is unsupported: {reason}",
+        "the namespaces {names} are unsupported: {reason}",
+    ),
+    "label": ("{names}: ignored, {reason}", "{names}: ignored, {reason}"),
+    "wheel": ("{names} is not used: {reason}", "{names} are not used: {reason}"),
 }
+"""The sentences about a loss, for one name and for several."""
 _MAX_NAMED = 5
 """Labels, namespaces or wheels that a sentence names; the others are counted."""
 MAX_SHOWN = 3
 """Degradations shown in one line; the others are counted."""
 _MAX_SINGLE = 100
-"""Broken labels with a degradation of their own, and faults in the plain data."""
+"""Unusable labels with a degradation of their own, and faults in the plain data."""
 _MAX_LENGTH = 300
 """Characters of a reason in one line."""
 
@@ -66,9 +70,9 @@ class Degradation(Struct, frozen=True):
         return ", ".join(self.names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     def __str__(self) -> str:
-        singular, plural = _WORDS[self.scope]
-        words = singular if len(self.names) == 1 else plural
-        return words.format(names=self._listed, why=self.reason)
+        singular, plural = _SENTENCES[self.scope]
+        sentence = singular if len(self.names) == 1 else plural
+        return sentence.format(names=self._listed, reason=self.reason)
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""

@@ -52,9 +52,9 @@ def report_accelerator_remarks(
     remarks = _remarks(resolution, changed, context)
     reported = set() if reported is None else reported
     for remark in remarks:
-        if remark.line not in reported:
-            reported.add(remark.line)
-            reporter.warn(remark.line)
+        if remark.message not in reported:
+            reported.add(remark.message)
+            reporter.warn(remark.message)
     return remarks
 
 

@@ -233,7 +233,7 @@ class _BundleWriter:
                 if reason is not None
             ]
             for filename, reason in rejected:
-                self._opened_lock.context.reporter.warn(f"{filename} is not taken: {reason}")
+                self._opened_lock.context.reporter.warn(f"{filename} is not used: {reason}")
                 self._plan.exclude(filename, reason)
             if not rejected:
                 break

@@ -475,6 +475,6 @@ def fetch_wheels(
     wheels |= {pin.file.url: arrived[pin.name] for pin in missing if pin.name in arrived}
     for pin, reason in refused:
         # The warning comes with the wheel taken instead, one line per release (F-136).
-        reporter.detail(f"{pin.filename.text} is not taken: {reason}")
+        reporter.detail(f"{pin.filename.text} is not used: {reason}")
         change_context.candidates.reject(pin.filename, reason)
     return not refused

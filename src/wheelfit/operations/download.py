@@ -206,7 +206,7 @@ def _fetch(
             wheels = [pin for pin in pins if pin.file.origin is None]
             _, rejected = fetch(wheels, session.candidates, staging, transfers)
             for pin, reason in rejected:
-                reporter.detail(f"{pin.filename.text} is not taken: {reason}")
+                reporter.detail(f"{pin.filename.text} is not used: {reason}")
                 session.candidates.reject(pin.filename, reason)
                 (staging / pin.filename.text).unlink(missing_ok=True)
             if rejected:

@@ -108,4 +108,4 @@ def _metadata_policy(request: VariantOptions) -> MetadataPolicy:
         limits=replace(DEFAULT_LIMITS, **bounds),
         accept_unknown_drafts=request.accept_unknown_drafts,
     )
-    return policy if lookups is None else replace(policy, most_labels=lookups)
+    return policy if lookups is None else replace(policy, max_labels=lookups)

@@ -44,7 +44,7 @@ WITHOUT_OPTION = "leaving out --no-bridges"
 
 
 class Remedies:
-    """The better builds for the machine than those of a result.
+    """The builds that are better for the machine than those of a result.
 
     :param resolution: the result.
     :param context: the candidates, with the machine and the installed builds.
@@ -68,16 +68,16 @@ class Remedies:
             self._supports[namespace] = self.context.support_of(document, [namespace])
         support = self._supports[namespace]
         detection = support.detections.get(namespace)
-        answered = (Status.SUPPORTED, Status.NOTHING)
-        return support if detection is not None and detection.status in answered else None
+        is_known = detection is not None and detection.status in (Status.SUPPORTED, Status.NOTHING)
+        return support if is_known else None
 
     def machine_name(self, namespace: str) -> str:
-        """Return the machine detected for a namespace, in words."""
+        """Return the name of the machine that was examined for a namespace."""
         support = self.support(namespace)
         return THIS_MACHINE if support is None else support.holders.get(namespace, THIS_MACHINE)
 
     def is_allowed(self, namespace: str) -> bool:
-        """Return whether the user has not forbidden builds for an accelerator."""
+        """Return whether the user allows builds for an accelerator."""
         return ACCELERATORS[namespace] not in self.context.policy.preferences.forbid
 
     def is_usable(self, namespace: str, majors: Iterable[str]) -> bool:
@@ -127,9 +127,9 @@ class Remedies:
         return min(remedies, key=lambda remedy: remedy.has_no_libraries, default=None)
 
     def owner_remedy(self, name: NormalizedName) -> tuple[str, Remedy] | None:
-        """Return the family of indexes in use for a package and its remedy; None without one.
+        """Return the family of indexes in use for a package, and its remedy; None without one.
 
-        A plain wheel may have been chosen because the indexes of the family are unreachable.
+        If those indexes are unreachable, a plain wheel may have been chosen.
         """
         family, pin = self.context.bridge(name), self.pins.get(name)
         if family is None or pin is None or not family.is_of_indexes:
@@ -196,13 +196,13 @@ class Remedies:
         return Remedy(option, member.distribution, has_no_libraries=not member.when)
 
     def option_text(self, remedies: Sequence[Remedy]) -> str:
-        """Return the options to type for bridges."""
-        words = dict.fromkeys(remedy.words for remedy in remedies if remedy.words != WITHOUT_OPTION)
+        """Return the options that the remedies consist of, as they are typed."""
+        options = dict.fromkeys(remedy.text for remedy in remedies if remedy.text != WITHOUT_OPTION)
         if self.context.lock:
-            return f"`{self.context.lock} {' '.join(words)}`"
+            return f"`{self.context.lock} {' '.join(options)}`"
         if self.context.policy.bridges_off == "option":
-            return f"{' '.join(words)} in place of --no-bridges" if words else WITHOUT_OPTION
-        return " ".join(words)
+            return f"{' '.join(options)} in place of --no-bridges" if options else WITHOUT_OPTION
+        return " ".join(options)
 
 
 def device_of(namespace: str) -> str:
@@ -223,7 +223,7 @@ def unmet_library_need(support: Support, namespace: str, major: str) -> str:
         feature = Feature(namespace, need.feature)
         if support.values(namespace, need.feature) and not support.supports(need):
             holder = support.holders.get(namespace, THIS_MACHINE)
-            return phrases.describe_supported(
+            return phrases.describe_unmet_feature(
                 feature, (need.value,), support.detections[namespace], holder
             )
     return ""

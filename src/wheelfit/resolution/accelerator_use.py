@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Remedy(NamedTuple):
     """An option or requirement with which a build for the machine is chosen."""
 
-    words: str
+    text: str
     """The text to type: ``--bridge pytorch``, ``jax[cuda13]``."""
     build: str = ""
     """The build that is chosen; empty for the same build with an extra."""
@@ -43,7 +43,7 @@ class AcceleratorRemark(NamedTuple):
     """Bytes of these libraries, or of what the remedies would install; None: unknown."""
     remedies: tuple[str, ...]
     """The remedy, as typed on the command line."""
-    line: str
+    message: str
     """The complete message."""
 
     def to_mapping(self) -> dict[str, object]:
@@ -55,7 +55,7 @@ class AcceleratorRemark(NamedTuple):
             "libraries": list(self.libraries),
             "size": self.size,
             "remedies": list(self.remedies),
-            "message": self.line,
+            "message": self.message,
         }
 
 

@@ -101,7 +101,7 @@ class _IdleSearch:
         usable = list(filter(partial(members_for(candidates), family), accelerated))
         interpreters = _interpreters(candidates, name, family, usable)
         if interpreters is None:
-            return  # another release has a build for the machine, which is reported elsewhere
+            return  # another release has such a build, which is reported elsewhere
         devices = listed([_hardware(namespace).devices for namespace in used_namespaces])
         for namespace in self._present_accelerators:
             if interpreters and namespace in _accelerators(usable):
@@ -122,11 +122,11 @@ class _IdleSearch:
         )
 
     def _may_be_idle(self, pin: Pin) -> bool:
-        """Return whether nothing shows which accelerator a package uses."""
+        """Return whether a package shows no sign of the accelerator it uses."""
         return (
             not accelerators_of(pin.properties)
             and pin.choice.metadata.document is None  # variants have notes of their own
-            and pin.version.local is None  # it names the build
+            and pin.version.local is None  # a local version names the build
             and not pin.is_direct
             and owner_of_libraries(pin.name) is None
             and pin.name not in self._remedies.with_libraries
@@ -178,8 +178,8 @@ class _IdleSearch:
     def _extras(self, pin: Pin) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """Yield extras with libraries of an accelerator, newest libraries first.
 
-        :return: the extra, the namespace and the major versions; nothing if such an extra, or what
-            it requires, is installed already.
+        :return: the extra, the namespace and the major versions; nothing if such an extra is
+            requested already, or any of its requirements is installed.
         """
         needs = needs_of_extras(pin.core, self._remedies.context.environment) if pin.core else {}
         installed = {*self._remedies.pins, *self._remedies.context.installed}
@@ -241,12 +241,12 @@ class _IdleSearch:
         sentences = []
         size = sum(extra.size or 0 for extra in extras) or None
         if extras:
-            words = listed([extra.words for extra in extras])
+            requirements = listed([extra.text for extra in extras])
             cost = f" ({size_in_words(size)} more)" if size else ""
-            sentences.append(f"{words} {'use' if len(extras) > 1 else 'uses'} it{cost}")
+            sentences.append(f"{requirements} {'use' if len(extras) > 1 else 'uses'} it{cost}")
         if bridges:
             builds = listed(list(dict.fromkeys(bridge.build for bridge in bridges)))
-            is_plural = len({bridge.words for bridge in bridges}) > 1
+            is_plural = len({bridge.text for bridge in bridges}) > 1
             effect = "take builds that use it" if is_plural else "takes a build that uses it"
             sentences.append(f"{self._remedies.option_text(bridges)} {effect} ({builds})")
         line = (
@@ -254,10 +254,8 @@ class _IdleSearch:
             f"{device_of(namespace)} of {self._remedies.machine_name(namespace)} idle; "
             f"{'; '.join(sentences)}"
         )
-        words_of_all = dict.fromkeys(remedy.words for remedy in remedies.values())
-        return AcceleratorRemark(
-            "idle", namespace, tuple(remedies), (), size, (*words_of_all,), line
-        )
+        texts = dict.fromkeys(remedy.text for remedy in remedies.values())
+        return AcceleratorRemark("idle", namespace, tuple(remedies), (), size, (*texts,), line)
 
 
 def _accelerators(members: Iterable[FamilyMember]) -> tuple[str, ...]:

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 AllowedHashes = frozenset[tuple[str, str]]
 """Allowed digests: (algorithm, lower-case hexadecimal)."""
 
-LOCAL_FILE = "the local file of this version and label is taken"
-NO_SOURCES = "building from source is off here, where only wheels count"
+LOCAL_FILE = "the local file of this version and label is preferred"
+NO_SOURCES = "only wheels may be used here, and building from source is off"
 """The reason to ignore source distributions in commands that cannot build, as ``lock``."""
-ONLY_BINARY = "--only-binary leaves it out"
-FAMILY_HAS_WHEELS = "its builds are wheels; only --allow-source for its name takes source"
+ONLY_BINARY = "--only-binary excludes it"
+FAMILY_HAS_WHEELS = "the project publishes wheels; --allow-source with its name allows source"
 _EXCLUSIONS = (NO_SOURCES, ONLY_BINARY, FAMILY_HAS_WHEELS)
 NO_TAG = "none of its tags fits"
 ALL = ":all:"
@@ -50,13 +50,13 @@ WRONG_HASH = "its hash is not among the allowed ones"
 
 
 class SourcePolicy(Struct, frozen=True):
-    """The source distributions that count besides wheels, each as an unbuilt wheel.
+    """The source distributions that may be chosen besides wheels, each as an unbuilt wheel.
 
-    Whether one may be built is decided later, for the result.
+    Consent to build one is checked later, for the result.
     """
 
     only_binary: frozenset[str] = frozenset()
-    """Projects of which only wheels count; or `ALL`."""
+    """Projects of which only wheels may be chosen; or `ALL`."""
     exceptions: frozenset[str] = frozenset()
     """Projects that `ALL` does not include, because the user allows them by name."""
     prefer_binary: bool = False
@@ -91,7 +91,7 @@ class Wheel(Struct, frozen=True):
 
     @property
     def is_from_source(self) -> bool:
-        """Whether it is built here, not published."""
+        """Whether it is built on this machine, not published."""
         return self.file.origin is not None
 
     @property
@@ -126,7 +126,7 @@ class Release(Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The source distributions that count only if building them is allowed (F-92)."""
+        """The source distributions that could be used only by building them (F-92)."""
         return tuple(name for name, reason in self.ignored_sources if reason is NO_SOURCES)
 
     @property
@@ -144,12 +144,12 @@ class Release(Struct, frozen=True):
 class Releases(Mapping[Version, Release]):
     """The releases of a project by version, newest first.
 
-    They are built on first access, since of most only the version matters. A file is *possible* if
-    it is not rejected by its listing entry.
+    A `Release` is made on first access, since most are never accessed. A file is *possible* if it
+    is not rejected by its listing entry.
 
     :param listed: the releases as the page lists them, newest first.
     :param rules: the rules that reject files by their listing entries.
-    :param exclusion: the reason to ignore source distributions; empty: they count.
+    :param exclusion: the reason to ignore source distributions; empty: they may be chosen.
     :param is_direct: the files were named by the user.
     """
 
@@ -187,7 +187,7 @@ class Releases(Mapping[Version, Release]):
             release = self._releases[version] = Release(
                 self._name,
                 files.version,
-                _without_copies(wheels),
+                _reject_copies(wheels),
                 tuple(files.index_files),
                 ignored,
                 self._is_direct,
@@ -258,10 +258,10 @@ class Releases(Mapping[Version, Release]):
         return self._yanked_versions
 
 
-def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
-    """Reject the wheels of indexes if the user has a local one with the same label (F-126).
+def _reject_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
+    """Return wheels, those of indexes rejected if a local one has the same label (F-126).
 
-    A lock is one source, wherever its files are.
+    All files of a lock are of one source, so none of them is rejected for another one.
     """
     local = {
         wheel.filename.label: wheel.file.source
@@ -305,12 +305,12 @@ class Listing(Struct, frozen=True):
             return f"latest: {version}"
         return self.ignored[0] if self.ignored else f"{self.name} has no files"
 
-    def is_same_release(self, one: Version, other: Version) -> bool:
+    def is_same_release(self, left: Version, right: Version) -> bool:
         """Return whether two versions differ at most in the build, as ``+cpu`` and ``+cu128``."""
-        if one == other:
+        if left == right:
             return True
-        is_of_builds = self.bridge is not None and self.bridge.is_of_indexes
-        return is_of_builds and one.public == other.public
+        has_local_versions = self.bridge is not None and self.bridge.is_of_indexes
+        return has_local_versions and left.public == right.public
 
 
 def sort_page(
@@ -327,7 +327,7 @@ def sort_page(
     :param target: for tags and ``requires-python``.
     :param allowed: the allowed digests of files; empty: any.
     :param is_direct: the files were named by the user.
-    :param sources: the source distributions that count; None: none does.
+    :param sources: the source distributions that may be chosen; None: none.
     """
     exclusion = NO_SOURCES
     if sources is not None:
@@ -369,26 +369,26 @@ def _ranks_of_builds(
 
     Local versions are compared as text, so that ``+torch2.9`` is newer than ``+torch2.10``.
     """
-    places = {
+    member_ranks = {
         version: family.rank_of(filename for _, filename in listed.files().wheels)
         for version, listed in listed_by_version.items()
     }
-    newest = sorted(listed_by_version, key=places.__getitem__)
+    newest = sorted(listed_by_version, key=member_ranks.__getitem__)
     newest.sort(key=without_build, reverse=True)
-    return {version: place for place, version in enumerate(newest)}
+    return {version: rank for rank, version in enumerate(newest)}
 
 
 def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
-    """Return the sources of a page of which no marker holds for a target."""
+    """Return the sources of a page whose markers all exclude a target."""
     if not page.markers:
         return frozenset()
-    present = {
+    matching = {
         source
         for source, text in page.markers
         if text == "" or (text and parse_marker(text).evaluate(target.environment))
     }
-    otherwise = {source for source, text in page.markers if text is None}
-    return frozenset(source for source, _ in page.markers) - (present or otherwise)
+    fallbacks = {source for source, text in page.markers if text is None}
+    return frozenset(source for source, _ in page.markers) - (matching or fallbacks)
 
 
 def _rank(listed: PageRelease, order: Sequence[str]) -> int:

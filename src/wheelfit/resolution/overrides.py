@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Replacements:
     """The requirements by which the user replaces others.
 
-    :param overrides: the requirements that replace all others on their projects; one whose marker
-        does not match only removes the others.
+    :param overrides: the requirements that replace all others on their projects; if the marker of
+        one does not match, the others are only removed.
     :param excluded: the projects to leave out.
     :param environment: values of the marker variables.
     :raises UserError: an override has a URL.
@@ -39,7 +39,7 @@ class Replacements:
                 raise UserError(
                     f"an override of {requirement.name} cannot be a URL",
                     where=override.where or None,
-                    hint="ask for the URL itself, and override by the version that it has",
+                    hint="request the URL itself, and override with the version that it has",
                 )
             of_project = self._overrides.setdefault(requirement.name, [])
             if requirement.applies(environment):
@@ -68,6 +68,6 @@ class Replacements:
             yield requested
             return
         for override in overrides:
-            both = requirement.extras | override.requirement.extras
+            extras = requirement.extras | override.requirement.extras
             where = f"overridden by {override.where or 'the command line'}"
-            yield RequestedRequirement(replace(override.requirement, extras=both), where)
+            yield RequestedRequirement(replace(override.requirement, extras=extras), where)

@@ -1,6 +1,6 @@
 """Prefetch of metadata by threads, so that many small requests run at the same time.
 
-The solver reads one thing after the other. When it reads the requirements of a release, threads
+The solver reads one release after the other. When it reads the requirements of a release, threads
 fetch the listings of these projects and the metadata of the releases that will probably be chosen,
 then the same for their requirements, and so on. This only fills the cache of `Candidates`:
 decisions do not depend on it.
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.problem import Dependency, Package
 
-    Following = Callable[[Package, Version], Iterable[Dependency]]
-    """Returns the probable requirements of a release; called from any thread."""
+    ReadDependencies = Callable[[Package, Version], Iterable[Dependency]]
+    """Returns the probable dependencies of a release; called from any thread."""
 
 _IDLE_TIME = 0.01
 """Seconds without a new announcement, and without processor time, after which the solver seems to
@@ -79,12 +79,12 @@ class Prefetch:
         for _ in self._started:
             self._queue.put(None)
 
-    def prefetch(self, dependency: Dependency, following: Following) -> None:
+    def prefetch(self, dependency: Dependency, read_dependencies: ReadDependencies) -> None:
         """Queue the listing of a package, its probable release, and recursively its requirements.
 
-        :param following: returns the requirements of the release that will probably be chosen.
+        :param read_dependencies: returns the dependencies of a release.
         """
-        self._submit(dependency.package, partial(self._fetch, dependency, following))
+        self._submit(dependency.package, partial(self._fetch, dependency, read_dependencies))
 
     def prefetch_release(self, name: NormalizedName, version: Version) -> None:
         """Queue the data that decides whether a release is usable."""
@@ -136,7 +136,7 @@ class Prefetch:
                 # main thread may come here, if this thread waited for its result.
                 continue
 
-    def _fetch(self, dependency: Dependency, following: Following) -> None:
+    def _fetch(self, dependency: Dependency, read_dependencies: ReadDependencies) -> None:
         name = dependency.package.name
         listing = self._candidates.listing(name)
         if listing is None or self._closed:
@@ -144,8 +144,8 @@ class Prefetch:
         version = self._guess(dependency, listing.releases.possible())
         if version is None or not self._read_release(name, version):
             return
-        for next_dependency in following(dependency.package, version):
-            self.prefetch(next_dependency, following)
+        for next_dependency in read_dependencies(dependency.package, version):
+            self.prefetch(next_dependency, read_dependencies)
 
     def _read_release(self, name: NormalizedName, version: Version) -> bool:
         """Read a release; return whether it is usable, as far as that is known without a build.

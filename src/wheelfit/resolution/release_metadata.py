@@ -47,7 +47,7 @@ class MetadataPolicy(Struct, frozen=True):
     """Whether degradations are an error (section 12)."""
     read_unlisted: bool = False
     """Whether labels missing from a remote index file are looked up in the wheels (F-76)."""
-    most_labels: int = 16
+    max_labels: int = 16
     """The largest number of labels of a remote release to look up in its wheels (F-77)."""
     limits: JsonLimits = DEFAULT_LIMITS
     """The size limits of a document (F-30)."""
@@ -173,10 +173,10 @@ def choose_source_metadata(
     )
 
 
-def raise_if_degraded(what: str, degradations: Sequence[Degradation]) -> None:
+def raise_if_degraded(release: str, degradations: Sequence[Degradation]) -> None:
     """Raise an error if there are degradations (``--strict``, section 12).
 
-    :param what: the release, for the message.
+    :param release: name and version, for the message.
     :raises BadMetadata: there are degradations.
     """
     if degradations:
@@ -186,7 +186,7 @@ def raise_if_degraded(what: str, degradations: Sequence[Degradation]) -> None:
             *(other.fault for other in others[:_MAX_SHOWN]),
         ]
         raise BadMetadata(
-            f"{what}: {first.fault}",
+            f"{release}: {first.fault}",
             where=first.where or None,
             note="\n".join(notes) or None,
             hint="report it to the publisher; without --strict the faulty parts are ignored",
@@ -212,7 +212,7 @@ class _Unusable(Exception):
 
 
 class _MetadataReader:
-    """A reader of one release's metadata that records unusable labels."""
+    """A reader of the metadata of one release, with the unusable labels."""
 
     def __init__(
         self,
@@ -254,8 +254,12 @@ class _MetadataReader:
         return self._with_unlisted(document, file)
 
     def from_wheels(self) -> VariantDocument:
-        remote = any(not wheels[0].file.is_local for wheels in self._wheels.values())
-        if remote and len(self._wheels) > self._policy.most_labels and not self._release.is_direct:
+        is_remote = any(not wheels[0].file.is_local for wheels in self._wheels.values())
+        if (
+            is_remote
+            and len(self._wheels) > self._policy.max_labels
+            and not self._release.is_direct
+        ):
             reason = (
                 f"there is no {self._expected_name()}, and {len(self._wheels)} labels are too many "
                 "to look up in the wheels"
@@ -265,9 +269,11 @@ class _MetadataReader:
             (where, document) for _, where, document in self._documents_in_wheels(self._wheels)
         ]
         if not documents:
-            labels = [f"{', '.join(labels)}: {why}" for labels, _, why in self._labels_by_reason()]
+            reasons = [
+                f"{', '.join(labels)}: {reason}" for labels, _, reason in self._labels_by_reason()
+            ]
             code = next(iter(self._ignored.values()))[0]
-            raise _Unusable(code, "; ".join(labels))
+            raise _Unusable(code, "; ".join(reasons))
         from wheelfit.core.index_metadata import combine
 
         try:
@@ -333,7 +339,7 @@ class _MetadataReader:
         for (code, reason), labels in reasons.items():
             yield tuple(labels), code, reason
 
-    # --- parts ---------------------------------------------------------------------
+    # --- files ---------------------------------------------------------------------
 
     def _index_file(self) -> File:
         files = self._release.index_files
@@ -370,16 +376,16 @@ class _MetadataReader:
             return document
         local = [label for label in unlisted if self._wheels[label][0].file.is_local]
         remote = [label for label in unlisted if label not in local]
-        limit = self._policy.most_labels if self._policy.read_unlisted else 0
+        limit = self._policy.max_labels if self._policy.read_unlisted else 0
         labels_to_read = [*local, *remote[:limit]]
         from wheelfit.core.index_metadata import combine
 
         for label in unlisted:
             if label not in labels_to_read:
                 self._ignored[label] = ("unlisted-variant", f"not in {file.filename}")
-        for label, where, own in self._documents_in_wheels(labels_to_read):
+        for label, where, own_document in self._documents_in_wheels(labels_to_read):
             try:
-                document = combine([(file.filename, document), (where, own)])
+                document = combine([(file.filename, document), (where, own_document)])
             except InconsistentDocuments as error:
                 self._raise_if_direct(error)
                 reason = f"its own metadata contradicts {file.filename}"

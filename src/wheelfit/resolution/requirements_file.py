@@ -34,7 +34,7 @@ class RequirementLine(Struct, frozen=True):
     where: str
     """File and line, as ``requirements.txt:3``."""
     hashes: tuple[tuple[str, str], ...] = ()
-    """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file will do."""
+    """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file is allowed."""
     editable: bool = False
     """Whether it is a project to use in place (``-e``)."""
     label: Label | None = None
@@ -121,7 +121,7 @@ def _read(
             )
             content.value = _merge(content.value, inner)
         content.nested.clear()
-    find_links = tuple(_relative_to(name, place) for place in content.find_links)
+    find_links = tuple(_relative_to(name, location) for location in content.find_links)
     return replace(content.value, find_links=find_links + content.value.find_links)
 
 

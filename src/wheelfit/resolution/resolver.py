@@ -457,7 +457,7 @@ class _RequestResolver:
                 source = self._request.hashes_required_by
                 raise UserError(
                     f"hashes are required{f' by {source}' if source else ''}, and {name} has none",
-                    hint="give every requirement a --hash option",
+                    hint="add a --hash option to every requirement",
                 )
 
     # --- versions of other packages that builds are chosen for (P-51) -------------------
@@ -638,9 +638,9 @@ class _RequestResolver:
         if name in self._request.excluded:
             yield f"{needs}, which is excluded"
         elif version is None:
-            yield f"{needs}, and its override requires nothing here"
+            yield f"{needs}, and its override does not apply here"
         elif not requirement.specifier.contains(version, prereleases=True):
-            yield f"{needs}, and gets {version} by an override"
+            yield f"{needs}, and an override selects {version}"
 
 
 def _wheels_from_urls(lines: Iterable[RequestedRequirement]) -> Iterable[DirectWheel]:

@@ -53,7 +53,7 @@ class _UnusableSearch:
                 by_namespace.setdefault(owner, []).append(name)
         for namespace, libraries in by_namespace.items():
             if not self._remedies.is_allowed(namespace):
-                reason = "are not wanted: preferences exclude builds, not dependencies"
+                reason = "your preferences exclude, which apply to builds, not to dependencies"
                 yield self._use_of(namespace, libraries, reason)
                 continue
             names, reason = self._unusable_names(namespace, libraries)
@@ -81,8 +81,10 @@ class _UnusableSearch:
         if not any(reasons.values()):
             return (), ""
         # Libraries without a major version in their names belong to those with one.
-        is_all = all(reasons.values())
-        names = [name for name, major in majors.items() if (reasons[major] if major else is_all)]
+        all_unusable = all(reasons.values())
+        names = [
+            name for name, major in majors.items() if (reasons[major] if major else all_unusable)
+        ]
         title = libraries_in_words(namespace)
         return names, "; ".join(
             f"{title} {major} {reason}" for major, reason in reasons.items() if reason
@@ -117,17 +119,17 @@ class _UnusableSearch:
         remedies = [remedy for remedy in remedy_of.values() if remedy is not None]
         others = [name for name in dependents if remedy_of[name] is None]
         line = (
-            f"{amount}{libraries_in_words(namespace)} libraries come along that {reason}; "
+            f"{amount}{libraries_in_words(namespace)} libraries are included that {reason}; "
             f"{self._remedy_text(remedies, others, names)}"
         )
-        words = dict.fromkeys(remedy.words for remedy in remedies)
+        texts = dict.fromkeys(remedy.text for remedy in remedies)
         return AcceleratorRemark(
             "unusable-libraries",
             namespace,
             tuple(dependents),
             tuple(names),
             size,
-            tuple(words),
+            tuple(texts),
             line,
         )
 
@@ -137,7 +139,7 @@ class _UnusableSearch:
         others: Sequence[NormalizedName],
         names: Sequence[NormalizedName],
     ) -> str:
-        """Return the remedy against libraries that cannot be used, in words.
+        """Return the sentence on the remedy against unusable libraries.
 
         :param others: the packages that need them and have no remedy.
         :param names: the names of the libraries.
@@ -147,19 +149,19 @@ class _UnusableSearch:
         options = self._remedies.option_text(remedies)
         builds = listed(list(dict.fromkeys(remedy.build for remedy in remedies)))
         kind = "without them" if all(remedy.has_no_libraries for remedy in remedies) else "for it"
-        is_plural = len({remedy.words for remedy in remedies}) > 1
-        are_typed = len({remedy.words for remedy in remedies} - {WITHOUT_OPTION}) > 1
+        is_plural = len({remedy.text for remedy in remedies}) > 1
+        are_typed = len({remedy.text for remedy in remedies} - {WITHOUT_OPTION}) > 1
         effect = f"take{'' if are_typed else 's'} {'builds' if is_plural else 'a build'}"
         return f"{options} {effect} {kind} ({builds}){_others_too(others)}"
 
     def _remedy_without_bridge(
         self, others: Sequence[NormalizedName], names: Sequence[NormalizedName]
     ) -> str:
-        """Return the remedy if no bridge has one, in words."""
+        """Return the sentence on the remedy if no bridge has one."""
         owner_remedies = {
-            name: found
+            name: owner_remedy
             for name in others
-            if (found := self._remedies.owner_remedy(name)) is not None
+            if (owner_remedy := self._remedies.owner_remedy(name)) is not None
         }
         for family, remedy in owner_remedies.values():
             kind = "without them" if remedy.has_no_libraries else "for it"

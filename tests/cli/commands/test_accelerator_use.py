@@ -158,7 +158,7 @@ class TestLibraries:
         """One line names the wasted size, the reason, and the option that takes a better build."""
         (line,) = registry.warnings("torch", "torchvision", host=host)
         assert line.startswith(
-            f"SIZE of CUDA libraries come along that preset {host} cannot use ({why}); "
+            f"SIZE of CUDA libraries are included that preset {host} cannot use ({why}); "
             f"--bridge pytorch takes {remedy}"
         )
 
@@ -187,7 +187,7 @@ class TestLibraries:
         """No request is made only to find sizes."""
         registry.index.faults.sizes = False
         (line,) = registry.warnings("torch", host=NO_GPU, command="download --dry-run")
-        assert line.startswith("CUDA libraries come along that")
+        assert line.startswith("CUDA libraries are included that")
 
     def test_family_member_with_its_own_name(self, registry: Registry) -> None:
         """An enabled family avoids the libraries; a disabled family is named in the warning."""
@@ -233,16 +233,16 @@ class TestLibraries:
     def test_libraries_excluded_by_a_preference(self, registry: Registry, host: str) -> None:
         """Libraries of an excluded variant are wasted on every machine."""
         (line,) = registry.warnings("torch", "--variant", "cpu", host=host)
-        assert "are not wanted: preferences exclude builds, not dependencies" in line
+        assert "that your preferences exclude, which apply to builds, not to dependencies" in line
         assert line.endswith("--bridge pytorch takes a build without them (cpu)")
 
     def test_installed_libraries(self, registry: Registry) -> None:
         """Libraries that are installed already cause no warning."""
         where = ("--target", str(registry.folder / "t"), "--for", NO_GPU)
         told = registry.run("install", *where, "-i", registry.index.url, "heavy").err
-        assert told.count("come along") == 1
+        assert told.count("are included") == 1
         again = registry.run("install", *where, "-i", registry.index.url, "heavy").err
-        assert "come along" not in again
+        assert "are included" not in again
 
 
 class TestIdle:
@@ -339,7 +339,7 @@ class TestCommands:
     def test_each_command(self, registry: Registry, command: str) -> None:
         """Each command prints one warning on standard error, and none with -q."""
         told = registry.warnings("torch", host=NO_GPU, command=command)
-        assert len([line for line in told if "CUDA libraries come along" in line]) == 1
+        assert len([line for line in told if "CUDA libraries are included" in line]) == 1
         assert registry.warnings("torch", "-q", host=NO_GPU, command=command) == []
 
     def test_download_for_several_machines(self, registry: Registry) -> None:
@@ -349,7 +349,7 @@ class TestCommands:
             "-i", registry.index.url, "torch"
         )  # fmt: skip
         assert [len(target["accelerators"]) for target in result.object["targets"]] == [1, 0]
-        assert result.err.count("come along") == 1
+        assert result.err.count("are included") == 1
 
     def test_lock_and_sync(self, registry: Registry) -> None:
         """Locking warns about the target machines; installing from the lock does not repeat it."""
@@ -366,9 +366,9 @@ class TestCommands:
         assert use["message"].endswith(
             "; `wheelfit lock --bridge pytorch` takes a build without them (cpu)"
         )
-        assert result.err.count("come along") == 1
+        assert result.err.count("are included") == 1
         again = registry.run("sync", lock, "--for", NO_GPU, "--target", registry.folder / "t")
-        assert "come along" not in again.err
+        assert "are included" not in again.err
 
     @pytest.mark.parametrize(("host", "count"), [(NO_GPU, 1), (H100, 0)])
     def test_lock_without_dependencies(self, registry: Registry, host: str, count: int) -> None:
@@ -383,7 +383,7 @@ class TestCommands:
         lock.write_text(tomli_w.dumps(content))
         where = ("--for", host, "--target", registry.folder / "t", "--dry-run")
         result = registry.run("sync", lock, *where)
-        assert result.err.count("come along") == count
+        assert result.err.count("are included") == count
         assert result.err.count("`wheelfit lock --bridge pytorch` takes a build without") == count
         assert "idle" not in result.err
 
@@ -402,7 +402,7 @@ class TestCommands:
         for part in ("lock", "sync"):
             (use,) = result.object[part]["accelerators"]
             assert use["libraries"] == ["nvidia-cudnn-cu12"]
-        assert result.err.count("come along") == 1
+        assert result.err.count("are included") == 1
 
 
 class TestCost:

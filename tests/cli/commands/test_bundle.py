@@ -697,7 +697,7 @@ class TestWheelsThatDifferFromTheLock:
         """The mismatched wheel is left out, and its hosts get the next best one."""
         folder = tmp_path / "bundle"
         result = run("bundle", mismatched.lock, *mismatched.options(*ALL), "-o", folder)
-        assert "cu12.8.whl is not taken: the properties of cu12.8 differ" in result.err
+        assert "cu12.8.whl is not used: the properties of cu12.8 differ" in result.err
         assert {host: chosen_from(folder, host)["fast"] for host in ALL} == {
             "new": "cu11.8", "old": "cu11.8", "arm": "cu11.8", "win": "v3",
         }  # fmt: skip

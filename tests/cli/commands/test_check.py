@@ -64,7 +64,7 @@ def test_text_report(faulty_dist: Path, run: Runner) -> None:
         "",
         str(faulty_dist / INDEX_FILE),
         "  error   bad-values (F-23)  line 20, variants.mkl.blas.library",
-        "          a value is there more than once",
+        "          a value is listed more than once",
         "          → sort the list by code point and name each value once",
         "",
         "1 error, 1 warning in 3 wheels, 1 index file, 1 release",
@@ -100,7 +100,7 @@ def test_json_report(faulty_dist: Path, run: Runner) -> None:
         "member": None,
         "path": "variants.mkl.blas.library",
         "line": 20,
-        "message": "a value is there more than once",
+        "message": "a value is listed more than once",
         "remedy": "sort the list by code point and name each value once",
     }
     assert [one["code"] for one in report["unchecked"]] == ["file-problem"]

@@ -134,8 +134,8 @@ class TestShow:
         assert (
             "only for    nvidia: nvidia_variant_provider.plugin:NvidiaVariantPlugin" in result.out
         )
-        assert "the current ones count" in result.err
-        assert "so that of the file counts" in result.err
+        assert "the current ones are used" in result.err
+        assert "so that of the file is used" in result.err
         found = run("host", "show", uv_file, "--json").object
         assert found["filters"][0]["resolved"] == ["nvidia-variant-provider==0.0.1"]
         assert len(found["notes"]) == 2
@@ -357,7 +357,7 @@ class TestNew:
         path = tmp_path / "node.toml"
         result = run("host", "new", "-o", path, uv_file, "--python", "3.12", "--platform",
                    "linux-x86_64")  # fmt: skip
-        assert "so that of the file counts" in result.err
+        assert "so that of the file is used" in result.err
         found = run("host", "show", path, "--json").object
         assert found["interpreter"]["version"] == "3.12.0"
         assert found["host"]["created_by"] == "uv 0.9"

@@ -297,7 +297,7 @@ def test_mismatched_wheel(setup: TargetFolder) -> None:
     build_wheel(setup.folder / "index", "fast", "1.0", label="open", document=other)
     result = setup.install("fast")
     assert setup.installed() == {"fast": ("1.0", "mkl")}
-    assert "warning: fast 1.0: fast-1.0-py3-none-any-open.whl is not taken: " in result.err
+    assert "warning: fast 1.0: fast-1.0-py3-none-any-open.whl is not used: " in result.err
     assert result.err.count("warning: ") == 1
     assert "installed fast 1.0 (mkl)" in result.out
     with_label = ["--force-reinstall", "--label", "fast=open"]

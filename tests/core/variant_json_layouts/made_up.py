@@ -31,9 +31,9 @@ class MadeUp:
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
         unknown = [key for key in document if key not in KEYS]
-        findings.ignored_keys((), unknown, rule="F-20", is_fault=not tolerant)
+        findings.add_ignored_keys((), unknown, rule="F-20", is_fault=not tolerant)
         if "knows" not in document:
-            findings.fatal_fault(("knows",), "the key is missing", "F-20")
+            findings.add_fatal_fault(("knows",), "the key is missing", "F-20")
             return Parts((), {}, {})
         knows = document["knows"]  # a list of [namespace, [feature, [value, ...]], ...]
         providers = {
@@ -47,6 +47,6 @@ class MadeUp:
             try:
                 variants[Label(label)] = PropertySet(map(parse_property, needs))
             except UserError as error:
-                fault = findings.fault(("builds", index), error.message, "F-2")
+                fault = findings.add_fault(("builds", index), error.message, "F-2")
                 findings.unusable[label] = str(fault)
         return Parts(tuple(providers), providers, variants)

@@ -393,7 +393,7 @@ class _Limits(ValueType):
         from wheelfit.core.strict_json import DEFAULT_LIMITS
         from wheelfit.resolution.release_metadata import MetadataPolicy
 
-        bounds = {"lookups": MetadataPolicy().most_labels}
+        bounds = {"lookups": MetadataPolicy().max_labels}
         bounds |= {
             name: getattr(DEFAULT_LIMITS, name) for name in LIMIT_RANGES if name != "lookups"
         }

@@ -29,7 +29,7 @@ def print_lock(report: LockReport, output: Output, *, accelerators: bool = True)
     for note in report.notes:
         output.warn(note)
     for use in report.accelerators if accelerators else ():
-        output.warn(use.line)
+        output.warn(use.message)
     for text in dict.fromkeys(text for lock in report.locks for text in lock.unmet):
         output.note(f"note: {text}")
     for held_back in dict.fromkeys(

@@ -63,8 +63,8 @@ DEFAULT_REGISTRY = Registry(
 _BY_SHAPE = frozenset(["/v0.0.2.json", "/v0.0.3.json"])
 
 
-class Detected(Struct, frozen=True):
-    """The layout of a document."""
+class DetectedLayout(Struct, frozen=True):
+    """The layout of a document, as its schema or its shape shows."""
 
     layout: Layout
     tolerant: bool = False
@@ -77,7 +77,7 @@ def detect(
     *,
     accept_unknown_drafts: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
-) -> Detected:
+) -> DetectedLayout:
     """Return the layout of a document, in the order of F-45.
 
     :param accept_unknown_drafts: whether an unknown 0.x is read like a newer minor
@@ -85,12 +85,12 @@ def detect(
     :raises InvalidDocument: ``unsupported-schema``; the schema must be refused (F-36, F-38, F-40).
     """
     if schema.KEY not in document:
-        return Detected(_by_shape(document, versioned=False))
+        return DetectedLayout(_by_shape(document, versioned=False))
     text = document[schema.KEY]
     if not isinstance(text, str):
         _refuse(f"expected a string, found {shown(text)}", "F-32")
     if text in schema.BARE:
-        return Detected(_by_shape(document, versioned=False))
+        return DetectedLayout(_by_shape(document, versioned=False))
     name = schema.parse_schema(text)
     if name is None:
         _refuse(f"{shown(text)} does not name a version of the format", "F-40")
@@ -100,17 +100,17 @@ def detect(
         return _stable(text, name.version, registry)
     if name.host == schema.HOST:
         if name.path in _BY_SHAPE:
-            return Detected(_by_shape(document, versioned=True))
+            return DetectedLayout(_by_shape(document, versioned=True))
         if name.path in registry.drafts:
-            return Detected(registry.drafts[name.path])
+            return DetectedLayout(registry.drafts[name.path])
     if not accept_unknown_drafts:
         _refuse(f"{shown(text)} is a draft that this version of wheelfit does not read", "F-38")
     layout: Layout = PEP850 if "providers" in document else PEP825
     note = f"{shown(text)} is an unknown draft, read as {layout.title} (F-38)"
-    return Detected(layout, tolerant=True, notes=(note,))
+    return DetectedLayout(layout, tolerant=True, notes=(note,))
 
 
-def _stable(text: str, version: tuple[int, int, int], registry: Registry) -> Detected:
+def _stable(text: str, version: tuple[int, int, int], registry: Registry) -> DetectedLayout:
     known = registry.stable.get(version[0])
     if known is None:
         _refuse(
@@ -119,9 +119,9 @@ def _stable(text: str, version: tuple[int, int, int], registry: Registry) -> Det
             "F-36",
         )
     if version <= known.version:
-        return Detected(known.layout)
+        return DetectedLayout(known.layout)
     note = f"{shown(text)} is newer than {known.layout.title}; unknown keys are ignored (F-37)"
-    return Detected(known.layout, tolerant=True, notes=(note,))
+    return DetectedLayout(known.layout, tolerant=True, notes=(note,))
 
 
 def _by_shape(document: Mapping[str, Any], *, versioned: bool) -> Layout:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, variants
 from wheelfit.core.variant_json_layouts.layout import Parts
-from wheelfit.core.variant_json_layouts.pep850 import KEYS, unknown_keys
-from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
+from wheelfit.core.variant_json_layouts.pep850 import KEYS, note_unknown_keys
+from wheelfit.core.variant_json_layouts.priorities import non_static_priorities, order_static
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,33 +30,38 @@ class Draft202603(Struct, frozen=True):
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
         del tolerant
-        unknown_keys(document, KEYS, findings, is_fault=False, known_priorities=priorities.OLD_KEYS)
+        note_unknown_keys(
+            document, KEYS, findings, is_fault=False, known_priorities=priorities.OLD_KEYS
+        )
         namespaces = priorities.read_namespaces(document, findings)
-        prefixes = priorities.read_prefixes(document, findings)
+        old_priorities = priorities.read_old_priorities(document, findings)
         providers = entries.read_entries(
             document,
             findings,
-            lambda namespace, entry: _provider(namespace, entry, prefixes, findings),
+            lambda namespace, entry: _provider(namespace, entry, old_priorities, findings),
         )
-        return draft_parts(document, namespaces, providers, prefixes, findings)
+        return draft_parts(document, namespaces, providers, old_priorities, findings)
 
 
 DRAFT_2026_03 = Draft202603()
 
 
 def _provider(
-    namespace: str, entry: entries.Entry, prefixes: priorities.Prefixes, findings: Findings
+    namespace: str,
+    entry: entries.Entry,
+    old_priorities: priorities.OldPriorities,
+    findings: Findings,
 ) -> Provider:
     values = entry.values
     unknown = [key for key in values if key not in _ENTRY_KEYS]
-    findings.ignored_keys((entries.KEY, namespace), unknown, rule="F-46", is_fault=False)
+    findings.add_ignored_keys((entries.KEY, namespace), unknown, rule="F-46", is_fault=False)
     if ("requires" in values) == ("static-properties" in values):
         entry.fault("exactly one of requires, static-properties is needed", "P-1")
     optional = entry.flag("optional", default=False)
     if "static-properties" in values:
         lists = entry.static_lists()
         provider = StaticProvider(entries.configs(lists, lists), optional=optional)
-        return order_static(namespace, provider, prefixes, findings)
+        return order_static(namespace, provider, old_priorities, findings)
     requires = entry.requires()
     if not requires:
         entry.fault("it requires no package, so no plugin can be run", "F-52", "requires")
@@ -67,18 +72,20 @@ def draft_parts(
     document: Mapping[str, Any],
     namespaces: tuple[str, ...],
     providers: dict[str, Provider],
-    prefixes: priorities.Prefixes,
+    old_priorities: priorities.OldPriorities,
     findings: Findings,
 ) -> Parts:
     """Return the parts of a draft's document, whose providers have been read."""
     namespaces = _add_abi_dependency(document, namespaces, providers, findings)
     providers = entries.match_priorities(providers, namespaces, findings)
-    priorities.note_unknown_prefixes(prefixes, namespaces, findings)
+    priorities.drop_unknown_namespaces(old_priorities, namespaces, findings)
     return Parts(
         namespaces,
         providers,
-        variants.read_variants(document, namespaces, findings, hyphens_in=ABI_DEPENDENCY),
-        *kept_overrides(providers, prefixes),
+        variants.read_variants(
+            document, namespaces, findings, namespace_with_hyphens=ABI_DEPENDENCY
+        ),
+        *non_static_priorities(providers, old_priorities),
     )
 
 
@@ -96,7 +103,9 @@ def _add_abi_dependency(
     if ABI_DEPENDENCY in providers or not variants.uses_namespace(document, ABI_DEPENDENCY):
         return namespaces
     providers[ABI_DEPENDENCY] = BuiltinProvider(ABI_DEPENDENCY)
-    findings.note(f"{ABI_DEPENDENCY} is used without a provider; read as the built-in one (F-54)")
+    findings.add_note(
+        f"{ABI_DEPENDENCY} is used without a provider; read as the built-in one (F-54)"
+    )
     if ABI_DEPENDENCY in namespaces:
         return namespaces
     return (*namespaces, ABI_DEPENDENCY)

@@ -22,7 +22,7 @@ from wheelfit.core.providers import (
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import entries, priorities
 from wheelfit.core.variant_json_layouts.draft_2026_03 import draft_parts
-from wheelfit.core.variant_json_layouts.pep850 import KEYS, unknown_keys
+from wheelfit.core.variant_json_layouts.pep850 import KEYS, note_unknown_keys
 from wheelfit.core.variant_json_layouts.priorities import order_static
 from wheelfit.errors import InvalidMarker
 
@@ -52,34 +52,37 @@ class Draft2025(Struct, frozen=True):
         """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
         del tolerant
         known = KEYS | {STATIC_KEY} if self.static_on_top else KEYS
-        unknown_keys(
+        note_unknown_keys(
             document, known, findings, is_fault=False, known_priorities=priorities.OLD_KEYS
         )
         namespaces = priorities.read_namespaces(document, findings)
-        prefixes = priorities.read_prefixes(document, findings)
-        static = self._static(document, prefixes, findings)
-        reader = _Providers(findings, prefixes, static, self.static_on_top)
+        old_priorities = priorities.read_old_priorities(document, findings)
+        static = self._static(document, old_priorities, findings)
+        reader = _Providers(findings, old_priorities, static, self.static_on_top)
         providers = reader.read(document)
         unlisted = sorted(
             providers.keys() - set(namespaces), key=lambda name: (name == ABI_DEPENDENCY, name)
         )
         for namespace in unlisted:  # F-59, F-54
-            findings.note(f"{namespace} is not in the priorities; it comes last (F-59)")
-        return draft_parts(document, (*namespaces, *unlisted), providers, prefixes, findings)
+            findings.add_note(f"{namespace} is not in the priorities; it comes last (F-59)")
+        return draft_parts(document, (*namespaces, *unlisted), providers, old_priorities, findings)
 
     def _static(
-        self, document: Mapping[str, Any], prefixes: priorities.Prefixes, findings: Findings
+        self,
+        document: Mapping[str, Any],
+        old_priorities: priorities.OldPriorities,
+        findings: Findings,
     ) -> Mapping[str, Any]:
         """Return the static values by namespace, not checked yet (F-48)."""
         if not self.static_on_top:
             return {
                 namespace: {name: list(values) for name, values in features.items()}
-                for namespace, features in prefixes.values.items()
+                for namespace, features in old_priorities.values.items()
             }
         value = document.get(STATIC_KEY, {})
         if isinstance(value, dict):
             return value
-        findings.noted_fault((STATIC_KEY,), f"expected an object, found {shown(value)}", "F-32")
+        findings.add_noted_fault((STATIC_KEY,), f"expected an object, found {shown(value)}", "F-32")
         return {}
 
 
@@ -93,7 +96,7 @@ class _Providers(Struct):
     """A reader of the provider entries of one document."""
 
     findings: Findings
-    prefixes: priorities.Prefixes
+    old_priorities: priorities.OldPriorities
     static: Mapping[str, Any]
     static_on_top: bool
 
@@ -103,7 +106,7 @@ class _Providers(Struct):
         if self.static_on_top:
             for namespace in self.static:
                 if namespace not in providers and is_name(namespace):
-                    self.findings.note(f"{namespace}: static values without provider (F-48)")
+                    self.findings.add_note(f"{namespace}: static values without provider (F-48)")
                     entry = entries.Entry((STATIC_KEY, namespace), {}, self.findings)
                     provider: Provider = self._static_provider(namespace, entry)
                     if entry.reason is not None:
@@ -114,12 +117,12 @@ class _Providers(Struct):
     def _provider(self, namespace: str, entry: entries.Entry) -> Provider:
         unknown = [key for key in entry.values if key not in _ENTRY_KEYS]
         steps = (entries.KEY, namespace)
-        self.findings.ignored_keys(steps, unknown, rule="F-46", is_fault=False)
+        self.findings.add_ignored_keys(steps, unknown, rule="F-46", is_fault=False)
         optional = entry.flag("optional", default=False)
         enabled_by = _enable_if(entry)
         if _runs_on_install(entry):
             if self.static_on_top and namespace in self.static:
-                self.findings.note(
+                self.findings.add_note(
                     f"{path_of(STATIC_KEY, namespace)}: ignored, the plugin is run (F-48)"
                 )
             requires = entry.requires()
@@ -134,14 +137,14 @@ class _Providers(Struct):
 
     def _static_provider(self, namespace: str, entry: entries.Entry) -> StaticProvider:
         if namespace not in self.static:  # F-48
-            self.findings.note(f"{namespace}: no static values, so nothing is supported (F-48)")
+            self.findings.add_note(f"{namespace}: no static values, so nothing is supported (F-48)")
             return StaticProvider(())
         where = (STATIC_KEY,) if self.static_on_top else (priorities.KEY, "property")
         lists_entry = entries.Entry(where, self.static, self.findings)
         lists = lists_entry.static_lists(key=namespace)
         entry.reason = entry.reason or lists_entry.reason
         provider = StaticProvider(entries.configs(lists, lists))
-        return order_static(namespace, provider, self.prefixes, self.findings)
+        return order_static(namespace, provider, self.old_priorities, self.findings)
 
 
 def _runs_on_install(entry: entries.Entry) -> bool:

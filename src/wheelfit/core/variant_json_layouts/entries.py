@@ -1,4 +1,4 @@
-"""Read the entries of ``providers`` (P-1 to P-9)."""
+"""Reading of the entries of ``providers`` (P-1 to P-9)."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Entry:
         self._steps = steps
 
     def fault(self, message: str, rule: str, *steps: str | int) -> None:
-        """Record a violation that makes this namespace unsupported (F-130)."""
-        fault = self._findings.fault((*self._steps, *steps), message, rule)
+        """Add a violation that makes this namespace unsupported (F-130)."""
+        fault = self._findings.add_fault((*self._steps, *steps), message, rule)
         if self.reason is None:
             self.reason = str(fault)
 
     def minor_fault(self, message: str, rule: str, *steps: str | int) -> None:
-        """Record a violation that readers overlook."""
-        self._findings.minor_fault((*self._steps, *steps), message, rule)
+        """Add a violation that readers accept without a note."""
+        self._findings.add_minor_fault((*self._steps, *steps), message, rule)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Read a boolean (P-2)."""
@@ -141,7 +141,7 @@ class Entry:
             if not isinstance(value, str) or not is_value(value):
                 self.fault(f"{shown(value)} is not a valid value", "F-2", *steps, index)
             elif value in seen:
-                self.fault(f"{shown(value)} is there more than once", "P-3", *steps, index)
+                self.fault(f"{shown(value)} is listed more than once", "P-3", *steps, index)
             else:
                 seen[value] = None
         return tuple(seen)
@@ -200,18 +200,20 @@ def read_entries(
     :param read: reads the entry of a namespace; its result is ignored for a broken entry.
     """
     if KEY not in document:
-        findings.noted_fault((KEY,), "the key is missing", "F-20")
+        findings.add_noted_fault((KEY,), "the key is missing", "F-20")
         return {}
     entries = document[KEY]
     if not isinstance(entries, dict):
-        findings.noted_fault((KEY,), f"expected an object, found {shown(entries)}", "F-32")
+        findings.add_noted_fault((KEY,), f"expected an object, found {shown(entries)}", "F-32")
         return {}
     providers: dict[str, Provider] = {}
     for namespace, values in entries.items():
         if not is_name(namespace):
             problem = f"{shown(namespace)} is not a valid namespace"
-            findings.noted_fault((KEY, namespace), problem, "F-2")
-            findings.degrade(namespace, "invalid-provider", "it is not a valid namespace (F-2)")
+            findings.add_noted_fault((KEY, namespace), problem, "F-2")
+            findings.add_degradation(
+                namespace, "invalid-provider", "it is not a valid namespace (F-2)"
+            )
             continue
         provider: Provider = BrokenProvider("")
         if isinstance(values, dict):
@@ -225,8 +227,8 @@ def read_entries(
             entry.fault(f"expected an object, found {shown(values)}", "F-32")
         if entry.reason is not None:
             provider = BrokenProvider(entry.reason)
-            findings.note(f"{namespace} is unsupported (F-130): {entry.reason}")
-            findings.degrade(namespace, "invalid-provider", entry.reason)
+            findings.add_note(f"{namespace} is unsupported (F-130): {entry.reason}")
+            findings.add_degradation(namespace, "invalid-provider", entry.reason)
         providers[namespace] = provider
     return providers
 
@@ -246,7 +248,7 @@ def read_providers(
         provider = _provider(entry)
         unknown = [key for key in entry.values if key not in KNOWN_KEYS]
         if tolerant:
-            findings.ignored_keys((KEY, namespace), unknown, rule="F-37", is_fault=False)
+            findings.add_ignored_keys((KEY, namespace), unknown, rule="F-37", is_fault=False)
         else:
             for key in unknown:
                 entry.fault("unknown key", "F-130", key)
@@ -256,7 +258,7 @@ def read_providers(
             and provider.name != ABI_DEPENDENCY
         ):
             name = shown(provider.name)
-            findings.note(f"{namespace} is unsupported (P-8): unknown built-in {name}")
+            findings.add_note(f"{namespace} is unsupported (P-8): unknown built-in {name}")
         return provider
 
     return read_entries(document, findings, read)
@@ -299,12 +301,14 @@ def match_priorities(
     for namespace in namespaces:
         if namespace not in providers:
             problem = "a namespace of the priorities has no provider and is unsupported"
-            findings.noted_fault((KEY, namespace), problem, "F-22")
-            findings.degrade(namespace, "missing-provider", "it has no provider (F-22)")
+            findings.add_noted_fault((KEY, namespace), problem, "F-22")
+            findings.add_degradation(namespace, "missing-provider", "it has no provider (F-22)")
     listed = dict.fromkeys(namespaces)
     for namespace in providers:
         if namespace not in listed:
             problem = "the namespace is not in the priorities, its provider is ignored"
-            findings.noted_fault((KEY, namespace), problem, "F-22")
-            findings.degrade(namespace, "unlisted-provider", "it is not in the priorities (F-22)")
+            findings.add_noted_fault((KEY, namespace), problem, "F-22")
+            findings.add_degradation(
+                namespace, "unlisted-provider", "it is not in the priorities (F-22)"
+            )
     return {name: providers[name] for name in listed if name in providers}

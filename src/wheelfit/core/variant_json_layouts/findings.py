@@ -16,7 +16,8 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MOST_NOTES = 100
+_MAX_NOTES = 100
+"""Notes of one document that are shown."""
 _MAX_NAMED = 5
 """Labels that the summary names."""
 
@@ -28,7 +29,7 @@ class Findings:
 
     def __init__(self, *, pedantic: bool) -> None:
         self.pedantic = pedantic
-        """Whether to record violations that every reader accepts, too."""
+        """Whether to add violations that every reader accepts, too."""
         self.faults: list[Fault] = []
         """Every violation of a rule, in document order."""
         self.refusals: list[Fault] = []
@@ -43,58 +44,58 @@ class Findings:
     def notes(self) -> tuple[str, ...]:
         """The notes of a lenient reader for its user (F-136), up to a limit."""
         notes = tuple(self._notes)
-        if len(notes) <= _MOST_NOTES:
+        if len(notes) <= _MAX_NOTES:
             return notes
-        return (*notes[:_MOST_NOTES], f"and {count_of(len(notes) - _MOST_NOTES, 'more note')}")
+        return (*notes[:_MAX_NOTES], f"and {count_of(len(notes) - _MAX_NOTES, 'more note')}")
 
-    def fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> Fault:
-        """Record a violation; the caller decides on its effect."""
+    def add_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> Fault:
+        """Add a violation, and return it; the caller decides on its effect."""
         fault = Fault(path_of(*steps), message, rule)
         self.faults.append(fault)
         return fault
 
-    def minor_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
-        """Record a violation that readers accept without a note."""
+    def add_minor_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Add a violation that readers accept without a note."""
         if self.pedantic:
-            self.fault(steps, message, rule)
+            self.add_fault(steps, message, rule)
 
-    def fatal_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
-        """Record a violation that makes the whole document unusable."""
-        self.refusals.append(self.fault(steps, message, rule))
+    def add_fatal_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Add a violation that makes the whole document unusable."""
+        self.refusals.append(self.add_fault(steps, message, rule))
 
-    def noted_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
-        """Record a violation that a lenient reader accepts with a note."""
-        self.note(str(self.fault(steps, message, rule)))
+    def add_noted_fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
+        """Add a violation that a lenient reader accepts with a note."""
+        self.add_note(str(self.add_fault(steps, message, rule)))
 
-    def degrade(self, namespace: str, code: str, reason: str) -> None:
-        """Record that a provider cannot be used (F-130).
+    def add_degradation(self, namespace: str, code: str, reason: str) -> None:
+        """Add the loss of a namespace whose provider cannot be used (F-130).
 
-        :param reason: why, one clause without a final full stop.
+        :param reason: one clause without a final full stop.
         """
         self.degradations.append(Degradation("namespace", (namespace,), code, reason))
 
-    def note(self, text: str) -> None:
-        """Note something for the user of a lenient reader, once."""
+    def add_note(self, text: str) -> None:
+        """Add a note for the user of a lenient reader, once."""
         self._notes[text] = None
 
-    def ignored_keys(
+    def add_ignored_keys(
         self, steps: tuple[str | int, ...], keys: Iterable[str], *, rule: str, is_fault: bool
     ) -> None:
-        """Record unknown keys, which a lenient reader ignores.
+        """Add unknown keys, which a lenient reader ignores.
 
         :param is_fault: whether they are violations for a strict reader.
         """
         for key in keys:
             if is_fault:
-                self.minor_fault((*steps, key), "unknown key", rule)
-            self.note(f"{path_of(*steps, key)}: unknown key, ignored ({rule})")
+                self.add_minor_fault((*steps, key), "unknown key", rule)
+            self.add_note(f"{path_of(*steps, key)}: unknown key, ignored ({rule})")
 
     def summarise_labels(self) -> None:
-        """Note the number of unusable labels; their reasons are in ``unusable``."""
+        """Add a note with the number of unusable labels; their reasons are in ``unusable``."""
         if not self.unusable:
             return
         count = len(self.unusable)
         first = ", ".join(path_of(label) for label in list(self.unusable)[:_MAX_NAMED])
         more = "" if count <= _MAX_NAMED else f" and {count - _MAX_NAMED} more"
         labels = "label is" if count == 1 else "labels are"
-        self.note(f"{count} {labels} unusable (F-130): {first}{more}")
+        self.add_note(f"{count} {labels} unusable (F-130): {first}{more}")

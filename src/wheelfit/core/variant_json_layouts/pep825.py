@@ -9,8 +9,8 @@ from msgspec import Struct
 from wheelfit.core.providers import StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
 from wheelfit.core.variant_json_layouts.layout import Parts
-from wheelfit.core.variant_json_layouts.pep850 import KEYS, unknown_keys
-from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
+from wheelfit.core.variant_json_layouts.pep850 import KEYS, note_unknown_keys
+from wheelfit.core.variant_json_layouts.priorities import non_static_priorities, order_static
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Pep825(Struct, frozen=True):
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
         known_priorities = priorities.OLD_KEYS if self.has_prefixes else frozenset(["namespace"])
-        unknown_keys(
+        note_unknown_keys(
             document,
             KEYS,
             findings,
@@ -39,26 +39,28 @@ class Pep825(Struct, frozen=True):
             known_priorities=known_priorities,
         )
         namespaces = priorities.read_namespaces(document, findings)
-        prefixes = priorities.Prefixes()
+        old_priorities = priorities.OldPriorities()
         if self.has_prefixes:
-            prefixes = priorities.read_prefixes(document, findings)
-            priorities.note_unknown_prefixes(prefixes, namespaces, findings)
+            old_priorities = priorities.read_old_priorities(document, findings)
+            priorities.drop_unknown_namespaces(old_priorities, namespaces, findings)
         providers: Mapping[str, Provider] = {}
         if entries.KEY in document:  # F-42
             problem = f"{self.title} has no providers; they are read as in PEP 850"
-            findings.minor_fault((entries.KEY,), problem, "F-42")
-            findings.note(f"{entries.KEY}: {problem} (F-42)")
+            findings.add_minor_fault((entries.KEY,), problem, "F-42")
+            findings.add_note(f"{entries.KEY}: {problem} (F-42)")
             read = entries.read_providers(document, findings, tolerant=tolerant)
             if self.has_prefixes:
                 for namespace, provider in read.items():
                     if isinstance(provider, StaticProvider):
-                        read[namespace] = order_static(namespace, provider, prefixes, findings)
+                        read[namespace] = order_static(
+                            namespace, provider, old_priorities, findings
+                        )
             providers = entries.match_priorities(read, namespaces, findings)
         return Parts(
             namespaces,
             providers,
             variants.read_variants(document, namespaces, findings),
-            *kept_overrides(providers, prefixes),
+            *non_static_priorities(providers, old_priorities),
         )
 
 

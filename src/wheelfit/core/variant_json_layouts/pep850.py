@@ -27,7 +27,7 @@ class Pep850(Struct, frozen=True):
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
-        unknown_keys(document, KEYS, findings, is_fault=not tolerant)
+        note_unknown_keys(document, KEYS, findings, is_fault=not tolerant)
         namespaces = priorities.read_namespaces(document, findings)
         providers = entries.read_providers(document, findings, tolerant=tolerant)
         return Parts(
@@ -40,7 +40,7 @@ class Pep850(Struct, frozen=True):
 PEP850 = Pep850()
 
 
-def unknown_keys(
+def note_unknown_keys(
     document: Mapping[str, Any],
     known: frozenset[str],
     findings: Findings,
@@ -48,14 +48,14 @@ def unknown_keys(
     is_fault: bool,
     known_priorities: frozenset[str] = frozenset(["namespace"]),
 ) -> None:
-    """Note unknown keys of the document and of its priorities (F-20, F-21)."""
-    findings.ignored_keys(
+    """Add unknown keys of the document and of its priorities to the findings (F-20, F-21)."""
+    findings.add_ignored_keys(
         (), (key for key in document if key not in known), rule="F-20", is_fault=is_fault
     )
     entry = document.get(priorities.KEY)
     if isinstance(entry, dict):
         unknown = [key for key in entry if key not in known_priorities]
-        findings.ignored_keys((priorities.KEY,), unknown, rule="F-21", is_fault=is_fault)
+        findings.add_ignored_keys((priorities.KEY,), unknown, rule="F-21", is_fault=is_fault)
 
 
 def write(document: VariantDocument) -> dict[str, Any]:

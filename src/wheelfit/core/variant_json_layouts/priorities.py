@@ -23,13 +23,13 @@ OLD_KEYS = frozenset(["namespace", "feature", "property"])
 """The keys below it in old layouts (F-49)."""
 
 
-class Prefixes(Struct):
-    """The features and values that a document of an old layout puts first (F-49)."""
+class OldPriorities(Struct):
+    """The order of features and values that a document of an old layout states (F-49)."""
 
     features: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Features by namespace."""
+    """The features to put first, by namespace."""
     values: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    """Values by namespace and feature, in document order."""
+    """The values to put first, by namespace and feature, in document order."""
 
 
 def put_first(first: Iterable[str], items: Iterable[str]) -> tuple[str, ...]:
@@ -42,51 +42,57 @@ def put_first(first: Iterable[str], items: Iterable[str]) -> tuple[str, ...]:
 def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
     """Read ``default-priorities.namespace`` (F-21); any fault makes the document unusable."""
     if KEY not in document:
-        findings.fatal_fault((KEY,), "the key is missing", "F-20")
+        findings.add_fatal_fault((KEY,), "the key is missing", "F-20")
         return ()
     entry = document[KEY]
     if not isinstance(entry, dict):
-        findings.fatal_fault((KEY,), f"expected an object, found {shown(entry)}", "F-32")
+        findings.add_fatal_fault((KEY,), f"expected an object, found {shown(entry)}", "F-32")
         return ()
     if "namespace" not in entry:
-        findings.fatal_fault((KEY, "namespace"), "the key is missing", "F-21")
+        findings.add_fatal_fault((KEY, "namespace"), "the key is missing", "F-21")
         return ()
     names = entry["namespace"]
     if not isinstance(names, list):
-        findings.fatal_fault((KEY, "namespace"), f"expected a list, found {shown(names)}", "F-32")
+        findings.add_fatal_fault(
+            (KEY, "namespace"), f"expected a list, found {shown(names)}", "F-32"
+        )
         return ()
     if not names:
-        findings.fatal_fault((KEY, "namespace"), "at least one namespace is needed", "F-21")
+        findings.add_fatal_fault((KEY, "namespace"), "at least one namespace is needed", "F-21")
     seen: dict[str, None] = {}
     for index, name in enumerate(names):
         where = (KEY, "namespace", index)
         if not isinstance(name, str) or not is_name(name):
-            findings.fatal_fault(where, f"{shown(name)} is not a valid namespace", "F-2")
+            findings.add_fatal_fault(where, f"{shown(name)} is not a valid namespace", "F-2")
         elif name in seen:
-            findings.fatal_fault(where, f"{shown(name)} is listed more than once", "F-21")
+            findings.add_fatal_fault(where, f"{shown(name)} is listed more than once", "F-21")
         else:
             seen[name] = None
     return tuple(seen)
 
 
-def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
+def read_old_priorities(document: Mapping[str, Any], findings: Findings) -> OldPriorities:
     """Read ``feature`` and ``property`` of an old layout (F-49, F-55)."""
-    prefixes = Prefixes()
+    old_priorities = OldPriorities()
     entry = document.get(KEY)
     if not isinstance(entry, dict):
-        return prefixes
+        return old_priorities
     feature_path, values_path = (KEY, "feature"), (KEY, "property")
     for namespace, names in _members(entry.get("feature", {}), feature_path, findings):
-        prefixes.features[namespace] = _items(names, (*feature_path, namespace), is_name, findings)
+        old_priorities.features[namespace] = _items(
+            names, (*feature_path, namespace), is_name, findings
+        )
     for namespace, features in _members(entry.get("property", {}), values_path, findings):
-        prefixes.values[namespace] = by_feature = {}
+        old_priorities.values[namespace] = by_feature = {}
         for name, items in _members(features, (*values_path, namespace), findings):
             where = (*values_path, namespace, name)
             if is_name(name):
                 by_feature[name] = _items(items, where, is_value, findings)
             else:
-                findings.noted_fault(where, f"{shown(name)} is not a valid feature, ignored", "F-2")
-    return prefixes
+                findings.add_noted_fault(
+                    where, f"{shown(name)} is not a valid feature, ignored", "F-2"
+                )
+    return old_priorities
 
 
 def _members(
@@ -96,10 +102,10 @@ def _members(
     if isinstance(value, dict):
         return value.items()
     if isinstance(value, list) and not value:
-        findings.noted_fault(where, "expected an object, found an empty list", "F-55")
+        findings.add_noted_fault(where, "expected an object, found an empty list", "F-55")
         return ()
     rule = "F-55" if isinstance(value, list) else "F-32"
-    findings.fatal_fault(where, f"expected an object, found {shown(value)}", rule)
+    findings.add_fatal_fault(where, f"expected an object, found {shown(value)}", rule)
     return ()
 
 
@@ -109,45 +115,54 @@ def _items(
     is_valid: Callable[[str], bool],
     findings: Findings,
 ) -> tuple[str, ...]:
-    """Return the valid items of a prefix."""
+    """Return the valid items of a list of names or values."""
     if not isinstance(items, list):
-        findings.fatal_fault(where, f"expected a list, found {shown(items)}", "F-32")
+        findings.add_fatal_fault(where, f"expected a list, found {shown(items)}", "F-32")
         return ()
-    kept: dict[str, None] = {}
+    valid: dict[str, None] = {}
     for index, item in enumerate(items):
         if not isinstance(item, str):
-            findings.fatal_fault((*where, index), f"expected a string, found {shown(item)}", "F-32")
+            findings.add_fatal_fault(
+                (*where, index), f"expected a string, found {shown(item)}", "F-32"
+            )
         elif not is_valid(item):
-            findings.noted_fault(
+            findings.add_noted_fault(
                 (*where, index), f"{shown(item)} is not valid and is ignored", "F-2"
             )
-        elif item in kept:
-            findings.noted_fault((*where, index), f"{shown(item)} is listed more than once", "F-49")
+        elif item in valid:
+            findings.add_noted_fault(
+                (*where, index), f"{shown(item)} is listed more than once", "F-49"
+            )
         else:
-            kept[item] = None
-    return tuple(kept)
+            valid[item] = None
+    return tuple(valid)
 
 
-def note_unknown_prefixes(
-    prefixes: Prefixes, namespaces: Iterable[str], findings: Findings
+def drop_unknown_namespaces(
+    old_priorities: OldPriorities, namespaces: Iterable[str], findings: Findings
 ) -> None:
-    """Drop prefixes of namespaces that the document does not have, with a note."""
+    """Drop the priorities of namespaces that the document does not have, with a note."""
     known = frozenset(namespaces)
-    for kind, by_namespace in (("feature", prefixes.features), ("property", prefixes.values)):
+    for kind, by_namespace in (
+        ("feature", old_priorities.features),
+        ("property", old_priorities.values),
+    ):
         for namespace in [name for name in by_namespace if name not in known]:
             del by_namespace[namespace]
-            findings.note(f"{path_of(KEY, kind, namespace)}: unknown namespace, ignored (F-49)")
+            findings.add_note(f"{path_of(KEY, kind, namespace)}: unknown namespace, ignored (F-49)")
 
 
 def order_static(
-    namespace: str, provider: StaticProvider, prefixes: Prefixes, findings: Findings
+    namespace: str, provider: StaticProvider, old_priorities: OldPriorities, findings: Findings
 ) -> StaticProvider:
-    """Return a static provider with the prefixes of its document applied (F-49)."""
+    """Return a static provider in the order of the old priorities of its document (F-49)."""
     by_name = {feature.name: feature for feature in provider.features}
-    first = prefixes.features.get(namespace, ())
+    first = old_priorities.features.get(namespace, ())
     if len(by_name) > 1 and not by_name.keys() <= set(first):
-        findings.note(f"{namespace}: no complete order of features, document order is used (F-50)")
-    values = prefixes.values.get(namespace, {})
+        findings.add_note(
+            f"{namespace}: no complete order of features, document order is used (F-50)"
+        )
+    values = old_priorities.values.get(namespace, {})
     return replace(
         provider,
         features=tuple(
@@ -157,18 +172,18 @@ def order_static(
     )
 
 
-def kept_overrides(
-    providers: Mapping[str, Provider], prefixes: Prefixes
+def non_static_priorities(
+    providers: Mapping[str, Provider], old_priorities: OldPriorities
 ) -> tuple[dict[str, tuple[str, ...]], dict[Feature, tuple[str, ...]]]:
-    """Return the prefixes of features and values of namespaces that are not static (F-49)."""
+    """Return the features and values put first in namespaces that have no static list (F-49)."""
     features = {
         namespace: names
-        for namespace, names in prefixes.features.items()
+        for namespace, names in old_priorities.features.items()
         if names and not isinstance(providers.get(namespace), StaticProvider)
     }
     values = {
         Feature(namespace, name): items
-        for namespace, by_feature in prefixes.values.items()
+        for namespace, by_feature in old_priorities.values.items()
         if not isinstance(providers.get(namespace), StaticProvider)
         for name, items in by_feature.items()
         if items

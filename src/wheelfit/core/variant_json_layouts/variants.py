@@ -1,4 +1,4 @@
-"""Read ``variants``, the properties by label, the same in every layout (F-23)."""
+"""Reading of ``variants``, the properties by label, which is the same in every layout (F-23)."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def read_variants(
     namespaces: Collection[str],
     findings: Findings,
     *,
-    hyphens_in: str | None = None,
+    namespace_with_hyphens: str | None = None,
 ) -> dict[Label, PropertySet]:
     """Read the usable labels; the broken ones go to the findings (F-130).
 
     :param namespaces: the namespaces that variants may use (F-21).
-    :param hyphens_in: a namespace whose feature names may have ``-`` for ``_`` (F-54).
+    :param namespace_with_hyphens: a namespace in whose feature names ``-`` is read as ``_`` (F-54).
     """
     if KEY not in document:
-        findings.fatal_fault((KEY,), "the key is missing", "F-20")
+        findings.add_fatal_fault((KEY,), "the key is missing", "F-20")
         return {}
     entries = document[KEY]
     if not isinstance(entries, dict):
-        findings.fatal_fault((KEY,), f"expected an object, found {shown(entries)}", "F-32")
+        findings.add_fatal_fault((KEY,), f"expected an object, found {shown(entries)}", "F-32")
         return {}
-    reader = _Reader(frozenset(namespaces), findings, hyphens_in)
+    reader = _Reader(frozenset(namespaces), findings, namespace_with_hyphens)
     variants: dict[Label, PropertySet] = {}
     for text, entry in entries.items():
         properties = reader.read(text, entry)
@@ -63,28 +63,35 @@ def read_variants(
 
 
 class _Reader:
-    """A reader of labels, which checks equal rows once."""
+    """A reader of labels, which checks the same feature and values only once."""
 
-    __slots__ = ("_checked", "_findings", "_hyphens_in", "_label", "_namespaces", "_reason")
+    __slots__ = (
+        "_checked",
+        "_findings",
+        "_label",
+        "_namespace_with_hyphens",
+        "_namespaces",
+        "_reason",
+    )
 
     def __init__(
-        self, namespaces: frozenset[str], findings: Findings, hyphens_in: str | None
+        self, namespaces: frozenset[str], findings: Findings, namespace_with_hyphens: str | None
     ) -> None:
         self._namespaces = namespaces
         self._findings = findings
-        self._hyphens_in = hyphens_in
+        self._namespace_with_hyphens = namespace_with_hyphens
         self._checked: dict[tuple[str, str, tuple[str, ...]], Row] = {}
         self._label = ""
         self._reason: str | None = None
 
     def read(self, text: str, entry: object) -> PropertySet | None:
-        """Return the properties of a label; None when they are broken."""
+        """Return the properties of a label; None if they are not valid."""
         self._label, self._reason = text, None
         if not is_label(text):
             self._fault((), f"{shown(text)} is not a valid label", "F-2")
         elif self._findings.pedantic:
             for fault in writer_faults(Label(text)):
-                self._findings.fault((KEY, text), fault, "F-4")
+                self._findings.add_fault((KEY, text), fault, "F-4")
         rows = self._rows(entry)
         if text == NULL and rows:
             self._fault((), "the label null may not have properties", "F-6")
@@ -92,7 +99,7 @@ class _Reader:
             self._findings.unusable[text] = self._reason
             return None
         if self._findings.pedantic and not rows and text not in (NULL, OLD_NULL):
-            self._findings.fault((KEY, text), "a label other than null needs properties", "F-7")
+            self._findings.add_fault((KEY, text), "a label other than null needs properties", "F-7")
         return PropertySet.from_rows(rows) if rows else EMPTY
 
     def _rows(self, entry: object) -> list[Row]:
@@ -106,16 +113,16 @@ class _Reader:
                 continue
             if not features:  # F-25: the same as absent
                 problem = "an empty object has no effect"
-                self._findings.minor_fault((KEY, self._label, namespace), problem, "F-25")
+                self._findings.add_minor_fault((KEY, self._label, namespace), problem, "F-25")
                 continue
             if namespace not in self._namespaces:
                 self._report_unlisted(namespace)
             checked = [self._row(namespace, *item) for item in features.items()]
             valid_rows = [row for row in checked if row is not None]
-            if namespace == self._hyphens_in and len({row[0] for row in valid_rows}) < len(
-                valid_rows
-            ):
-                self._fault((namespace,), "a feature is there more than once", "F-54")
+            features_read = {feature for feature, _ in valid_rows}
+            may_repeat = namespace == self._namespace_with_hyphens
+            if may_repeat and len(features_read) < len(valid_rows):
+                self._fault((namespace,), "a feature is listed more than once", "F-54")
             rows += valid_rows
         return rows
 
@@ -132,9 +139,9 @@ class _Reader:
 
     def _check_row(self, namespace: str, name: str, values: tuple[Any, ...]) -> Row | None:
         feature_name = name
-        if namespace == self._hyphens_in and "-" in name:
+        if namespace == self._namespace_with_hyphens and "-" in name:
             feature_name = name.replace("-", "_")
-            self._findings.note(
+            self._findings.add_note(
                 f"{namespace}: the feature {shown(name)} is read as {feature_name} (F-54)"
             )
         is_valid = is_name(namespace)
@@ -157,12 +164,12 @@ class _Reader:
             return None
         ascending = tuple(sorted(set(values)))
         if len(ascending) != len(values):
-            self._fault((namespace, name), "a value is there more than once", "F-23")
+            self._fault((namespace, name), "a value is listed more than once", "F-23")
             return None
         row = (feature_of(namespace, feature_name), ascending)
         if ascending != values:
             where = (KEY, self._label, namespace, name)
-            self._findings.minor_fault(where, "the values are not in order", "F-23")
+            self._findings.add_minor_fault(where, "the values are not in order", "F-23")
             if self._findings.pedantic:
                 return row
         if len(self._checked) < _MAX_CACHED:
@@ -178,6 +185,6 @@ class _Reader:
 
     def _fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> None:
         """Record a fault that makes the label unusable; the first one is its reason."""
-        fault = self._findings.fault((KEY, self._label, *steps), message, rule)
+        fault = self._findings.add_fault((KEY, self._label, *steps), message, rule)
         if self._reason is None:
             self._reason = str(fault)

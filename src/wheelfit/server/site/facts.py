@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files, Index
 
 
-_POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=256))
+_POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, max_labels=256))
 """Wheels are read only where they are local, so that it costs little."""
 _KEPT = 200_000
 """The limit on the number of files that cached facts are about."""
