@@ -340,7 +340,7 @@ def test_remove_what_is_not_there(desk: Desk, words: tuple[str, ...], hint: str)
             ("--lock", "lock.toml", "app"),
             2,
             "usage",
-            "is not a valid name for a lock file",
+            "a lock file cannot be called",
         ),
         (PROJECT, ("--project", "nowhere", "app"), 1, "file-problem", "cannot be read"),
     ],

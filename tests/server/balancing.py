@@ -1,4 +1,4 @@
-"""A load balancer in front of servers: nginx, set up as the documentation says."""
+"""A load balancer in front of servers: nginx, configured as in the documentation."""
 
 from __future__ import annotations
 

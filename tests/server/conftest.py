@@ -1,4 +1,4 @@
-"""What tests of servers may ask for: databases and storages, real ones."""
+"""Fixtures of the tests of servers: databases and storages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wheelfit.server.store.opening import Store, open_store
 
 @pytest.fixture(scope="session")
 def postgresql(request: pytest.FixtureRequest) -> Iterator[Postgresql]:
-    """Give a PostgreSQL server, or skip where none can be had."""
+    """Yield a PostgreSQL server, or skip."""
     try:
         programs = find_postgresql()
     except Unavailable:
@@ -34,7 +34,7 @@ def postgresql(request: pytest.FixtureRequest) -> Iterator[Postgresql]:
 
 @pytest.fixture(scope="session")
 def object_storage() -> Iterator[ObjectStorage]:
-    """Give a server like S3, or skip where it cannot be started."""
+    """Yield an S3-compatible server, or skip."""
     pytest.importorskip("obstore", reason="needs the extra `server`")
     try:
         server = ObjectStorage()
@@ -46,7 +46,7 @@ def object_storage() -> Iterator[ObjectStorage]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.integration)])
 def records_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of new records, once in each database."""
+    """Return the URL of new records, for each database."""
     if request.param == "sqlite":
         return f"sqlite://{tmp_path}/records.sqlite3"
     server: Postgresql = request.getfixturevalue("postgresql")
@@ -55,7 +55,7 @@ def records_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.integration)])
 def blobs_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of a new storage, once of each kind."""
+    """Return the URL of a new storage, for each kind."""
     if request.param == "folder":
         return f"file://{tmp_path}/blobs"
     server: ObjectStorage = request.getfixturevalue("object_storage")
@@ -81,7 +81,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str | None, str | None], Store]
     params=["sqlite+folder", pytest.param("postgresql+s3", marks=pytest.mark.integration)]
 )
 def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
-    """Give the addresses of a new store: what one machine has, and what several share."""
+    """Return the URLs of a new store: on one machine, and shared by several."""
     if request.param == "sqlite+folder":
         return f"sqlite://{tmp_path}/records.sqlite3", f"file://{tmp_path}/blobs"
     database: Postgresql = request.getfixturevalue("postgresql")
@@ -91,5 +91,5 @@ def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]
 
 @pytest.fixture
 def store(addresses: tuple[str, str], opened: Callable[[str | None, str | None], Store]) -> Store:
-    """Give a new, empty store."""
+    """Return a new, empty store."""
     return opened(*addresses)

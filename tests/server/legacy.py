@@ -1,4 +1,4 @@
-"""An index that takes uploads as the oldest do: each file is seen at once, none is checked."""
+"""An index with the legacy upload API, which lists each file at once without checks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class LegacyIndex:
 
     @property
     def names(self) -> set[str]:
-        """What it has."""
+        """The names of its files."""
         return {path.name for path in self.folder.iterdir() if path.is_file()}
 
     def answer(self, request: Request) -> Response:

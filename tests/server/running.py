@@ -1,4 +1,4 @@
-"""Servers of a live index that tests start, talk to, and end by their process."""
+"""Processes of a live index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["RunningIndex", "basic", "bearer", "clean_environ", "post", "raw"]
 
 
 def clean_environ(folder: Path) -> dict[str, str]:
-    """Return an environment that has nothing of whoever runs the tests."""
+    """Return an environment without the user's settings."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     return kept | {
         "HOME": str(folder),
@@ -82,27 +82,27 @@ class RunningIndex:
 
     @property
     def log(self) -> str:
-        """What it said on standard error until now."""
+        """The output on standard error so far."""
         return self._log.read_text()
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of a name in its log, once it has ended."""
+        """Return the logged events of a name, after the end."""
         lines = [line for line in self.log.splitlines() if line.startswith("{")]
         return [one for one in map(json.loads, lines) if one["event"] == name]
 
     @property
     def token(self) -> str:
-        """The secret that the first start made."""
+        """The secret of the first start."""
         return (self.folder / "admin-token").read_text().strip()
 
     def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """Ask for something; names of headers have ``_`` for ``-``."""
+        """Send a GET request; header names have ``_`` for ``-``."""
         return self.ask("GET", path, None, **headers)
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
-        """Ask for something; return status, headers by lower-case name, and body."""
+        """Send a request; return status, headers by lower-case name, and body."""
         connection = http.client.HTTPConnection(*self.address, timeout=60)
         try:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -118,14 +118,14 @@ class RunningIndex:
         return post(self.address, path, token=self.token if token is None else token, at=at)[0]
 
     def memory(self) -> int:
-        """Return the most bytes of memory that it ever had."""
+        """Return the peak memory in bytes."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) * 1024
         raise AssertionError
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """End it; return its exit code."""
+        """End the process; return its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(timeout=60)
@@ -146,12 +146,12 @@ class RunningIndex:
 
 
 def bearer(token: str) -> str:
-    """Return the header that shows a token to the API."""
+    """Return the Authorization header of a token for the API."""
     return f"Bearer {token}"
 
 
 def basic(token: str) -> str:
-    """Return the header that shows a token, as publishing tools send it."""
+    """Return the Authorization header of a token for uploads."""
     import base64
 
     return "Basic " + base64.b64encode(f"__token__:{token}".encode()).decode()
@@ -160,7 +160,7 @@ def basic(token: str) -> str:
 def post(
     address: tuple[str, int], path: Path, *, token: str, at: str = "/legacy/"
 ) -> tuple[int, str, str]:
-    """Upload a file; return status, the words beside it, and the body."""
+    """Upload a file; return status, reason and body."""
     content = path.read_bytes()
     body = form(path.name, content, fields_of(path.name, content))
     connection = http.client.HTTPConnection(*address, timeout=120)
@@ -174,7 +174,7 @@ def post(
 
 
 def raw(address: tuple[str, int], data: bytes, *, patience: float = 30) -> bytes:
-    """Send bytes as they are; return all that comes until the server closes."""
+    """Send bytes unchanged; return everything until the server closes."""
     with socket.create_connection(address, timeout=patience) as connection:
         connection.sendall(data)
         received = b""

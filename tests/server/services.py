@@ -1,4 +1,4 @@
-"""Real servers that the tests start: PostgreSQL, and a storage like S3."""
+"""Servers that the tests start: PostgreSQL, and an S3-compatible storage."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Postgresql:
         self.start()
 
     def start(self) -> None:
-        """Start the server, or start it anew."""
+        """Start or restart the server."""
         # Nothing here shall outlive the machine.
         with (self._folder / "log").open("ab") as log:
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
@@ -81,7 +81,7 @@ class Postgresql:
         self._wait()
 
     def stop(self) -> None:
-        """Stop the server at once, without waiting for connections."""
+        """Stop the server without waiting for connections."""
         assert self._process is not None
         self.send(signal.SIGCONT)
         self._process.send_signal(signal.SIGQUIT)
@@ -97,7 +97,7 @@ class Postgresql:
                 os.kill(one, number)
 
     def database(self) -> str:
-        """Return the URL of something new and empty; a schema, because that costs nothing."""
+        """Return the URL of a new, empty schema."""
         import psycopg
 
         name = f"test_{next(self._count)}"
@@ -155,7 +155,7 @@ sys.stdin.read()
 
 
 class ObjectStorage:
-    """Run a server that is like S3, in a process of its own, on a free port."""
+    """An S3-compatible server in a separate process, on a free port."""
 
     def __init__(self) -> None:
         self._count = itertools.count()
@@ -173,7 +173,7 @@ class ObjectStorage:
             raise Unavailable("moto, of the dependency group `integration`, does not start")
 
     def bucket(self) -> str:
-        """Return the URL of a new bucket, as the store takes it."""
+        """Return the URL of a new bucket."""
         name = f"bucket-{next(self._count)}"
         request = urllib.request.Request(f"{self.origin}/{name}", method="PUT")
         urllib.request.urlopen(request).close()

@@ -1,4 +1,4 @@
-"""Real files with real signatures: those of the tests of pypi-attestations itself."""
+"""Signed files from the tests of pypi-attestations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serve a folder tree of prepared pages, and make up the wheels they link to."""
+"""A folder of prepared pages, with generated wheels for their links."""
 
 from __future__ import annotations
 

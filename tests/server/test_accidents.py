@@ -1,4 +1,4 @@
-"""What happens to real servers: killed at the worst moments, and without room on the disk."""
+"""Servers that are killed, and full disks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATIENCE = 60.0
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for something that comes soon."""
+    """Wait until a condition is true."""
     end = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < end
@@ -47,8 +47,8 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def sqlite_taken(path: Path) -> Iterator[None]:
-    """Keep everybody else from writing to a database."""
+def locked_sqlite(path: Path) -> Iterator[None]:
+    """Lock a SQLite database against other writers."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -58,8 +58,8 @@ def sqlite_taken(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def postgresql_taken(url: str) -> Iterator[None]:
-    """Keep everybody else from writing, by the lock that every writer takes."""
+def locked_postgresql(url: str) -> Iterator[None]:
+    """Take the lock of all writers."""
     import psycopg
 
     from wheelfit.server.store.postgresql import LOCK
@@ -70,20 +70,20 @@ def postgresql_taken(url: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite+folder", "postgresql+s3"])
-def test_a_server_killed_between_bytes_and_record(
+def test_kill_between_bytes_and_record(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """After kill -9 there is no such file; it can be sent again, and unused bytes are removed."""
+    """After kill -9 the file is missing, can be uploaded, and its bytes are cleaned."""
     folder = tmp_path / "store"
     taken: AbstractContextManager[None]
     if kind == "sqlite+folder":
         addresses = (f"sqlite://{folder}/index.sqlite3", f"file://{folder}/files")
-        taken = sqlite_taken(folder / "index.sqlite3")
+        taken = locked_sqlite(folder / "index.sqlite3")
     else:
         database: Postgresql = request.getfixturevalue("postgresql")
         storage: ObjectStorage = request.getfixturevalue("object_storage")
         addresses = (database.database(), storage.bucket())
-        taken = postgresql_taken(addresses[0])
+        taken = locked_postgresql(addresses[0])
     place = ("--database", addresses[0], "--storage", addresses[1])
     wheel = build_wheel(tmp_path / "dist", "killed", "1.0")
     other = build_wheel(tmp_path / "dist", "killed", "2.0")
@@ -128,8 +128,8 @@ def test_a_server_killed_between_bytes_and_record(
 # --- killed in the middle of fetching ---------------------------------------------------------
 
 
-def test_a_mirror_killed_in_the_middle_of_a_file(tmp_path: Path) -> None:
-    """After kill -9 the half that came is nobody's file: the next one who asks gets the whole."""
+def test_kill_during_a_mirrored_download(tmp_path: Path) -> None:
+    """After kill -9 a partial file is not served, and the next request gets all of it."""
     wheels = tmp_path / "wheels"
     content = random.Random(3).randbytes(1 << 20)
     wheel = build_wheel(wheels, "large", "1.0", files={"large/data": content})
@@ -174,7 +174,7 @@ def test_a_mirror_killed_in_the_middle_of_a_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder that is a disk of four megabytes, or skip where none may be mounted."""
+    """Yield a disk of four megabytes, or skip."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
@@ -191,14 +191,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(path: Path) -> None:
-    """Write a file until there is no room."""
+    """Write a file until the disk is full."""
     with path.open("wb", buffering=0) as file:
         while True:
             file.write(b"x" * 4096)
 
 
-def test_a_full_disk_under_a_server(small_disk: Path, tmp_path: Path) -> None:
-    """Uploads are told 503 and why, readers notice nothing, and with room all goes on."""
+def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
+    """Uploads get 503 with the reason, downloads work, and uploads too once there is space."""
     noise = random.Random(5)
     dist = tmp_path / "dist"
     first = build_wheel(dist, "roomy", "1.0", files={"roomy/data": noise.randbytes(1 << 20)})

@@ -1,4 +1,4 @@
-"""Claims about who may wait for a dependency, for how long, and when nobody does."""
+"""Limits for waiting threads, and circuit breaking, of databases and storages."""
 
 from __future__ import annotations
 
@@ -14,81 +14,83 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.server.backing_services import Dependency
 
 
-def silence() -> None:
-    """Give no answer."""
+def time_out() -> None:
+    """Raise the error of a service that does not respond."""
     raise StorageUnavailable("nothing", trouble="silent")
 
 
-def ask(dependency: Dependency, work: Callable[[], None] = lambda: None) -> None:
-    """Ask something."""
+def use(dependency: Dependency, work: Callable[[], None] = lambda: None) -> None:
+    """Use a dependency."""
     with dependency.turn():
         work()
 
 
-def fail(dependency: Dependency, times: int, work: Callable[[], None] = silence) -> None:
-    """Ask again and again in vain."""
+def fail_repeatedly(
+    dependency: Dependency, times: int, work: Callable[[], None] = time_out
+) -> None:
+    """Use a dependency several times without success."""
     for _ in range(times):
         with pytest.raises(StorageUnavailable):
-            ask(dependency, work)
+            use(dependency, work)
 
 
-def test_there_is_room_for_so_many() -> None:
-    """Whoever leaves makes room; as long as all go on nobody is sent away."""
+def test_max_threads() -> None:
+    """A thread that ends makes room for a waiting one."""
     dependency = Dependency("database", max_threads=1, usual_seconds=60)
     entered = threading.Event()
     with dependency.turn():
-        other = threading.Thread(target=ask, args=(dependency, entered.set))
+        other = threading.Thread(target=use, args=(dependency, entered.set))
         other.start()
         assert not entered.wait(0.05)
     assert entered.wait(20)
     other.join()
 
 
-def test_nobody_queues_behind_those_who_wait_for_long() -> None:
-    """One more would only hold a thread."""
+def test_no_queue_behind_slow_threads() -> None:
+    """A thread is refused while all others are slow."""
     dependency = Dependency("database", max_threads=1, usual_seconds=0)
     with ThreadPoolExecutor(1) as pool:
         with dependency.turn(), pytest.raises(StorageUnavailable, match="too many"):
-            pool.submit(ask, dependency).result()
-        pool.submit(ask, dependency).result()
+            pool.submit(use, dependency).result()
+        pool.submit(use, dependency).result()
         with dependency.turn(is_long=True):  # takes no room
-            pool.submit(ask, dependency).result()
+            pool.submit(use, dependency).result()
 
 
-def test_whoever_asks_does_so_once() -> None:
-    """Who asks for one thing on the way to another waits for nobody, least of all for himself."""
+def test_nested_use() -> None:
+    """Nested use by the same thread takes one place."""
     dependency = Dependency("database", max_threads=1, usual_seconds=0)
     with ThreadPoolExecutor(1) as pool, dependency.turn():
-        ask(dependency)
+        use(dependency)
         with pytest.raises(StorageUnavailable):  # nor has the inner one left for both
-            pool.submit(ask, dependency).result()
+            pool.submit(use, dependency).result()
 
 
-def test_what_fails_again_and_again_is_left_alone() -> None:
-    """After so many failures in a row nobody asks, but one in each pause."""
+def test_open_circuit() -> None:
+    """After repeated failures only one thread tries in each pause."""
     changes: list[str] = []
     dependency = Dependency("storage", failures=3, pause=0.2)
     dependency.on_change = lambda one: changes.append(one.trouble)
-    fail(dependency, 2)
-    ask(dependency)
-    fail(dependency, 2)
+    fail_repeatedly(dependency, 2)
+    use(dependency)
+    fail_repeatedly(dependency, 2)
     assert not dependency.is_silent
-    fail(dependency, 1)
+    fail_repeatedly(dependency, 1)
     assert (dependency.is_silent, dependency.trouble) == (True, "does not answer")
     asked: list[str] = []
     with pytest.raises(StorageUnavailable, match="the storage does not answer"):
-        ask(dependency, lambda: asked.append("in vain"))
+        use(dependency, lambda: asked.append("in vain"))
     assert not asked
     while dependency.is_silent:  # after the pause somebody may try
         try:
-            ask(dependency)
+            use(dependency)
         except StorageUnavailable:
             threading.Event().wait(0.02)
     assert changes == ["does not answer", ""]
 
 
-def test_what_says_no_has_answered() -> None:
-    """A full disk, or a fault of whoever asks, keeps nobody from asking."""
+def test_other_errors() -> None:
+    """Errors other than silence do not open the circuit."""
     dependency = Dependency("storage", failures=1)
 
     def full() -> None:
@@ -97,25 +99,25 @@ def test_what_says_no_has_answered() -> None:
     def slip() -> None:
         raise KeyError
 
-    fail(dependency, 3, full)
+    fail_repeatedly(dependency, 3, full)
     with pytest.raises(KeyError):
-        ask(dependency, slip)
+        use(dependency, slip)
     assert not dependency.is_silent
 
 
-def test_of_two_the_one_that_failed_is_blamed() -> None:
-    """A storage that is silent within a transaction says nothing of the database."""
+def test_nested_dependencies() -> None:
+    """A silent storage inside a transaction does not count against the database."""
     database, storage = Dependency("database", failures=1), Dependency("storage", failures=1)
-    fail(database, 1, lambda: ask(storage, silence))
+    fail_repeatedly(database, 1, lambda: use(storage, time_out))
     assert (database.is_silent, storage.is_silent) == (False, True)
-    fail(database, 1, lambda: ask(storage))  # which is refused
+    fail_repeatedly(database, 1, lambda: use(storage))  # which is refused
     assert not database.is_silent
 
 
-def test_a_probe_says_what_is_wrong_and_when_it_is_over() -> None:
-    """A probe asks what nobody else may ask; while one hangs, that is known."""
+def test_probe() -> None:
+    """A probe may use a silent dependency, and reports its trouble."""
     dependency = Dependency("storage", failures=1)
-    fail(dependency, 1)
+    fail_repeatedly(dependency, 1)
 
     def full() -> None:
         with dependency.turn():
@@ -123,9 +125,9 @@ def test_a_probe_says_what_is_wrong_and_when_it_is_over() -> None:
 
     dependency.probe(full)
     assert (dependency.is_silent, dependency.trouble) == (False, "has no room")
-    dependency.probe(silence)
+    dependency.probe(time_out)
     assert dependency.is_silent
-    dependency.probe(lambda: ask(dependency))
+    dependency.probe(lambda: use(dependency))
     assert (dependency.is_silent, dependency.trouble) == (False, "")
     released, over = threading.Event(), threading.Event()
 
@@ -137,15 +139,15 @@ def test_a_probe_says_what_is_wrong_and_when_it_is_over() -> None:
     while not dependency.is_silent:
         over.wait(0.02)
     with pytest.raises(StorageUnavailable):
-        ask(dependency)
+        use(dependency)
     over.set()
     released.set()
     watching.join()
     assert not dependency.is_silent
 
 
-def test_whoever_waits_too_long_is_broken_off() -> None:
-    """What can be broken off is, once, from outside."""
+def test_cancel_overdue() -> None:
+    """An overdue use is cancelled once."""
     dependency = Dependency("database")
     given_up = threading.Event()
     with dependency.turn(timeout=60) as turn:
@@ -158,8 +160,8 @@ def test_whoever_waits_too_long_is_broken_off() -> None:
         assert turn.cancel is None
 
 
-def test_what_is_closed_already_is_ended_in_vain(tmp_path: Path) -> None:
-    """A call that ends by itself in the moment of its deadline leaves those of others theirs."""
+def test_cancel_of_an_ended_use(tmp_path: Path) -> None:
+    """Cancelling an ended use does not affect others."""
     dependency = Dependency("database")
     closed = sqlite3.connect(tmp_path / "a")
     closed.close()

@@ -1,4 +1,4 @@
-"""The index over a folder, asked without a socket."""
+"""The index of a folder, called without a socket."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOCUMENT = release_document({"null": {}}, static={"blas": {"library": ["mkl"]}})
 
 
 def get(index: FolderIndex, path: str, **headers: str) -> Response:
-    """Ask for a path."""
+    """Send a GET request."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return index(Request("GET", path, named, "http://127.0.0.1:80"))
 
@@ -51,7 +51,7 @@ def test_page(tmp_path: Path) -> None:
 
 
 def test_variants_json(tmp_path: Path) -> None:
-    """F-70, F-71, F-72: every listing has the index file beside the wheels, with its hash only."""
+    """F-70, F-71, F-72: every page lists the index file beside the wheels, with only its hash."""
     build_wheel(tmp_path, "some", "1.0", label="null", document=DOCUMENT)
     (tmp_path / "some-1.0-variants.json").write_text("{}")
     entries = page(FolderIndex(tmp_path), "some")
@@ -73,7 +73,7 @@ def test_variants_json(tmp_path: Path) -> None:
 
 
 def test_changes_are_seen(tmp_path: Path) -> None:
-    """New, changed and removed files show at once."""
+    """Added, changed and removed files are visible at once."""
     index = FolderIndex(tmp_path)
     assert get(index, "/simple/some/").status == 404
     path = build_wheel(tmp_path, "some", "1.0")
@@ -86,8 +86,8 @@ def test_changes_are_seen(tmp_path: Path) -> None:
     assert get(index, f"/files/{path.name}").status == 404
 
 
-def test_a_broken_wheel_is_listed(tmp_path: Path) -> None:
-    """A wheel that cannot be opened is there, without metadata."""
+def test_broken_wheel(tmp_path: Path) -> None:
+    """A broken wheel is listed without metadata."""
     path = tmp_path / "some-1.0-py3-none-any.whl"
     path.write_bytes(b"no wheel")
     (entry,) = page(FolderIndex(tmp_path), "some")
@@ -96,7 +96,7 @@ def test_a_broken_wheel_is_listed(tmp_path: Path) -> None:
 
 
 def test_other_files_are_not_served(tmp_path: Path) -> None:
-    """Only what belongs on an index is served, and nothing of folders inside."""
+    """Only distribution files at the top level are served."""
     folder = tmp_path / "folder"
     build_wheel(folder / "inside", "some", "1.0")
     (folder / "secret.txt").write_text("secret")
@@ -129,7 +129,7 @@ def test_other_files_are_not_served(tmp_path: Path) -> None:
     ],
 )
 def test_no_traversal(tmp_path: Path, path: str) -> None:
-    """CVE-2026-13346: however a path is encoded, it leads to nothing outside."""
+    """CVE-2026-13346: no encoding of a path leads out of the folder."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "other-1.0.tar.gz").write_bytes(b"outside")
     answer = get(FolderIndex(tmp_path / "folder"), path)
@@ -149,12 +149,12 @@ def test_no_traversal(tmp_path: Path, path: str) -> None:
     ],
 )
 def test_redirects(tmp_path: Path, path: str, location: str) -> None:
-    """PEP 503: names are normalised and end with a slash; nothing breaks out of the header."""
+    """PEP 503: names are normalised, and cannot inject headers."""
     answer = get(FolderIndex(tmp_path), path)
     assert (answer.status, urljoin(path, answer.headers["location"])) == (301, location)
 
 
-def test_pages_can_be_revalidated(tmp_path: Path) -> None:
+def test_entity_tags(tmp_path: Path) -> None:
     """F-73: pages have an entity tag, which changes with the folder."""
     build_wheel(tmp_path, "some", "1.0")
     index = FolderIndex(tmp_path)
@@ -166,14 +166,14 @@ def test_pages_can_be_revalidated(tmp_path: Path) -> None:
 
 
 def test_unacceptable(tmp_path: Path) -> None:
-    """PEP 691: who takes neither JSON nor HTML gets 406."""
+    """PEP 691: a client that accepts neither JSON nor HTML gets 406."""
     build_wheel(tmp_path, "some", "1.0")
     assert get(FolderIndex(tmp_path), "/simple/some/", accept="image/png").status == 406
     assert get(FolderIndex(tmp_path), "/simple/", accept="image/png").status == 406
 
 
 def test_revised_entries(tmp_path: Path) -> None:
-    """The last word about an entry is the caller's; the file stays as it is."""
+    """The caller can revise entries."""
     path = build_wheel(tmp_path, "some", "1.0")
     index = FolderIndex(tmp_path, revise=lambda file: replace(file, yanked="bad", hashes={}))
     (entry,) = page(index, "some")

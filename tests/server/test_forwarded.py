@@ -1,4 +1,4 @@
-"""The client of a request, by what servers in front write, of which only some are trusted."""
+"""The client of a request behind trusted proxies."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ NETWORKS = ("10.0.0.0/8", "2001:db8:cafe::/48", "192.0.2.1")
 
 
 def origin(text: str, peer: str = PEER, **more: str) -> ForwardedRequest:
-    """Return the origin of a request by ``Forwarded``."""
+    """Return the origin of a request with ``Forwarded``."""
     headers = {"forwarded": text, **{name.replace("_", "-"): more[name] for name in more}}
     return TrustedProxies(NETWORKS, "forwarded")(peer, headers)
 
 
 def x_origin(for_: str, peer: str = PEER, **more: str) -> ForwardedRequest:
-    """Return the origin of a request by ``X-Forwarded-For`` and others."""
+    """Return the origin of a request with ``X-Forwarded-For`` and related headers."""
     headers = {"x-forwarded-for": for_}
     headers |= {f"x-forwarded-{name}": more[name] for name in more}
     return TrustedProxies(NETWORKS, "x-forwarded")(peer, headers)
@@ -47,8 +47,8 @@ def x_origin(for_: str, peer: str = PEER, **more: str) -> ForwardedRequest:
         ("for=198.51.100.1, for=unknown, for=10.0.0.2", "unknown"),
     ],
 )
-def test_a_trusted_server_names_the_client(text: str, client: str) -> None:
-    """The client is the first from the right that is not trusted."""
+def test_client(text: str, client: str) -> None:
+    """The client is the first untrusted address from the right."""
     assert origin(text).client == client
 
 
@@ -63,8 +63,8 @@ def test_a_trusted_server_names_the_client(text: str, client: str) -> None:
         "for=٢٠٣.0.113.7", 'for="203.0.113.7\x00"', "for=fe80::1%eth0",
     ],
 )  # fmt: skip
-def test_what_is_not_as_the_standard_has_it(text: str) -> None:
-    """Nothing is read of it, and the server in front counts as the client."""
+def test_invalid_headers(text: str) -> None:
+    """With an invalid header the proxy counts as the client."""
     assert origin(text) == ForwardedRequest(PEER)
 
 
@@ -83,23 +83,23 @@ def test_what_is_not_as_the_standard_has_it(text: str) -> None:
         "for=203.0.113.7;proto=https;host=wheels.example, for=10.0.0.9;proto=http;host=inner",
     ],
 )
-def test_a_client_cannot_lie(lie: str, genuine: str) -> None:
-    """What trusted servers appended counts, whatever their client wrote before it."""
+def test_forged_headers(lie: str, genuine: str) -> None:
+    """Values of trusted proxies override what the client sent."""
     expected = ForwardedRequest("203.0.113.7", "https", "wheels.example")
     assert origin(f"{lie}, {genuine}") == expected
     assert origin(f"{lie},{genuine}", x_forwarded_for="198.51.100.1") == expected
 
 
 @pytest.mark.parametrize("peer", ["203.0.113.7", "2001:db8::1", "", "11.0.0.1", "::ffff:b00:1"])
-def test_others_are_not_believed(peer: str) -> None:
-    """A server in front that the operator did not name is the client."""
+def test_untrusted_proxies(peer: str) -> None:
+    """An untrusted proxy is the client."""
     assert origin("for=198.51.100.1;proto=https;host=evil", peer) == ForwardedRequest(peer)
     assert x_origin("198.51.100.1", peer, proto="https", host="evil") == ForwardedRequest(peer)
 
 
 @pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1", "2001:db8:cafe:1::2", "192.0.2.1"])
-def test_addresses_of_any_form(peer: str) -> None:
-    """A server may be named by its network, and connect by IPv4 inside IPv6."""
+def test_forms_of_addresses(peer: str) -> None:
+    """Proxies are trusted by network, also with IPv4 inside IPv6."""
     assert origin("for=198.51.100.1", peer).client == "198.51.100.1"
 
 
@@ -120,8 +120,8 @@ def test_addresses_of_any_form(peer: str) -> None:
         ("", PEER),
     ],
 )
-def test_what_servers_wrote_before_the_standard(text: str, client: str) -> None:
-    """``X-Forwarded-For`` is read from the right as well, and ``Forwarded`` is not read then."""
+def test_x_forwarded_for(text: str, client: str) -> None:
+    """``X-Forwarded-For`` is read from the right, without ``Forwarded``."""
     assert x_origin(text).client == client
     headers = {"x-forwarded-for": text, "forwarded": "for=198.51.100.9"}
     assert TrustedProxies(NETWORKS, "x-forwarded")(PEER, headers).client == client
@@ -143,8 +143,8 @@ def test_scheme_and_host() -> None:
 
 @pytest.mark.parametrize("kind", ["x-forwarded", "forwarded"])
 @pytest.mark.parametrize("piece", ['for="', "for=1.2.3.4,", '"\\', ",", "a=b;", 'a="b,c";'])
-def test_long_headers_take_no_time(kind: Literal["x-forwarded", "forwarded"], piece: str) -> None:
-    """A head has 32 kB at most; to read such a header takes milliseconds."""
+def test_long_headers(kind: Literal["x-forwarded", "forwarded"], piece: str) -> None:
+    """A header of 32 kB is read in milliseconds."""
     import time
 
     text = piece * (32_000 // len(piece))

@@ -1,4 +1,4 @@
-"""A live index as everybody meets it: its process, real publishing tools, real installers."""
+"""A live index process with publishing tools and installers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SMUGGLED = (
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
-    """Give an index that is running, for all tests that leave it alone or add to it."""
+    """Yield a running index for tests that do not disturb it."""
     with RunningIndex(tmp_path_factory.mktemp("index") / "store") as running:
         yield running
         assert running.stop() == 0
@@ -48,7 +48,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
 
 
 def variants(folder: Path, name: str) -> list[Path]:
-    """Build a release with three variants and a wheel without label."""
+    """Build a release with three variants and a plain wheel."""
     return [
         build_wheel(folder, name, "1.0", label=label, document=DOCUMENT)
         for label in ("null", "mkl", "open", None)
@@ -56,7 +56,7 @@ def variants(folder: Path, name: str) -> list[Path]:
 
 
 def run(*command: object, folder: Path, code: int = 0) -> str:
-    """Run a program; return all it says."""
+    """Run a program; return its output."""
     completed = subprocess.run(
         [str(word) for word in command],
         env=clean_environ(folder),
@@ -70,7 +70,7 @@ def run(*command: object, folder: Path, code: int = 0) -> str:
 
 
 def is_open(address: tuple[str, int]) -> bool:
-    """Return whether somebody listens."""
+    """Return whether a port is open."""
     try:
         socket.create_connection(address).close()
     except ConnectionRefusedError:
@@ -81,10 +81,10 @@ def is_open(address: tuple[str, int]) -> bool:
 # --- publishing tools and installers ------------------------------------------------------------
 
 
-def test_twine_and_uv_publish_and_installers_work_unchanged(
+def test_publishing_tools_and_installers(
     index: RunningIndex, environment_with: Callable[..., Path], pip: Path, uv: Path, tmp_path: Path
 ) -> None:
-    """What twine and uv publish, pip, uv and wheelfit install, each the variant it knows of."""
+    """Pip, uv and wheelfit install uploads of twine and uv."""
     twine = environment_with(TWINE).parent / "twine"
     by_twine, by_uv = tmp_path / "a", tmp_path / "b"
     files = variants(by_twine, "ours")
@@ -116,10 +116,10 @@ def test_twine_and_uv_publish_and_installers_work_unchanged(
     }
 
 
-def test_publishing_tools_show_the_sentence(
+def test_reason_in_publishing_tools(
     index: RunningIndex, environment_with: Callable[..., Path], uv: Path, tmp_path: Path
 ) -> None:
-    """Both tools show why an upload is refused."""
+    """Twine and uv show the reason of a refusal."""
     twine = environment_with(TWINE).parent / "twine"
     build_wheel(tmp_path / "one", "shown", "1.0")
     build_wheel(tmp_path / "two", "shown", "1.0", requires=["something"])
@@ -138,10 +138,8 @@ def test_publishing_tools_show_the_sentence(
     assert "the token is not known" in result
 
 
-def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
-    index: RunningIndex, uv: Path, tmp_path: Path
-) -> None:
-    """A staged release is installed from its own URL, seen by nobody else, and then by all."""
+def test_stage(index: RunningIndex, uv: Path, tmp_path: Path) -> None:
+    """A stage is installable with its token only, and is published atomically."""
     files = variants(tmp_path / "wheels", "staged")
     me = {"authorization": bearer(index.token), "content_type": "application/json"}
     status, _, body = index.ask("POST", "/-/api/stages", b'{"lifetime": "1h"}', **me)
@@ -185,10 +183,10 @@ def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
         (("--private", "hid*", "--private", "other"), ("--project=hid*",)),
     ],
 )
-def test_private_projects_are_read_by_installers_with_a_token(
+def test_private_projects(
     pip: Path, uv: Path, tmp_path: Path, options: tuple[str, ...], projects: tuple[str, ...]
 ) -> None:
-    """pip, uv and wheelfit take the token from the URL; without one there is nothing to see."""
+    """Pip, uv and wheelfit use a token in the URL; without it nothing is visible."""
     with RunningIndex(tmp_path / "store", *options) as index:
         assert index.upload(build_wheel(tmp_path, "hidden", "1.0", requires=["free"])) == 200
         for name in ("free", "other"):
@@ -216,10 +214,8 @@ def test_private_projects_are_read_by_installers_with_a_token(
 # --- what goes over the wire ----------------------------------------------------------------------
 
 
-def test_files_are_given_in_ranges_and_pages_compressed(
-    index: RunningIndex, tmp_path: Path
-) -> None:
-    """Ranges, entity tags and gzip go together: each form of a page has its own tag."""
+def test_ranges_and_compression(index: RunningIndex, tmp_path: Path) -> None:
+    """Ranges, entity tags and gzip work together."""
     import gzip
 
     for number in range(12):
@@ -270,14 +266,14 @@ def test_files_are_given_in_ranges_and_pages_compressed(
         (b"GET /files/%00" + LAST, 404),
     ],
 )  # fmt: skip
-def test_what_is_no_request_is_refused(index: RunningIndex, request_: bytes, status: int) -> None:
-    """Broken, smuggled, too large and wandering requests get the status that says so."""
+def test_invalid_requests(index: RunningIndex, request_: bytes, status: int) -> None:
+    """Broken, smuggled and too large requests get the right status."""
     answer = raw(index.address, request_)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:300]
 
 
-def test_no_client_decides_what_others_see(index: RunningIndex, tmp_path: Path) -> None:
-    """Neither Host nor forwarding headers nor line breaks in a path get into an answer."""
+def test_cache_poisoning(index: RunningIndex, tmp_path: Path) -> None:
+    """Host, forwarding headers and line breaks do not get into responses."""
     assert index.upload(build_wheel(tmp_path, "hosted", "1.0")) == 200
     lies = {"host": "evil.example", "x_forwarded_host": "evil.example", "forwarded": "host=evil"}
     for path in ("/simple/hosted/", "/simple/", "/simple/Hosted/", "/simple/hosted"):
@@ -291,8 +287,8 @@ def test_no_client_decides_what_others_see(index: RunningIndex, tmp_path: Path) 
     assert b"\nset-cookie" not in answer.lower()
 
 
-def test_slow_uploads_without_a_token_cost_nothing(index: RunningIndex) -> None:
-    """Whoever has no token is refused before a byte of the body is read."""
+def test_upload_without_a_token(index: RunningIndex) -> None:
+    """Without a token an upload is refused before its body is read."""
     with socket.create_connection(index.address, timeout=30) as connection:
         connection.sendall(
             b"POST /legacy/ HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
@@ -301,8 +297,8 @@ def test_slow_uploads_without_a_token_cost_nothing(index: RunningIndex) -> None:
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 401 a token is needed")
 
 
-def test_what_operators_see(index: RunningIndex) -> None:
-    """Health is for all, metrics for whoever has the token of the operator."""
+def test_health_and_metrics(index: RunningIndex) -> None:
+    """Health is public, metrics need the operator's token."""
     assert index.get("/-/health/live")[0] == index.get("/-/health/ready")[0] == 200
     assert index.get("/-/metrics")[0] == 401
     _, _, body = index.get("/-/metrics", authorization=bearer(index.token))
@@ -313,7 +309,7 @@ def test_what_operators_see(index: RunningIndex) -> None:
 
 
 def download(address: tuple[str, int], path: str) -> str:
-    """Return the SHA-256 of a file that is downloaded and not kept."""
+    """Return the SHA-256 of a downloaded file."""
     connection = http.client.HTTPConnection(*address, timeout=300)
     connection.request("GET", path)
     answer = connection.getresponse()
@@ -327,8 +323,8 @@ def download(address: tuple[str, int], path: str) -> str:
 @pytest.mark.parametrize(
     "size", [100_000_000, pytest.param(2 << 30, marks=pytest.mark.gigabytes)], ids=["100MB", "2GiB"]
 )
-def test_a_large_wheel_costs_no_memory(size: int, tmp_path: Path) -> None:
-    """It goes in and out, and through a mirror, with 50 MB more than an idle server has."""
+def test_memory_of_large_wheels(size: int, tmp_path: Path) -> None:
+    """Upload, download and mirroring of a large wheel need less than 50 MB."""
     wheel = build_large_wheel(tmp_path, "large", "1.0", size)
     with wheel.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -363,8 +359,8 @@ def test_a_large_wheel_costs_no_memory(size: int, tmp_path: Path) -> None:
         assert max(grown.values()) < 50 << 20, grown
 
 
-def test_a_server_that_is_killed_in_an_upload_leaves_nothing_half(tmp_path: Path) -> None:
-    """After kill -9 in the middle of an upload the file is not there, and can be uploaded."""
+def test_kill_during_an_upload(tmp_path: Path) -> None:
+    """After kill -9 a partial upload is missing and can be repeated."""
     wheel = build_wheel(tmp_path, "killed", "1.0")
     content = wheel.read_bytes()
     body = form(wheel.name, content, fields_of(wheel.name, content))
@@ -386,8 +382,8 @@ def test_a_server_that_is_killed_in_an_upload_leaves_nothing_half(tmp_path: Path
         assert index.get(f"/files/{wheel.name}")[2] == content
 
 
-def test_a_restart_under_load_fails_no_request(tmp_path: Path) -> None:
-    """With a socket that is handed over, one server follows another and nobody notices."""
+def test_restart_under_load(tmp_path: Path) -> None:
+    """With a passed socket no request fails during a restart."""
     wheel = build_wheel(tmp_path, "steady", "1.0")
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     listener.set_inheritable(True)
@@ -438,8 +434,8 @@ def test_a_restart_under_load_fails_no_request(tmp_path: Path) -> None:
     assert min(counts) > 0
 
 
-def test_an_upload_that_is_under_way_is_finished_before_the_end(tmp_path: Path) -> None:
-    """A server that is asked to end in the middle of an upload takes it to its end."""
+def test_shutdown_during_an_upload(tmp_path: Path) -> None:
+    """A running upload is completed at shutdown."""
     wheel = build_wheel(tmp_path, "ending", "1.0")
     content = wheel.read_bytes()
     body = form(wheel.name, content, fields_of(wheel.name, content))
@@ -468,10 +464,10 @@ def test_an_upload_that_is_under_way_is_finished_before_the_end(tmp_path: Path) 
 # --- several machines ---------------------------------------------------------------------------
 
 
-def test_of_two_replicas_exactly_one_takes_a_name(
+def test_conflicting_uploads_to_replicas(
     postgresql: Postgresql, object_storage: ObjectStorage, tmp_path: Path
 ) -> None:
-    """Two servers on one database and storage: one content of a name wins, nothing is lost."""
+    """Of conflicting uploads to two replicas exactly one succeeds."""
     place = ("--database", postgresql.database(), "--storage", object_storage.bucket())
     names = [f"raced-1.{number}-py3-none-any.whl" for number in range(6)]
     contents: dict[str, set[bytes]] = {name: set() for name in names}
@@ -522,10 +518,10 @@ def test_of_two_replicas_exactly_one_takes_a_name(
     ],
     ids=["nobody", "this one", "by RFC 7239", "another one"],
 )
-def test_what_servers_in_front_say(
+def test_forwarding_headers(
     tmp_path: Path, trusted: tuple[str, ...], client: str, scheme: str
 ) -> None:
-    """Whom a request is from, and whether with TLS, only a trusted server in front may say."""
+    """Only a trusted proxy determines client and scheme."""
     forwarded = {
         "X-Forwarded-For": "198.51.100.1, 203.0.113.7",
         "X-Forwarded-Proto": "https",
@@ -540,8 +536,8 @@ def test_what_servers_in_front_say(
 
 
 @pytest.mark.parametrize("kind", ["x-forwarded", "forwarded"])
-def test_nginx_in_front(kind: Literal["x-forwarded", "forwarded"], tmp_path: Path) -> None:
-    """What the documented nginx writes is read, and what its client wrote is not."""
+def test_nginx(kind: Literal["x-forwarded", "forwarded"], tmp_path: Path) -> None:
+    """The headers of the documented nginx are used, those of its client are not."""
     lies = {
         "X-Forwarded-For": "198.51.100.1",
         "X-Forwarded-Proto": "https",
@@ -578,7 +574,7 @@ def test_nginx_in_front(kind: Literal["x-forwarded", "forwarded"], tmp_path: Pat
 def test_replicas_behind_a_load_balancer(
     postgresql: Postgresql, object_storage: ObjectStorage, uv: Path, tmp_path: Path
 ) -> None:
-    """Concurrent uploads of one file have one winner, and nobody misses a replica that dies."""
+    """Concurrent uploads have one winner, and a dead replica is not noticed."""
     try:
         program = find_nginx()
     except Unavailable as error:

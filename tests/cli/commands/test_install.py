@@ -155,7 +155,7 @@ def test_upgrade_of_an_unknown_package(setup: TargetFolder) -> None:
     setup.install(build_wheel(setup.folder / "elsewhere", "lone", "1.0"))
     for words in (["-U", "lone"], ["-P", "lone", "lone"], ["-U", "lone>=1", "plain"]):
         result = setup.install(*words)
-        assert "lone 1.0 stays: lone was not found in any index" in result.err
+        assert "the installed lone 1.0 is kept: lone was not found in any index" in result.err
     assert "[project-not-found]" in setup.install("-U", "lone>1", code=3).err
     assert setup.installed()["lone"] == ("1.0", None)
 

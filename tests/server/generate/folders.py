@@ -1,4 +1,4 @@
-"""A folder of wheels to make an index of, and what the index says afterwards."""
+"""A folder of wheels, and its generated index."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build_release(
     version: str = "1.0",
     labels: Iterable[str | None] = (None, "null", "mkl"),
 ) -> list[Path]:
-    """Write the wheels of a release."""
+    """Build the wheels of a release."""
     return [
         build_wheel(folder, name, version, label=label, document=DOCUMENT if label else None)
         for label in labels
@@ -51,7 +51,7 @@ class Site:
         self.place = place or folder
 
     def generate(self, target: Any = None, **wishes: Any) -> Generated:
-        """Generate it, in this process."""
+        """Generate the index in this process."""
         in_place = self.place == self.folder
         return generate(
             self.folder,
@@ -65,12 +65,12 @@ class Site:
         )
 
     def page(self, project: str = "fast") -> dict[str, dict[str, Any]]:
-        """Return the entries of a page by file name; empty if there is none."""
+        """Return the entries of a page by file name; empty without a page."""
         path = self.place / "simple" / project / "index.json"
         if not path.exists():
             return {}
         return {file["filename"]: file for file in json.loads(path.read_bytes())["files"]}
 
     def file(self, url: str, project: str = "fast") -> Path:
-        """Return the file that an entry leads to."""
+        """Return the file of an entry."""
         return (self.place / "simple" / project / url).resolve()

@@ -1,4 +1,4 @@
-"""A static index of a folder of wheels."""
+"""Static indexes of a folder of wheels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wheelfit_runtime.errors import FileProblem, UserError
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """Give a folder with one release, in folders."""
+    """Return a folder with one release, in subfolders."""
     folder = tmp_path / "dist"
     build_release(folder / "variants", labels=("null", "mkl"))
     build_release(folder, labels=(None,))
@@ -39,20 +39,20 @@ def site(tmp_path: Path) -> Site:
 
 
 def release(name: str, version: str) -> tuple[NormalizedName, Version]:
-    """Return a release as it is named."""
+    """Return the name and version of a release."""
     return canonicalize_name(name), Version(version)
 
 
 def codes(site: Site, **wishes: bool) -> set[str]:
-    """Return what is refused."""
+    """Return the codes of the refusals."""
     return {one.code for one in site.generate(**wishes).refused}
 
 
 class TestPages:
-    """What pages say."""
+    """Contents of pages."""
 
-    def test_every_file_is_what_its_entry_says(self, site: Site) -> None:
-        """F-70: wheels and index file are listed with digest, size and metadata that are true."""
+    def test_entries_match_the_files(self, site: Site) -> None:
+        """F-70: wheels and the index file are listed with their digest, size and metadata."""
         done = site.generate()
         assert (done.projects, done.releases, done.files, done.hashed) == (1, 1, 4, 3)
         for name, entry in site.page().items():
@@ -65,8 +65,8 @@ class TestPages:
                 assert entry["core-metadata"] == {"sha256": digest}
                 assert entry["upload-time"].endswith("Z")
 
-    def test_the_index_file_is_combined_from_the_wheels(self, site: Site) -> None:
-        """F-74: it is valid, has the labels of the wheels, and no other of the document."""
+    def test_index_file_is_combined(self, site: Site) -> None:
+        """F-74: the index file is valid and has exactly the labels of the wheels."""
         site.generate()
         entry = site.page()["fast-1.0-variants.json"]
         assert entry.keys() == {"filename", "url", "hashes", "size"}  # F-72
@@ -74,14 +74,14 @@ class TestPages:
         assert not check_document(data)
         assert json.loads(data)["variants"].keys() == {"null", "mkl"}
 
-    def test_html_and_json_list_the_same(self, site: Site) -> None:
-        """F-71: the index file is on both forms of the page."""
+    def test_html_and_json_pages(self, site: Site) -> None:
+        """F-71: HTML and JSON pages list the same files."""
         site.generate()
         html = (site.place / "simple/fast/index.html").read_text()
         assert all(f">{name}</a>" in html for name in site.page())
 
-    def test_yanks_and_their_reasons(self, site: Site) -> None:
-        """A file beside a wheel yanks it, one named after a release all of it (PEP 592)."""
+    def test_yanks(self, site: Site) -> None:
+        """A file beside a wheel yanks it; a file named after a release yanks all (PEP 592)."""
         (site.folder / "fast-1.0-py3-none-any.whl.yanked").write_text("wrong\nbuild\n")
         site.generate()
         page = site.page()
@@ -91,8 +91,8 @@ class TestPages:
         site.generate()
         assert site.page()["fast-1.0-py3-none-any-mkl.whl"]["yanked"] is True
 
-    def test_what_is_there_for_nothing_is_told(self, site: Site) -> None:
-        """A slip in a name costs nothing else, and is not passed over."""
+    def test_unused_files(self, site: Site) -> None:
+        """Files without effect are reported."""
         (site.folder / "data.zip").touch()
         (site.folder / "fast-9.0.yanked").touch()
         (site.folder / "slow-1.0-py3-none-any.whl.provenance").touch()
@@ -105,7 +105,7 @@ class TestPages:
         ]
 
     def test_source_distributions_are_listed(self, site: Site) -> None:
-        """A source distribution is listed with the Python it wants, from its PKG-INFO."""
+        """A source distribution is listed with its Requires-Python."""
         info = b"Metadata-Version: 2.2\nName: fast\nVersion: 1.0\nRequires-Python: >=3.9\n"
         with tarfile.open(site.folder / "fast-1.0.tar.gz", "w:gz") as archive:
             member = tarfile.TarInfo("fast-1.0/PKG-INFO")
@@ -114,8 +114,8 @@ class TestPages:
         site.generate()
         assert site.page()["fast-1.0.tar.gz"]["requires-python"] == ">=3.9"
 
-    def test_a_project_that_is_gone_has_no_page(self, site: Site) -> None:
-        """What is no longer in the folder is no longer listed."""
+    def test_removed_project(self, site: Site) -> None:
+        """A removed project is no longer listed."""
         build_release(site.folder, "other", labels=(None,))
         site.generate()
         next(site.folder.glob("other-*.whl")).unlink()
@@ -125,7 +125,7 @@ class TestPages:
 
 
 def attestation(filename: str, sha256: str) -> bytes:
-    """Return a provenance object about a file, signed by nobody."""
+    """Return an unsigned provenance object of a file."""
     statement = {"subject": [{"name": filename, "digest": {"sha256": sha256}}]}
     envelope = {"statement": base64.b64encode(json.dumps(statement).encode()).decode()}
     bundle = {"publisher": {"kind": "GitHub"}, "attestations": [{"envelope": envelope}]}
@@ -133,11 +133,11 @@ def attestation(filename: str, sha256: str) -> bytes:
 
 
 class TestProvenance:
-    """What was attested (PEP 740)."""
+    """Attestations (PEP 740)."""
 
     @pytest.mark.parametrize("elsewhere", [False, True])
-    def test_it_is_passed_on(self, site: Site, tmp_path: Path, *, elsewhere: bool) -> None:
-        """The very bytes are where the entry says."""
+    def test_provenance_file(self, site: Site, tmp_path: Path, *, elsewhere: bool) -> None:
+        """The provenance is published unchanged."""
         if elsewhere:
             site.place = tmp_path / "public"
         wheel = site.folder / "fast-1.0-py3-none-any.whl"
@@ -148,17 +148,17 @@ class TestProvenance:
         assert site.file(entry["provenance"]).read_bytes() == data
 
     @pytest.mark.parametrize("data", [b"", b"{}", b"[1]", attestation("other", "00")])
-    def test_one_about_another_file_is_refused(self, site: Site, data: bytes) -> None:
-        """What is not a provenance of the file keeps the file out."""
+    def test_provenance_of_another_file(self, site: Site, data: bytes) -> None:
+        """A provenance of another file refuses the file."""
         (site.folder / "fast-1.0-py3-none-any.whl.provenance").write_bytes(data)
         assert codes(site) == {"foreign-provenance"}
 
 
 class TestRefusals:
-    """F-131: what an index refuses, with all reasons."""
+    """F-131: files that an index refuses, with all reasons."""
 
-    def test_nothing_is_published_unless_it_is_kept_going(self, site: Site) -> None:
-        """A wheel that is not sound stops everything, or is left out."""
+    def test_broken_wheel(self, site: Site) -> None:
+        """A broken wheel refuses everything, or is left out with keep_going."""
         (site.folder / "fast-2.0-py3-none-any.whl").write_bytes(b"no wheel")
         done = site.generate()
         assert not done.is_published
@@ -169,15 +169,15 @@ class TestRefusals:
         assert [one.code for one in done.refused] == ["unsound-archive"]
         assert len(site.page()) == 4
 
-    def test_a_plain_wheel_that_nobody_can_install(self, site: Site) -> None:
-        """B-40: a plain wheel with variant markers stops everything, or is left out."""
+    def test_variant_markers_in_a_plain_wheel(self, site: Site) -> None:
+        """B-40: A plain wheel with variant markers is refused."""
         requires = ['x; "blas" in variant_namespaces']
         build_wheel(site.folder, "fast", "2.0", requires=requires)
         assert codes(site) == {"variant-marker-in-plain-wheel"}
         assert site.generate(keep_going=True).excluded == ("fast-2.0-py3-none-any.whl",)
 
-    def test_wheels_that_contradict_each_other(self, site: Site) -> None:
-        """F-65: the variants of the release are left out, its plain wheel stays."""
+    def test_inconsistent_variants(self, site: Site) -> None:
+        """F-65: inconsistent variants of a release are left out; its plain wheel is listed."""
         other = release_document(
             {"open": {"blas": {"library": ["openblas"]}}},
             static={"blas": {"library": ["mkl", "openblas"]}},
@@ -187,8 +187,8 @@ class TestRefusals:
         assert {one.code for one in done.refused} == {"inconsistent-release"}
         assert site.page().keys() == {"fast-1.0-py3-none-any.whl"}
 
-    def test_one_label_with_two_property_sets(self, site: Site) -> None:
-        """F-61: a label means the same in every wheel of a release."""
+    def test_label_with_two_property_sets(self, site: Site) -> None:
+        """F-61: A label has the same properties in every wheel of a release."""
         other = release_document(
             {"mkl": {"blas": {"library": ["openblas"]}}},
             static={"blas": {"library": ["openblas", "mkl"]}},
@@ -196,8 +196,8 @@ class TestRefusals:
         build_wheel(site.folder, "fast", "1.0", label="mkl", document=other, build="7")
         assert codes(site) == {"inconsistent-release"}
 
-    def test_a_written_index_file_that_says_something_else(self, site: Site) -> None:
-        """F-74: one that differs from the wheels is refused, an equal one is taken silently."""
+    def test_existing_index_file(self, site: Site) -> None:
+        """F-74: an existing index file must match the wheels."""
         path = site.folder / "fast-1.0-variants.json"
         path.write_text(json.dumps(DOCUMENT))  # has a label more
         assert codes(site) == {"claims-disagree"}
@@ -207,14 +207,14 @@ class TestRefusals:
         path.write_text(json.dumps(document))  # written otherwise, and the same
         assert codes(site) == set()
 
-    def test_an_index_file_without_wheels(self, site: Site) -> None:
-        """F-128: an index never invents what no wheel backs."""
+    def test_index_file_without_wheels(self, site: Site) -> None:
+        """F-128: an index file needs wheels with its labels."""
         build_release(site.folder, version="3.0", labels=(None,))
         (site.folder / "fast-3.0-variants.json").write_text(json.dumps(DOCUMENT))
         assert codes(site) == {"label-without-wheel"}
 
-    def test_two_files_of_one_name(self, site: Site) -> None:
-        """Names that differ in case only are one name; equal files are one file."""
+    def test_two_files_with_the_same_name(self, site: Site) -> None:
+        """Names are compared without regard to case; equal files count once."""
         wheel = site.folder / "fast-1.0-py3-none-any.whl"
         (site.folder / "copy").mkdir()
         copy = site.folder / "copy" / wheel.name
@@ -224,8 +224,8 @@ class TestRefusals:
         build_wheel(site.folder / "copy", "fast", "1.0", description="another")
         assert codes(site, replace=True) == {"same-name"}
 
-    def test_a_file_that_was_published_with_other_content(self, site: Site) -> None:
-        """Locks have the hash of a file, so another one under its name is refused."""
+    def test_changed_file(self, site: Site) -> None:
+        """A published file cannot be replaced by other content."""
         site.generate()
         build_wheel(site.folder, "fast", "1.0", description="changed")
         assert codes(site) == {"changed-file"}
@@ -236,8 +236,8 @@ class TestRefusals:
         metadata = Path(f"{site.file(entry['url'])}.metadata").read_bytes()
         assert entry["core-metadata"]["sha256"] == hashlib.sha256(metadata).hexdigest()
 
-    def test_a_name_is_known_after_the_file_has_left(self, site: Site) -> None:
-        """The hash of what was ever published stays, also when nothing is left of the file."""
+    def test_name_of_a_removed_file(self, site: Site) -> None:
+        """The hash of a published file is remembered after its removal."""
         wheel = site.folder / "fast-1.0-py3-none-any.whl"
         data = wheel.read_bytes()
         site.generate()
@@ -253,10 +253,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         "name", ["fast-1.0-py3-none-any.whl", "variants/fast-1.0-py3-none-any-mkl.whl"]
     )
-    def test_what_is_published_stays_if_its_copy_is_damaged(
-        self, site: Site, tmp_path: Path, name: str
-    ) -> None:
-        """Who keeps going takes nothing sound from the index: the release stays as it was."""
+    def test_damaged_copy_of_a_published_file(self, site: Site, tmp_path: Path, name: str) -> None:
+        """With keep_going a release remains published though its local copy is damaged."""
         site = Site(site.folder, tmp_path / "public")
         site.generate()
         before = site.page()
@@ -273,8 +271,8 @@ class TestRefusals:
         assert page == before
         assert all(site.file(entry["url"]).exists() for entry in page.values())
 
-    def test_content_that_differs_from_the_record(self, site: Site) -> None:
-        """B-38: the hashes of RECORD count where all content is compared."""
+    def test_record_mismatch(self, site: Site) -> None:
+        """B-38: the hashes of RECORD are compared when all content is checked."""
         wheel = build_wheel(site.folder, "bad", "1.0", files={"bad.py": "1"})
         with zipfile.ZipFile(wheel) as archive:
             contents = {name: archive.read(name) for name in archive.namelist()}
@@ -284,30 +282,30 @@ class TestRefusals:
         assert codes(site) == set()
         assert codes(site, full=True) == {"damaged-content"}
 
-    def test_the_rules_of_uploads(self, site: Site) -> None:
-        """What a live index refuses is refused where everything is to be looked at."""
+    def test_upload_rules(self, site: Site) -> None:
+        """The rules of a live index apply with full checks."""
         build_wheel(site.folder, "odd", "1.0", tag="py3-none-plan9_vax")
         assert codes(site) == set()
         assert codes(site, full=True) == {"unknown-platform"}
 
-    def test_pages_of_others_stay(self, site: Site) -> None:
-        """A folder of pages that wheelfit has not made is not written over."""
+    def test_pages_of_other_tools(self, site: Site) -> None:
+        """Pages that wheelfit did not write are not overwritten."""
         (site.place / "simple").mkdir()
         (site.place / "simple" / "index.html").write_text("mine")
         with pytest.raises(FileProblem, match="did not generate"):
             site.generate()
 
-    def test_one_at_a_time(self, site: Site) -> None:
-        """A second run meanwhile is told that somebody publishes there."""
+    def test_concurrent_run(self, site: Site) -> None:
+        """A concurrent run is an error."""
         with FolderTarget(site.place).opened(), pytest.raises(EnvironmentBusy):
             site.generate()
 
 
 class TestReleases:
-    """Releases that appear as one act."""
+    """Publication of whole releases."""
 
-    def test_only_what_is_named(self, site: Site) -> None:
-        """Others in the folder stay hidden, and others that are published stay."""
+    def test_named_releases(self, site: Site) -> None:
+        """Only named releases are published; published ones are kept."""
         site.place = site.folder.parent / "public"
         site.generate(releases=frozenset({release("fast", "1.0")}))
         for path in site.folder.rglob("*.whl"):
@@ -322,8 +320,8 @@ class TestReleases:
         for entry in site.page().values():
             assert site.file(entry["url"]).exists()
 
-    def test_all_or_nothing(self, site: Site) -> None:
-        """If one wheel of a release is refused, nothing of it is published."""
+    def test_refused_wheel_of_a_release(self, site: Site) -> None:
+        """If one wheel of a release is refused, none is published."""
         (site.folder / "fast-1.0-py3-none-any-cu.whl").write_bytes(b"")
         build_release(site.folder, "other", labels=(None,))
         wanted = frozenset({release("fast", "1.0"), release("other", "1.0")})
@@ -332,8 +330,8 @@ class TestReleases:
         assert site.page("other")
         assert len(done.excluded) == 4
 
-    def test_a_release_does_not_lose_files(self, site: Site) -> None:
-        """A folder that lacks a published file of the release changes nothing."""
+    def test_incomplete_release(self, site: Site) -> None:
+        """A folder without a published file of the release changes nothing."""
         wanted = frozenset({release("fast", "1.0")})
         site.generate(releases=wanted)
         next(site.folder.rglob("*-mkl.whl")).unlink()
@@ -341,13 +339,13 @@ class TestReleases:
         assert [one.code for one in done.refused] == ["incomplete-release"]
         assert len(site.page()) == 4
 
-    def test_there_is_no_such_release(self, site: Site) -> None:
-        """What is named has to be there."""
+    def test_unknown_release(self, site: Site) -> None:
+        """A named release must exist."""
         with pytest.raises(UserError, match="no file of fast==9"):
             site.generate(releases=frozenset({release("fast", "9")}))
 
-    def test_a_new_variant_changes_the_index_file_beside_the_old_one(self, site: Site) -> None:
-        """F-73: who read the old page still finds the file that it promised."""
+    def test_old_index_file_is_kept(self, site: Site) -> None:
+        """F-73: the previous index file remains for readers of the previous page."""
         site.generate()
         old = site.page()["fast-1.0-variants.json"]
         build_release(site.folder, labels=("open",))
@@ -361,27 +359,27 @@ class TestReleases:
         assert site.file(new["url"]).exists()
 
 
-class TestAgain:
+class TestSecondRun:
     """A second run."""
 
-    def test_nothing_is_read_or_written_twice(self, site: Site) -> None:
-        """What has not changed is neither hashed nor written."""
+    def test_unchanged_folder(self, site: Site) -> None:
+        """Unchanged files are neither hashed nor written."""
         site.generate()
         before = {path: path.stat().st_mtime_ns for path in site.place.rglob("*")}
         done = site.generate()
         assert (done.hashed, done.written, done.removed) == (0, (), ())
         assert {path: path.stat().st_mtime_ns for path in site.place.rglob("*")} == before
 
-    def test_only_what_changed_is_looked_at(self, site: Site) -> None:
-        """A new file costs itself and its page."""
+    def test_new_file(self, site: Site) -> None:
+        """A new file needs only its hash and its page."""
         site.generate()
         build_release(site.folder, "other", labels=(None,))
         done = site.generate()
         assert done.hashed == 1
         assert all("fast" not in path for path in done.written)
 
-    def test_the_first_upload_time_stays(self, site: Site) -> None:
-        """The time is that of the file when it was first published, whatever happens to it."""
+    def test_upload_times_are_kept(self, site: Site) -> None:
+        """The upload time is that of the first publication."""
         site.generate()
         times = {name: one.get("upload-time") for name, one in site.page().items()}
         for path in site.folder.rglob("*.whl"):
@@ -390,8 +388,8 @@ class TestAgain:
         assert site.generate().hashed == 3
         assert {name: one.get("upload-time") for name, one in site.page().items()} == times
 
-    def test_pages_that_somebody_damaged_are_mended(self, site: Site) -> None:
-        """A page that is not what was written is written again."""
+    def test_damaged_page(self, site: Site) -> None:
+        """A damaged page is written again."""
         site.generate()
         page = site.place / "simple/fast/index.html"
         good = page.read_bytes()
@@ -400,16 +398,16 @@ class TestAgain:
         assert page.read_bytes() == good
 
     @pytest.mark.parametrize("data", [b"", b"[]", b'{"version": 2}', b'{"version": 1}'])
-    def test_what_was_published_must_be_readable(self, site: Site, data: bytes) -> None:
-        """Nothing is published over what cannot be understood."""
+    def test_damaged_manifest(self, site: Site, data: bytes) -> None:
+        """An unreadable manifest is an error."""
         site.generate()
         (site.place / "simple/wheelfit.json").write_bytes(data)
         with pytest.raises(FileProblem, match="cannot be read"):
             site.generate()
 
     @pytest.mark.parametrize("data", [b"", b"[]", b'{"version": 1}', b"\xff"])
-    def test_a_damaged_memory_costs_time_only(self, site: Site, data: bytes) -> None:
-        """What is remembered of files is a cache."""
+    def test_damaged_cache(self, site: Site, data: bytes) -> None:
+        """A damaged cache is ignored."""
         site.generate()
         (site.place / "simple/.facts.json").write_bytes(data)
         assert site.generate().hashed == 3
@@ -429,12 +427,12 @@ RELEASES = st.lists(
 
 @settings(max_examples=15)
 @given(releases=RELEASES, order=st.randoms(use_true_random=False))
-def test_equal_files_give_equal_bytes(
+def test_reproducible_pages(
     tmp_path_factory: pytest.TempPathFactory,
     releases: list[tuple[str, str, str | None]],
     order: random.Random,
 ) -> None:
-    """F-63: neither the order of building, nor folders, nor earlier runs show in the pages."""
+    """F-63: pages do not depend on the order of builds, on folders or on earlier runs."""
     base = tmp_path_factory.mktemp("equal")
     trees = []
     for number in range(2):

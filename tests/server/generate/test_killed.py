@@ -1,4 +1,4 @@
-"""Generating an index while the process is killed: the old pages or the new ones, whole."""
+"""Killed processes, after which the old or the new pages are complete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ site.generate()
 
 
 def check_index(place: Path) -> set[str]:
-    """Return the versions that a page lists, after every file was compared with its entry."""
+    """Return the versions on a page after comparing every file with its entry."""
     page = place / "simple/fast/index.json"
     if not page.exists():
         return set()
@@ -51,7 +51,7 @@ def check_index(place: Path) -> set[str]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    """After kill -9 every page is whole and true, and the next run finishes by itself."""
+    """After kill -9 every page is complete and true, and the next run finishes."""
     site = Site(tmp_path / "dist", tmp_path / "public")
     labels = (None, "null", "mkl", "open")
     build_release(site.folder, version="0.1", labels=labels)
@@ -81,7 +81,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 @pytest.mark.parametrize("step", range(0, 24, 3))
 def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
-    """Killed right before any of its renames, a run leaves what is true."""
+    """A run killed before any of its renames leaves true pages."""
     site = Site(tmp_path / "dist", tmp_path / "public")
     labels = (None, "null", "mkl", "open")
     build_release(site.folder, labels=labels)
@@ -112,7 +112,7 @@ def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of processes")
 @pytest.mark.parametrize("limit", [100, 1_500, 4_000])
 def test_no_space(tmp_path: Path, limit: int) -> None:
-    """Where a file cannot be written to its end, the old pages stay, and an error says why."""
+    """If a file cannot be written, the old pages remain and an error has the reason."""
     site = Site(tmp_path / "dist", tmp_path / "public")
     labels = (None, "null", "mkl", "open")
     build_release(site.folder, labels=labels)

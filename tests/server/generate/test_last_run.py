@@ -1,4 +1,4 @@
-"""A run that finds everything as the last one saw and left it."""
+"""Runs without changes since the last one."""
 
 from __future__ import annotations
 
@@ -18,28 +18,25 @@ from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel
 
 
-class Runs:
-    """Run again and again, as the command does.
-
-    :param site: the folder.
-    """
+class RunHistory:
+    """Repeated runs of the command."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.facts = site.place / "simple" / ".facts.json"
 
     def begin(self, wishes: GenerateOptions) -> LastRun:
-        """Look around."""
+        """Compute the fingerprint of the folder."""
         excluded = frozenset({self.site.folder / "simple"})
         seen = fingerprint(self.site.folder, wishes, in_place=True, excluded=excluded)
         return LastRun(self.facts, seen)
 
-    def look(self, wishes: GenerateOptions = GenerateOptions()) -> Generated | None:
-        """Return what is told if nothing has to be done."""
+    def reuse(self, wishes: GenerateOptions = GenerateOptions()) -> Generated | None:
+        """Return the result of the last run if nothing changed."""
         return self.begin(wishes).reusable_result(FolderTarget(self.site.place))
 
-    def do(self, wishes: GenerateOptions = GenerateOptions()) -> Generated:
-        """Generate the index, whatever the last run left."""
+    def generate_index(self, wishes: GenerateOptions = GenerateOptions()) -> Generated:
+        """Generate the index."""
         return generate(
             self.site.folder,
             FolderTarget(self.site.place),
@@ -52,21 +49,21 @@ class Runs:
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Runs:
-    """Give a folder with one release."""
+def runs(tmp_path: Path) -> RunHistory:
+    """Return the runs of a folder with one release."""
     folder = tmp_path / "dist"
     build_release(folder)
     (folder / "fast-1.0-py3-none-any.whl.yanked").write_text("slow")
-    return Runs(Site(folder))
+    return RunHistory(Site(folder))
 
 
-def test_it_tells_the_same(runs: Runs) -> None:
-    """Once there is an index, the next run tells of it what a whole one would."""
-    assert runs.look() is None
-    runs.do()
-    told = runs.look()
+def test_same_result(runs: RunHistory) -> None:
+    """Without changes the result equals that of a complete run."""
+    assert runs.reuse() is None
+    runs.generate_index()
+    told = runs.reuse()
     assert told is not None
-    assert replace(told, state=None) == replace(runs.do(), state=None)
+    assert replace(told, state=None) == replace(runs.generate_index(), state=None)
 
 
 def wheel(site: Site) -> Path:
@@ -75,7 +72,7 @@ def wheel(site: Site) -> Path:
 
 
 def index_file(site: Site) -> Path:
-    """Return what was combined from the wheels."""
+    """Return the combined index file."""
     return next(site.place.glob("simple/fast/*/fast-1.0-variants.json"))
 
 
@@ -102,12 +99,12 @@ CHANGES: dict[str, Callable[[Site], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_any_change_counts(runs: Runs, change: str) -> None:
-    """Whatever came, went or changed, in the folder or in the index, is looked at."""
-    runs.do()
-    assert runs.look() is not None
+def test_changes(runs: RunHistory, change: str) -> None:
+    """Every kind of change causes a complete run."""
+    runs.generate_index()
+    assert runs.reuse() is not None
     CHANGES[change](runs.site)
-    assert runs.look() is None
+    assert runs.reuse() is None
 
 
 @pytest.mark.parametrize(
@@ -119,43 +116,43 @@ def test_any_change_counts(runs: Runs, change: str) -> None:
         GenerateOptions(keep_going=True),
     ],
 )
-def test_other_wishes_count(runs: Runs, wishes: GenerateOptions) -> None:
-    """A run that shall do something else does it."""
-    runs.do()
-    assert runs.look(wishes) is None
+def test_other_options(runs: RunHistory, wishes: GenerateOptions) -> None:
+    """Other options cause a complete run."""
+    runs.generate_index()
+    assert runs.reuse(wishes) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"seen":'])
-def test_a_damaged_memory_costs_time_only(runs: Runs, data: bytes) -> None:
-    """What is remembered of the last run is a cache."""
-    runs.do()
+def test_damaged_cache(runs: RunHistory, data: bytes) -> None:
+    """A damaged cache causes a complete run."""
+    runs.generate_index()
     runs.facts.with_name(".facts.json.last").write_bytes(data)
-    assert runs.look() is None
-    runs.do()
-    assert runs.look() is not None
+    assert runs.reuse() is None
+    runs.generate_index()
+    assert runs.reuse() is not None
 
 
-def test_refusals_are_told_again(runs: Runs) -> None:
-    """Who did not mend what was refused is told of it in every run."""
+def test_refusals_are_repeated(runs: RunHistory) -> None:
+    """Refusals are reported in every run."""
     (runs.site.folder / "fast-2.0-py3-none-any.whl").touch()
     for wishes in (GenerateOptions(), GenerateOptions(keep_going=True)):
-        runs.do(wishes)
-        assert runs.look(wishes) is None
+        runs.generate_index(wishes)
+        assert runs.reuse(wishes) is None
 
 
-def test_what_is_not_named_goes_with_the_next_run(runs: Runs) -> None:
+def test_what_is_not_named_goes_with_the_next_run(runs: RunHistory) -> None:
     """What a run with --prune had to leave is removed by the one after it."""
-    runs.do()
+    runs.generate_index()
     wheel(runs.site).unlink()
     prune = GenerateOptions(prune=True)
-    assert runs.do(prune).unreferenced
-    assert runs.look(prune) is None
-    assert runs.do(prune).removed
-    assert runs.look(prune) is not None
+    assert runs.generate_index(prune).unreferenced
+    assert runs.reuse(prune) is None
+    assert runs.generate_index(prune).removed
+    assert runs.reuse(prune) is not None
 
 
-def test_another_process_publishes(runs: Runs) -> None:
+def test_another_process_publishes(runs: RunHistory) -> None:
     """Nothing is told of an index that somebody is changing."""
-    runs.do()
+    runs.generate_index()
     with FolderTarget(runs.site.place).opened(), pytest.raises(EnvironmentBusy):
-        runs.look()
+        runs.reuse()

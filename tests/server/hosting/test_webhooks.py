@@ -130,8 +130,8 @@ def test_it_is_told_once_and_in_order(index: Index, receiver: Receiver) -> None:
     assert not index.delivery(webhook).step()  # after a restart nothing is told again
 
 
-def test_failures_are_repeated_for_a_while(index: Index, receiver: Receiver) -> None:
-    """A delivery is tried again after ever longer pauses, also by another server, then given up."""
+def test_retries(index: Index, receiver: Receiver) -> None:
+    """A failed delivery is retried with growing pauses, also by another server, then dropped."""
     webhook = Webhook(receiver.url, SECRET, ("clean",))
     first = index.delivery(webhook)
     for detail in ("one", "two"):
@@ -154,8 +154,8 @@ def test_failures_are_repeated_for_a_while(index: Index, receiver: Receiver) -> 
     assert index.outcomes[-1] == "delivered"
 
 
-def test_a_server_that_died_while_it_delivered(index: Index, receiver: Receiver) -> None:
-    """What it had begun another one delivers later: twice, rather than not at all."""
+def test_killed_server(index: Index, receiver: Receiver) -> None:
+    """Another server repeats a delivery that was started, rather than losing it."""
     webhook = Webhook(receiver.url, SECRET, ("clean",))
     index.delivery(webhook)
     index.change("clean")
@@ -174,8 +174,8 @@ def test_a_server_that_died_while_it_delivered(index: Index, receiver: Receiver)
     assert len(receiver.messages) == 2
 
 
-def test_a_receiver_that_is_not_there(index: Index, receiver: Receiver) -> None:
-    """No connection is a failure as any other."""
+def test_unreachable_receiver(index: Index, receiver: Receiver) -> None:
+    """A failed connection is a failed delivery."""
     webhook = Webhook(f"https{receiver.url[4:]}", SECRET, ("clean",))
     delivery = index.delivery(webhook)
     index.change("clean")
@@ -199,18 +199,18 @@ def test_a_receiver_that_is_not_there(index: Index, receiver: Receiver) -> None:
         ("http://169.254.169.254/", True, "169.254.169.254", False),
     ],
 )
-def test_where_a_name_may_lead(
+def test_allowed_addresses(
     url: str,
     private: bool,  # noqa: FBT001 - parametrized
     address: str,
     admitted: bool,  # noqa: FBT001 - parametrized
 ) -> None:
-    """Whoever decides what a name resolves to cannot make the index ask servers that are near."""
+    """The resolved address must not be private, unless configured."""
     rules = AddressRules.of_target(url, may_be_private=private)
     assert rules(url.split("/")[2], address) == admitted
 
 
-def test_a_name_that_leads_near(index: Index) -> None:
+def test_private_address(index: Index) -> None:
     """A connection to a private address is closed before anything is sent."""
     reasons: list[str] = []
     with socket.create_server(("0.0.0.0", 0)) as server:
@@ -250,8 +250,8 @@ def test_a_name_that_leads_near(index: Index) -> None:
         'secret = "x"\nurl = "https://a.example/"\n[[webhook]]\nsecret = "y"\nurl = "https://a.example/"',
     ],
 )
-def test_settings_that_cannot_be(table: str, tmp_path: Path) -> None:
-    """A webhook that others could read, or that nobody can check, is refused."""
+def test_invalid_settings(table: str, tmp_path: Path) -> None:
+    """A webhook without TLS or with a weak secret is refused."""
     file = tmp_path / "serve.toml"
     file.write_text(f"[[webhook]]\n{table}\n")
     with pytest.raises(InvalidConfiguration):
@@ -266,8 +266,8 @@ def _eventually(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.integration
-def test_a_real_server(receiver: Receiver, tmp_path: Path) -> None:
-    """Uploads of the projects that it is for are told of, also after a restart."""
+def test_real_server(receiver: Receiver, tmp_path: Path) -> None:
+    """Uploads of the configured projects are delivered, also after a restart."""
     settings = tmp_path / "serve.toml"
     settings.write_text(
         f'[[webhook]]\nurl = "{receiver.url}"\nsecret = "{SECRET}"\nprojects = ["some-*"]\n'

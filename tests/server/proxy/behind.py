@@ -1,4 +1,4 @@
-"""A proxy in front of an index on this machine, asked without a socket of its own."""
+"""A proxy in front of an index, called without a socket."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def target_of(platforms: Sequence[str] = LINUX, version: str = "3.13.1") -> Targ
 
 
 def user_agent(tool: str, command: str = "install", *, python: str = "3.13.1", **more: Any) -> str:
-    """Return what pip and uv say of themselves."""
+    """Return the User-Agent of pip or uv."""
     said: dict[str, Any] = {
         "cpu": "x86_64",
         "distro": {"libc": {"lib": "glibc", "version": "2.36"}},
@@ -129,7 +129,7 @@ class Behind:
         return {file["filename"]: file for file in json.loads(b"".join(answer.body))["files"]}
 
     def path_of(self, file: Mapping[str, Any], *, before: str = "") -> str:
-        """Return where a file of a page is, from the root of the proxy."""
+        """Return the path of a file on the proxy."""
         url = str(file["url"])
         assert url.startswith("../../files/"), url
         return f"{before}/{url.removeprefix('../../')}"
@@ -142,7 +142,7 @@ class Behind:
 
 
 def body(answer: Response) -> bytes:
-    """Return the body, which is as long as it says."""
+    """Return the body after checking its length."""
     data = b"".join(answer.body)
     assert len(data) == answer.length
     return data

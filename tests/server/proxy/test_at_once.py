@@ -1,4 +1,4 @@
-"""Several installers at once, and what stays in memory."""
+"""Concurrent clients, and the memory cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 16
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve a release whose wheels are rewritten."""
+    """Serve a release with wheels to rewrite."""
     folder = tmp_path / "index"
     folder.mkdir()
     release(folder, "some", {"cu129": [LINUX_TAG]}, requires=('x; variant_label == "cu129"',))
@@ -27,8 +27,8 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
         yield index
 
 
-def together(work: Callable[[int], bytes]) -> set[bytes]:
-    """Do something in many threads at the same time."""
+def run_concurrently(work: Callable[[int], bytes]) -> set[bytes]:
+    """Run a function in many threads at the same time."""
     start = threading.Barrier(MANY)
 
     def run(number: int) -> bytes:
@@ -39,22 +39,22 @@ def together(work: Callable[[int], bytes]) -> set[bytes]:
         return set(pool.map(run, range(MANY)))
 
 
-def test_a_cold_page_is_made_once(index: RecordingIndex) -> None:
-    """Whoever asks while a page is being made waits for it; the index is asked once."""
+def test_page_is_made_once(index: RecordingIndex) -> None:
+    """Concurrent requests for a page wait for one computation."""
     behind = Behind(index.url, supported={"nvidia": CUDA})
     index.faults.delay["some-1.0-variants.json"] = 0.1
-    pages = together(lambda _number: body(behind.ask("/simple/some/", PIP)))
+    pages = run_concurrently(lambda _number: body(behind.ask("/simple/some/", PIP)))
     assert len(pages) == 1
     assert len(index.requests_for("some-1.0-variants.json")) == 1
     behind.close()
 
 
-def test_one_wheel_for_many(index: RecordingIndex, tmp_path: Path) -> None:
-    """All get equal bytes, and its end is read once."""
+def test_wheel_is_read_once(index: RecordingIndex, tmp_path: Path) -> None:
+    """All clients get equal bytes, and the end of the wheel is read once."""
     behind = Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache")
     (file,) = behind.page("some", PIP).values()
     path = behind.path_of(file)
-    assert len(together(lambda _number: body(behind.ask(path)))) == 1
+    assert len(run_concurrently(lambda _number: body(behind.ask(path)))) == 1
     ends = [
         request
         for request in index.requests
@@ -65,10 +65,10 @@ def test_one_wheel_for_many(index: RecordingIndex, tmp_path: Path) -> None:
 
 
 class TestMemory:
-    """What is kept."""
+    """The memory cache."""
 
-    def test_what_was_used_last_stays(self) -> None:
-        """Beyond its bytes the oldest goes, and what alone is too large is not kept."""
+    def test_eviction(self) -> None:
+        """The least recently used entries are evicted; too large ones are not stored."""
         memory = MemoryCache[bytes](10, len)
         for key, size in (("a", 4), ("b", 4)):
             memory.put(key, bytes(size))
@@ -79,8 +79,8 @@ class TestMemory:
         assert memory.peek("d") is None
         assert memory.size == 8
 
-    def test_a_failure_is_nobody_elses(self) -> None:
-        """What could not be made is made anew by whoever asks next."""
+    def test_failures_are_not_cached(self) -> None:
+        """A failed computation is repeated by the next caller."""
         memory = MemoryCache[bytes](10, len)
         with pytest.raises(ZeroDivisionError):
             memory.get("a", lambda: bytes(1 // 0))

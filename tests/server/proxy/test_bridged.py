@@ -1,4 +1,4 @@
-"""What installers that know no variants get of families of distributions."""
+"""Families of distributions for installers without variant support."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def behind(index: RecordingIndex) -> Iterator[Behind]:
     proxy.close()
 
 
-def test_a_selector_is_served(behind: Behind, tmp_path: Path) -> None:
-    """A selector is listed under a build tag, with its hash, and is a sound wheel."""
+def test_selector(behind: Behind, tmp_path: Path) -> None:
+    """A selector is listed with a build tag and its hash, and is a valid wheel."""
     files = behind.page("cupy", UV)
     assert list(files) == ["cupy-14.2.0-0_cuda12-py3-none-any.whl"]
     (file,) = files.values()
@@ -50,8 +50,8 @@ def test_a_selector_is_served(behind: Behind, tmp_path: Path) -> None:
         assert b"Requires-Dist: cupy-cuda12x[ctk]==14.2.0" in wheel.metadata()
 
 
-def test_nothing_fits(index: RecordingIndex) -> None:
-    """An installer can only say that there is no version; why is told where the proxy runs."""
+def test_no_fitting_member(index: RecordingIndex) -> None:
+    """Without a fitting member the project is missing, and the log has the reason."""
     proxy = Behind(index.url, bridges=[])
     try:
         assert not proxy.page("cupy", UV)
@@ -61,8 +61,8 @@ def test_nothing_fits(index: RecordingIndex) -> None:
         proxy.close()
 
 
-def test_a_member_of_that_name(behind: Behind) -> None:
-    """A wheel under a label is the publisher's, with his hash, and comes from where it is."""
+def test_member_with_the_name_of_the_family(behind: Behind) -> None:
+    """A labelled wheel of the publisher keeps its hash and its URL."""
     files = behind.page("xgboost", UV)
     file = files["xgboost-3.3.0-0_cuda12-py3-none-any.whl"]
     answer = behind.ask(behind.path_of(file), UV)
@@ -70,8 +70,8 @@ def test_a_member_of_that_name(behind: Behind) -> None:
     assert answer.headers["location"].endswith("/xgboost-3.3.0-py3-none-any.whl")
 
 
-def test_a_newer_release_costs_no_accelerator(behind: Behind) -> None:
-    """What only the member for any machine has is left to whoever names it."""
+def test_newer_release_without_an_accelerator(behind: Behind) -> None:
+    """A newer release without the accelerator is yanked."""
     files = behind.page("onnxruntime", UV)
     assert (
         files["onnxruntime-1.26.0-0_cuda12_cudnn9.10-py3-none-any.whl"].get("yanked", False)
@@ -83,8 +83,8 @@ def test_a_newer_release_costs_no_accelerator(behind: Behind) -> None:
     )
 
 
-def test_what_pip_takes_all_the_same_is_told(index: RecordingIndex) -> None:
-    """The tool puts pages together, so beside another index it takes what is held back here."""
+def test_note_about_pip(index: RecordingIndex) -> None:
+    """A note says that pip combines indexes and ignores the yank."""
     for mode, tool, count in (("additive", PIP, 1), ("additive", UV, 0), ("full", PIP, 0)):
         behind = Behind(index.url, supported=CUDA_12, bridges=[], mode=mode)
         try:
@@ -94,8 +94,8 @@ def test_what_pip_takes_all_the_same_is_told(index: RecordingIndex) -> None:
             behind.close()
 
 
-def test_without_a_gpu(index: RecordingIndex) -> None:
-    """Where no member has what it wants, nothing is held back."""
+def test_no_gpu(index: RecordingIndex) -> None:
+    """Without a GPU no release is yanked."""
     behind = Behind(index.url, bridges=())
     try:
         files = behind.page("onnxruntime", UV)
@@ -105,8 +105,8 @@ def test_without_a_gpu(index: RecordingIndex) -> None:
         behind.close()
 
 
-def test_a_catalogue_has_no_family_whose_members_are_needed(index: RecordingIndex) -> None:
-    """A lock says once what is needed: with one member's name it would be wrong elsewhere."""
+def test_catalogue_without_families(index: RecordingIndex) -> None:
+    """A catalogue has no family whose dependencies differ by member."""
     behind = Behind(index.url, supported=CUDA_12, bridges=[], all_variants=True, mode="full")
     try:
         assert behind.page("cupy", UV) == {}

@@ -1,4 +1,4 @@
-"""What the proxy lists, for whom, and what it hands on as it came."""
+"""Pages of the proxy for each client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAC_TAG = "cp313-cp313-macosx_11_0_arm64"
 
 
 def release(folder: Path, name: str, wheels: dict[str | None, list[str]], **more: Any) -> None:
-    """Put a release with variants of CUDA into a folder: tags by label."""
+    """Build a release with CUDA variants: tags by label."""
     labels = [label for label in wheels if label is not None]
     variants = {
         label: {}
@@ -71,7 +71,7 @@ class TestVariants:
     """Projects with variants."""
 
     def test_newer_formats(self, folder: Path) -> None:
-        """A labelled wheel of a newer format is left out, and a plain one stays as it is."""
+        """A labelled wheel of a newer format is left out; a plain one is listed."""
         release(folder, "some", {"cu129": [LINUX_TAG], None: [LINUX_TAG]})
         newer = {f"some-1.0-{LINUX_TAG}-cu129.whlx", f"some-1.0-{LINUX_TAG}.whlx"}
         index = FolderIndex(folder)
@@ -95,8 +95,8 @@ class TestVariants:
             }
             behind.close()
 
-    def test_the_best_build_goes_before_the_plain_wheel(self, folder: Path, behind: Behind) -> None:
-        """R1: the label is a build tag, and the plain wheel stays listed as it is."""
+    def test_best_variant_has_a_build_tag(self, folder: Path, behind: Behind) -> None:
+        """The best variant has a build tag, and the plain wheel is listed unchanged."""
         release(folder, "some", {"cu126": [LINUX_TAG], "cu129": [LINUX_TAG], None: [LINUX_TAG]})
         files = behind.page("some")
         assert set(files) == {
@@ -106,16 +106,16 @@ class TestVariants:
         assert files[f"some-1.0-{LINUX_TAG}.whl"]["url"].startswith("http://127.0.0.1")
         assert next(iter(files)) == f"some-1.0-0_cu129-{LINUX_TAG}.whl"  # pdm takes the first
 
-    def test_build_numbers_do_not_beat_it(self, folder: Path, behind: Behind) -> None:
-        """The build tag of a variant begins with the highest number of the release."""
+    def test_build_numbers(self, folder: Path, behind: Behind) -> None:
+        """The build tag of a variant starts with the highest build number of the release."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         build_wheel(folder, "some", "1.0", tag=LINUX_TAG, build="7")
         assert f"some-1.0-7_cu129-{LINUX_TAG}.whl" in behind.page("some")
 
-    def test_its_url_leads_to_the_original_with_its_hash(
+    def test_variant_without_markers(
         self, folder: Path, index: RecordingIndex, behind: Behind
     ) -> None:
-        """R4, R7: without variant markers nothing is rewritten, and the hash is the original's."""
+        """A wheel without variant markers is redirected to, and keeps its hash."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         (file,) = behind.page("some").values()
         wheel = f"some-1.0-{LINUX_TAG}-cu129.whl"
@@ -126,8 +126,8 @@ class TestVariants:
         metadata = body(behind.ask(behind.path_of(file) + ".metadata"))
         assert hashlib.sha256(metadata).hexdigest() == file["core-metadata"]["sha256"]
 
-    def test_what_does_not_fit_is_not_listed(self, folder: Path, index: RecordingIndex) -> None:
-        """A machine without GPU gets the null variant; where nothing fits, plain wheels."""
+    def test_unfit_variants(self, folder: Path, index: RecordingIndex) -> None:
+        """A machine without a GPU gets the null variant or plain wheels."""
         release(folder, "some", {"cu129": [LINUX_TAG], "null": [LINUX_TAG], None: [LINUX_TAG]})
         release(folder, "other", {"cu129": [LINUX_TAG], None: [LINUX_TAG]})
         behind = Behind(index.url, supported={"nvidia": {}})
@@ -135,22 +135,22 @@ class TestVariants:
         assert set(behind.page("other")) == {f"other-1.0-{LINUX_TAG}.whl"}
         behind.close()
 
-    def test_the_variant_decides_before_the_tags(self, folder: Path, behind: Behind) -> None:
-        """F-90: what tags of a known client would put before the best variant is left out."""
+    def test_variants_precede_tags(self, folder: Path, behind: Behind) -> None:
+        """F-90: wheels whose tags would precede the best variant are left out."""
         release(folder, "some", {"cu126": [LINUX_TAG], "cu129": [OLD_TAG], None: [LINUX_TAG]})
         assert set(behind.page("some", PIP)) == {f"some-1.0-0_cu129-{OLD_TAG}.whl"}
         assert len(behind.page("some")) == 3  # who says nothing sees what there is for each tag
 
-    def test_the_client_has_another_python(self, folder: Path, behind: Behind) -> None:
-        """The Python that asks counts, as it says itself."""
+    def test_python_of_the_client(self, folder: Path, behind: Behind) -> None:
+        """The client's Python decides."""
         other = LINUX_TAG.replace("313", "312")
         release(folder, "some", {"cu126": [other], "cu129": [LINUX_TAG], None: [other]})
         agent = {"user-agent": user_agent("pip", python="3.12.4")}
         listed = behind.page("some", agent)
         assert f"some-1.0-0_cu126-{other}.whl" in listed
 
-    def test_another_machine_by_its_name(self, folder: Path, index: RecordingIndex) -> None:
-        """/for/NAME/ chooses for another machine, whose files lie there too."""
+    def test_named_machine(self, folder: Path, index: RecordingIndex) -> None:
+        """/for/NAME/ selects for another machine."""
         release(folder, "some", {"cu126": [LINUX_TAG], "cu129": [LINUX_TAG]})
         old = {"nvidia": {"cuda_version_lower_bound": ["12.6"]}}
         behind = Behind(index.url, supported={"nvidia": CUDA}, others={"old": old})
@@ -159,8 +159,8 @@ class TestVariants:
         assert behind.ask(behind.path_of(file, before="/for/old")).status == 302
         behind.close()
 
-    def test_an_unknown_machine_is_told_of(self, behind: Behind) -> None:
-        """A slip in the name of a machine is a 404 that says what is wrong."""
+    def test_unknown_machine(self, behind: Behind) -> None:
+        """An unknown machine is a 404 with the reason."""
         answer = behind.ask("/for/cuda-99/simple/some/")
         assert answer.status == 404
         assert "'cuda-99' is not a preset" in body(answer).decode()
@@ -175,41 +175,39 @@ class TestVariants:
             ("/full/for/old/some/", "../simple/some/"),
         ],
     )
-    def test_a_url_without_simple_leads_there(
-        self, behind: Behind, path: str, location: str
-    ) -> None:
-        """Whoever left /simple/ out gets pages all the same, not those of other indexes."""
+    def test_url_without_simple(self, behind: Behind, path: str, location: str) -> None:
+        """A URL without /simple/ is redirected."""
         answer = behind.ask(path)
         assert (answer.status, answer.headers["location"]) == (301, location)
         assert "/simple/" in body(behind.ask("/some")).decode()
 
-    def test_a_catalogue_lists_every_variant(self, folder: Path, behind: Behind) -> None:
-        """All variants under build tags, whatever the machine, with the hashes of the index."""
+    def test_catalogue(self, folder: Path, behind: Behind) -> None:
+        """The catalogue has all variants with build tags and the hashes of the index."""
         release(folder, "some", {"cu130": [LINUX_TAG], "cu129": [LINUX_TAG], None: [LINUX_TAG]})
         files = behind.page("some", before="/all-variants")
         assert len(files) == 3
         assert all(file["hashes"] for file in files.values())
         assert behind.page("some").keys() < files.keys()
 
-    def test_html_for_whoever_wants_it(self, folder: Path, behind: Behind) -> None:
-        """The same page as HTML."""
+    def test_html(self, folder: Path, behind: Behind) -> None:
+        """The page is available as HTML."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         answer = behind.ask("/simple/some/", {"accept": "text/html"})
         assert answer.headers["content-type"].startswith("text/html")
         assert b"some-1.0-0_cu129" in body(answer)
 
-    def test_pages_are_asked_for_anew_and_cheaply(self, folder: Path, behind: Behind) -> None:
-        """R3: no-cache and an entity tag; the same page again is "not modified"."""
+    def test_entity_tags(self, folder: Path, behind: Behind) -> None:
+        """Pages have no-cache and an entity tag, which allows 304 responses."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         first = behind.ask("/simple/some/", PIP)
         assert first.headers["cache-control"] == "no-cache"
         again = behind.ask("/simple/some/", {**PIP, "if-none-match": first.headers["etag"]})
         assert again.status == 304
 
-    def test_metadata_of_equal_hash_is_read_once(
+    def test_equal_metadata_is_read_once(
         self, folder: Path, index: RecordingIndex, behind: Behind
     ) -> None:
-        """One small request for each distinct METADATA, however many wheels have it."""
+        """METADATA is requested once for each distinct hash."""
         tags = [f"cp3{minor}-cp3{minor}-manylinux_2_28_x86_64" for minor in range(10, 14)]
         release(folder, "some", {"cu129": tags, "null": tags, None: tags})
         behind.page("some")
@@ -217,10 +215,8 @@ class TestVariants:
             len([request for request in index.requests if request.path.endswith(".metadata")]) == 1
         )
 
-    def test_a_document_that_cannot_be_read_is_no_plain_page(
-        self, folder: Path, index: RecordingIndex
-    ) -> None:
-        """A passing fault of the index must not look like "no variant fits"."""
+    def test_unreadable_document(self, folder: Path, index: RecordingIndex) -> None:
+        """A temporary error of the index is a 502, not a page without variants."""
         release(folder, "some", {"cu129": [LINUX_TAG], None: [LINUX_TAG]})
         index.faults.status["some-1.0-variants.json"] = 503
         behind = Behind(index.url, supported={"nvidia": CUDA})
@@ -231,64 +227,62 @@ class TestVariants:
         assert set(Behind(index.url).page("some")) == {f"some-1.0-{LINUX_TAG}.whl"}
 
 
-class TestOneMetadata:
-    """R5: what is read of one wheel is true of all of them."""
+class TestCombinedMetadata:
+    """R5: all wheels of a release have the same metadata."""
 
     NEEDS = ('gpu-lib; "nvidia" in variant_namespaces', 'cpu-lib; variant_label == "null"', "both")
 
     @pytest.fixture
     def listed(self, folder: Path, behind: Behind) -> dict[str, Any]:
-        """List a release for two platforms, of which one has no GPU."""
+        """Return the page of a release for two platforms, one without a GPU."""
         wheels: dict[str | None, list[str]] = {"cu129": [LINUX_TAG], "null": [LINUX_TAG, MAC_TAG]}
         release(folder, "some", wheels, requires=self.NEEDS)
         return behind.page("some", PIP)
 
-    def needed(self, behind: Behind, file: Any) -> list[str]:
-        """Return the dependencies in the METADATA beside a wheel."""
+    def dependencies(self, behind: Behind, file: Any) -> list[str]:
+        """Return the dependencies in the METADATA file of a wheel."""
         text = body(behind.ask(behind.path_of(file) + ".metadata")).decode()
         return [line[15:] for line in text.splitlines() if line.startswith("Requires-Dist: ")]
 
-    def test_every_platform_has_its_marker(self, behind: Behind, listed: dict[str, Any]) -> None:
-        """All wheels have one METADATA, which says what is needed where."""
+    def test_markers_by_platform(self, behind: Behind, listed: dict[str, Any]) -> None:
+        """The METADATA has the dependencies of each platform with a marker."""
         assert set(listed) == {
             f"some-1.0-0_cu129-{LINUX_TAG}.whl",
             f"some-1.0-0_null-{MAC_TAG}.whl",
         }
-        one, other = (self.needed(behind, file) for file in listed.values())
+        one, other = (self.dependencies(behind, file) for file in listed.values())
         assert one == other
         linux = "sys_platform == 'linux' and platform_machine == 'x86_64'"
         mac = "sys_platform == 'darwin' and platform_machine == 'arm64'"
         assert sorted(one) == sorted([f"gpu-lib ; {linux}", f"cpu-lib ; {mac}", "both"])
 
-    def test_one_platform_needs_no_marker(self, folder: Path, behind: Behind) -> None:
-        """Where all wheels are for one platform, or need the same, nothing is added."""
+    def test_one_platform(self, folder: Path, behind: Behind) -> None:
+        """With one platform, or equal dependencies, there is no marker."""
         release(folder, "one", {"cu129": [LINUX_TAG]}, requires=self.NEEDS)
         (file,) = behind.page("one", PIP).values()
         text = body(behind.ask(behind.path_of(file) + ".metadata")).decode()
         assert "Requires-Dist: gpu-lib\n" in text
         assert "cpu-lib" not in text
 
-    def test_plain_wheels_are_listed_where_they_are_taken(
-        self, folder: Path, behind: Behind
-    ) -> None:
-        """A plain wheel of a platform whose variant needs something else is left out there."""
+    def test_plain_wheels(self, folder: Path, behind: Behind) -> None:
+        """A plain wheel is left out where the variant has other dependencies."""
         wheels: dict[str | None, list[str]] = {"cu129": [LINUX_TAG], None: [LINUX_TAG, MAC_TAG]}
         release(folder, "some", wheels, requires=self.NEEDS)
         files = behind.page("some", PIP)
         assert set(files) == {f"some-1.0-0_cu129-{LINUX_TAG}.whl", f"some-1.0-{MAC_TAG}.whl"}
         assert all("core-metadata" in file and not file["hashes"] for file in files.values())
 
-    def test_a_catalogue_has_plain_wheels_only(self, folder: Path, behind: Behind) -> None:
-        """No lock of another tool can say what depends on the variant, so none is listed."""
+    def test_catalogue_with_variant_dependencies(self, folder: Path, behind: Behind) -> None:
+        """Variants with differing dependencies are not in the catalogue."""
         release(folder, "some", {"cu129": [LINUX_TAG], None: [LINUX_TAG]}, requires=self.NEEDS)
         files = behind.page("some", before="/all-variants")
         assert set(files) == {f"some-1.0-{LINUX_TAG}.whl"}
         assert "depend on the variant" in behind.notes[0]
 
-    def test_metadata_is_found_without_a_cache_and_without_the_page(
+    def test_metadata_after_a_restart(
         self, index: RecordingIndex, behind: Behind, listed: dict[str, Any]
     ) -> None:
-        """R2: a URL of an older page leads to its bytes, though the proxy was started anew."""
+        """A metadata URL works after a restart of the proxy."""
         other = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
         for file in listed.values():
             path = behind.path_of(file) + ".metadata"
@@ -296,12 +290,12 @@ class TestOneMetadata:
         other.close()
 
 
-class TestHandedOn:
+class TestUnchangedPages:
     """R6: projects without variants."""
 
     @pytest.fixture
     def static(self) -> Iterator[tuple[dict[str, Any], list[Request], RecordingIndex]]:
-        """Serve whatever a test puts under a path."""
+        """Yield an index whose pages the test sets."""
         pages: dict[str, Any] = {}
         requests: list[Request] = []
 
@@ -318,12 +312,12 @@ class TestHandedOn:
             yield pages, requests, index
 
     def page_of(self, content: bytes, kind: str = JSON, **headers: str) -> Response:
-        """Return the answer of an index."""
+        """Return a response of the index."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Response.of(200, content, {"content-type": kind, **named})
 
-    def test_bytes_are_those_of_the_index(self, static: Any) -> None:
-        """Packed or not, what the index sent is sent on, and never unpacked for nothing."""
+    def test_bytes_are_unchanged(self, static: Any) -> None:
+        """Pages are passed on unchanged, compressed or not."""
         pages, requests, index = static
         text = b'{"files": [ ], "meta":{"api-version":"1.4"},"name":"some","odd":1}'
         packed = gzip.compress(text)
@@ -342,8 +336,8 @@ class TestHandedOn:
         behind.close()
 
     @pytest.mark.parametrize("form", [JSON, "text/html"])
-    def test_what_is_quarantined_is_withheld(self, static: Any, tmp_path: Path, form: str) -> None:
-        """PEP 792: no file is offered, from whatever page, nor from one that was kept."""
+    def test_quarantined_project(self, static: Any, tmp_path: Path, form: str) -> None:
+        """PEP 792: no file of a quarantined project is listed, from any page or cache."""
         pages, _, index = static
         page = (
             b'{"meta":{"api-version":"1.4"},"name":"some","project-status":{"status":"quarantined"}'
@@ -360,8 +354,8 @@ class TestHandedOn:
             assert b"quarantined" in got
             assert b"some-1.0" not in got
 
-    def test_what_is_fresh_is_not_asked_for_again(self, static: Any, tmp_path: Path) -> None:
-        """max-age of the index holds for the proxy, in memory and from disk; not for clients."""
+    def test_fresh_pages(self, static: Any, tmp_path: Path) -> None:
+        """max-age applies to the proxy, in memory and on disk, but not to clients."""
         pages, requests, index = static
         fresh = {"cache_control": "max-age=600"}
         pages["/simple/some/"] = self.page_of(b'{"files": []}', **fresh)
@@ -386,8 +380,8 @@ class TestHandedOn:
             ("text/html", b"<a href=../../f/a-1.tar.gz>a-1.tar.gz</a>"),
         ],
     )
-    def test_links_lead_where_they_led(self, static: Any, kind: str, text: bytes) -> None:
-        """Relative links of a page mean the same from another address."""
+    def test_relative_links(self, static: Any, kind: str, text: bytes) -> None:
+        """Relative links have the same targets."""
         pages, _, index = static
         pages["/root/simple/a/"] = self.page_of(text, kind)
         url = f"{index.origin}/root/simple/"
@@ -401,10 +395,8 @@ class TestHandedOn:
             assert json.loads(body(answer))["files"][0]["x"] == 1
         behind.close()
 
-    def test_additive_knows_projects_with_variants_only(
-        self, folder: Path, index: RecordingIndex
-    ) -> None:
-        """Beside another index, the proxy leaves everything else to it."""
+    def test_additive_mode(self, folder: Path, index: RecordingIndex) -> None:
+        """In additive mode only projects with variants are listed."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         build_wheel(folder, "plain", "1")
         behind = Behind(index.url, supported={"nvidia": CUDA})
@@ -414,8 +406,8 @@ class TestHandedOn:
         assert behind.ask("/full/simple/plain/").status == 200
         behind.close()
 
-    def test_uv_writes_no_variants_into_its_lock(self, folder: Path, index: RecordingIndex) -> None:
-        """Uv lock and its like find nothing, unless that is wanted."""
+    def test_uv_lock(self, folder: Path, index: RecordingIndex) -> None:
+        """`uv lock` finds no variants, unless enabled."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         for wanted, status in ((False, 404), (True, 200)):
             behind = Behind(index.url, supported={"nvidia": CUDA}, in_locks_of_uv=wanted)
@@ -425,7 +417,7 @@ class TestHandedOn:
             assert behind.ask("/simple/some/", UV).status == 200
             behind.close()
 
-    def test_the_first_index_that_knows_a_project_supplies_it(self, tmp_path: Path) -> None:
+    def test_several_indexes(self, tmp_path: Path) -> None:
         """F-126: files of two indexes never meet, and an outage is no way to be asked."""
         for name, version in (("first", "1"), ("second", "2")):
             build_wheel(tmp_path / name, "some", version)
@@ -439,15 +431,15 @@ class TestHandedOn:
             behind.close()
 
     def test_all_projects(self, folder: Path, behind: Behind) -> None:
-        """The root lists what the indexes list; beside others, nothing."""
+        """The root lists the projects of the indexes; nothing in additive mode."""
         build_wheel(folder, "Some", "1")
         projects = json.loads(body(behind.ask("/simple/")))["projects"]
         assert projects == [{"name": "some"}]
         assert json.loads(body(behind.ask("/additive/simple/")))["projects"] == []
 
 
-def test_a_mac_asks_for_a_linux_machine(folder: Path, index: RecordingIndex) -> None:
-    """Who asks from another system than that of the machine is not the one it is chosen for."""
+def test_client_on_another_system(folder: Path, index: RecordingIndex) -> None:
+    """A client on another system than the machine's gets its own platform."""
     release(folder, "some", {"cu129": [LINUX_TAG], "cu126": [LINUX_TAG], None: [MAC_TAG]})
     behind = Behind(index.url, supported={"nvidia": CUDA})
     mac: dict[str, Any] = {
@@ -468,8 +460,8 @@ def test_a_mac_asks_for_a_linux_machine(folder: Path, index: RecordingIndex) -> 
 
 @pytest.mark.parametrize("form", ["json", "html"])
 @pytest.mark.parametrize("project", ["some", "plain"])
-def test_what_a_page_says_of_others_stays(project: str, form: str) -> None:
-    """PEP 708: tracks and alternate locations arrive as they were, rewritten or handed on."""
+def test_project_locations(project: str, form: str) -> None:
+    """PEP 708: tracks and alternate locations are passed on."""
     tracks, other = "https://tracked.example/simple/x/", "https://other.example/simple/x/"
     wheel = f"{project}-1.0-{LINUX_TAG}.whl"
     variant = f"{project}-1.0-{LINUX_TAG}-cu129.whl"

@@ -1,4 +1,4 @@
-"""What strangers try: those who ask the proxy, and those whose pages it reads."""
+"""Attacks by clients of the proxy, and by pages that it reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PUBLIC = AddressRules(frozenset(), 0)
 
 
 class TestAdmission:
-    """Whom pages may name."""
+    """Addresses that pages may name."""
 
     @pytest.mark.parametrize(
         "address",
@@ -71,16 +71,16 @@ class TestAdmission:
             "100.100.100.200",
         ],
     )
-    def test_a_public_index_names_public_addresses(self, address: str) -> None:
-        """Loopback, private, link-local and other special addresses are refused."""
+    def test_public_index(self, address: str) -> None:
+        """A public index may not name loopback, private or link-local addresses."""
         admits = AddressRules.of("https://index.example/simple/")
         assert not admits("files.example", address)
         assert admits("index.example", address)  # the operator named that one
         assert admits("files.example", "93.184.216.34")
         assert admits("files.example", "2606:2800:220:1::1")
 
-    def test_a_near_index_names_its_like(self) -> None:
-        """A private index names private addresses, and the metadata service nobody."""
+    def test_private_index(self) -> None:
+        """A private index may name private addresses, but not the metadata service."""
         private = AddressRules.of("http://10.0.0.5/simple/")
         assert private("files", "10.0.0.6")
         assert not private("files", "127.0.0.1")
@@ -92,14 +92,14 @@ class TestAdmission:
             for address in ("64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "::ffff:169.254.169.254"):
                 assert not admits("metadata", address)
 
-    def test_numbers_that_are_public(self) -> None:
-        """An old spelling of a public address is as far away as the new one."""
+    def test_spellings_of_public_addresses(self) -> None:
+        """Unusual spellings of public addresses are allowed."""
         admits = AddressRules.of("https://index.example/simple/")
         for address in ("1572395042", "0x5db8d822", "93.184.55330", "192.88.99.1"):
             assert admits("files.example", address)
 
-    def test_hosts_can_be_named(self) -> None:
-        """What the operator names may be named by pages wherever it is."""
+    def test_allowed_hosts(self) -> None:
+        """The operator can allow hosts at any address."""
         admits = AddressRules.of("https://index.example/", ["Files.Internal"])
         assert admits("files.internal", "10.0.0.1")
         assert not admits("other.internal", "10.0.0.1")
@@ -107,7 +107,7 @@ class TestAdmission:
 
 @pytest.fixture
 def internal() -> Iterator[tuple[str, list[Request]]]:
-    """Run a server that nobody may be sent to, and note who came."""
+    """Yield an internal server and the list of its requests."""
     requests: list[Request] = []
 
     def answer(request: Request) -> Response:
@@ -118,13 +118,11 @@ def internal() -> Iterator[tuple[str, list[Request]]]:
         yield server.origin, requests
 
 
-class TestSentElsewhere:
-    """An index that sends the proxy to addresses of its network."""
+class TestRedirection:
+    """An index that redirects the proxy to internal addresses."""
 
-    def test_the_address_of_the_connection_counts(
-        self, internal: tuple[str, list[Request]]
-    ) -> None:
-        """A name that led elsewhere before is no way round: nothing is sent to the address."""
+    def test_connected_address(self, internal: tuple[str, list[Request]]) -> None:
+        """The address of the connection is checked before anything is sent."""
         origin, requests = internal
         behind = Behind(f"{origin}/simple/", admission=PUBLIC, mode="full")
         answer = behind.ask("/simple/some/")
@@ -136,10 +134,10 @@ class TestSentElsewhere:
         behind.close()
 
     @pytest.mark.parametrize("what", ["redirect", "document", "wheel", "metadata"])
-    def test_pages_and_redirects_lead_nowhere_near(
+    def test_internal_urls(
         self, what: str, internal: tuple[str, list[Request]], tmp_path: Path
     ) -> None:
-        """Whatever a page or a redirect names, the proxy does not ask it for anybody."""
+        """The proxy requests no internal URL of a page or a redirect."""
         origin, requests = internal
         folder = tmp_path / "index"
         folder.mkdir()
@@ -183,10 +181,10 @@ class TestSentElsewhere:
             behind.close()
         assert requests == []
 
-    def test_a_name_that_leads_elsewhere_the_second_time(
+    def test_dns_rebinding(
         self, internal: tuple[str, list[Request]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """DNS rebinding: what a name meant when it was looked at does not count."""
+        """DNS rebinding: the address at connection time is checked."""
         origin, requests = internal
         port = int(origin.rpartition(":")[2])
         answers = iter(["127.0.0.2", "127.0.0.1"])
@@ -233,8 +231,8 @@ class TestSentElsewhere:
             "http://x\r\nX-Evil: yes/",
         ],
     )
-    def test_redirects_of_every_kind(self, location: str) -> None:
-        """Other schemes, old spellings, logins in front of hosts, line ends: none is followed."""
+    def test_invalid_redirects(self, location: str) -> None:
+        """Other schemes, unusual spellings, credentials and line breaks are not followed."""
         paths: list[str] = []
 
         def answer(request: Request) -> Response:
@@ -263,7 +261,7 @@ class TestSentElsewhere:
     )
     @pytest.mark.parametrize("kind", ["json", "html", "base"])
     def test_links_of_other_schemes(self, url: str, kind: str) -> None:
-        """A page of a server names files of servers: nothing of this machine is read."""
+        """Links with other schemes are not followed."""
         names = (
             f"some-1.0-{LINUX_TAG}-cu129.whl",
             "some-1.0-variants.json",
@@ -293,17 +291,17 @@ class TestSentElsewhere:
 
 
 class TestPages:
-    """Pages that are made to do harm."""
+    """Malicious pages."""
 
     def served(self, content: bytes, **headers: str) -> RecordingIndex:
-        """Serve one page for everything."""
+        """Return an index with one page for every path."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return RecordingIndex(
             lambda _request: Response.of(200, content, {"content-type": JSON, **named})
         )
 
-    def test_a_page_that_unfolds_into_gigabytes(self) -> None:
-        """A gzip bomb costs no more than the longest page, and is refused."""
+    def test_gzip_bomb(self) -> None:
+        """A gzip bomb is refused at the maximum page size."""
         bomb = gzip.compress(b"[" * (80 << 20), 1)
         with self.served(bomb, content_encoding="gzip") as index:
             behind = Behind(index.url, mode="full")
@@ -312,8 +310,8 @@ class TestPages:
             assert b"longer than" in body(answer)
             behind.close()
 
-    def test_a_page_of_many_empty_members(self) -> None:
-        """What gzip allows at no cost to who sends it costs who reads it no more than its size."""
+    def test_many_empty_gzip_members(self) -> None:
+        """A page of many empty gzip members is read in linear time."""
         page = json.dumps({"meta": {"api-version": "1.0"}, "name": "some", "files": []}).encode()
         members = gzip.compress(b"") * 50_000 + gzip.compress(page)
         with self.served(members, content_encoding="gzip") as index:
@@ -322,8 +320,8 @@ class TestPages:
             assert (answer.status, body(answer)) == (200, page)
             behind.close()
 
-    def test_a_small_wheel_that_is_something_else(self, tmp_path: Path) -> None:
-        """What is known to be wrong before its first byte is sent is an error, and no cut line."""
+    def test_wrong_hash_of_a_small_wheel(self, tmp_path: Path) -> None:
+        """A small wheel with a wrong hash is an error before any byte is sent."""
         folder = tmp_path / "index"
         folder.mkdir()
         release(folder, "some", {"cu129": [LINUX_TAG]}, requires=('x; variant_label == "cu129"',))
@@ -337,8 +335,8 @@ class TestPages:
             finally:
                 behind.close()
 
-    def test_locations_have_no_line_ends(self) -> None:
-        """What a page puts into a URL cannot add headers to an answer."""
+    def test_header_injection(self) -> None:
+        """URLs with line breaks cannot add headers."""
         name = f"some-1.0-{LINUX_TAG}-cu129.whl"
         document = release_document(
             {"cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}}, providers={"nvidia": NV}
@@ -369,8 +367,8 @@ class TestPages:
             assert location == f"{index.origin}/aSet-Cookie:%20b=c/{name}"
             behind.close()
 
-    def test_names_of_projects_are_no_paths(self, tmp_path: Path) -> None:
-        """Traversal, other spellings and odd characters lead to one place or none."""
+    def test_path_traversal(self, tmp_path: Path) -> None:
+        """Project names cannot traverse paths."""
         folder = tmp_path / "index"
         folder.mkdir()
         release(folder, "some", {"cu129": [LINUX_TAG]})
@@ -388,12 +386,12 @@ class TestPages:
             behind.close()
 
 
-class TestSlow:
-    """Indexes that never end, at a pace that no time for single bytes would stop."""
+class TestSlowIndexes:
+    """Indexes that never finish."""
 
     @pytest.fixture
     def dripping(self, request: pytest.FixtureRequest) -> Iterator[str]:
-        """Run a server that sends something, and then a byte now and then."""
+        """Yield the URL of a server that sends a byte now and then."""
         begin: bytes = request.param
         over = threading.Event()
 
@@ -428,8 +426,8 @@ class TestSlow:
         ],
         indirect=True,
     )
-    def test_a_page_has_to_come_to_its_end(self, dripping: str) -> None:
-        """Status, headers, body: whatever of it does not end is given up, and said so."""
+    def test_slow_page(self, dripping: str) -> None:
+        """A page that does not end is abandoned with an error."""
         behind = Behind(dripping, mode="full", patience=0.5)
         try:
             answer = behind.ask("/simple/some/")
@@ -440,8 +438,8 @@ class TestSlow:
     @pytest.mark.parametrize(
         "dripping", [b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{"], indirect=True
     )
-    def test_so_do_documents_and_metadata(self, dripping: str, tmp_path: Path) -> None:
-        """What a page names has no more time than the page."""
+    def test_slow_documents(self, dripping: str, tmp_path: Path) -> None:
+        """Documents and metadata have no more time than a page."""
         folder = tmp_path / "index"
         folder.mkdir()
         release(folder, "some", {"cu129": [LINUX_TAG]})
@@ -456,11 +454,11 @@ class TestSlow:
 
 
 class TestSecret:
-    """The secret of one run."""
+    """The secret path."""
 
     @pytest.fixture
     def application(self) -> SecretPathGuard:
-        """Give an application that answers with the path it sees."""
+        """Return an application that answers with the path."""
         return SecretPathGuard(
             lambda request: Response.text(200, request.path), "s3cret-of-this-run"
         )
@@ -479,14 +477,14 @@ class TestSecret:
             "/ä/simple/",
         ],
     )
-    def test_nobody_gets_in_without_it(self, application: SecretPathGuard, path: str) -> None:
-        """Any other path is not found, as if there were nothing at all."""
+    def test_wrong_path(self, application: SecretPathGuard, path: str) -> None:
+        """Any other path is a 404."""
         answer = application(Request("GET", path))
         assert answer.status == 404
         assert body(answer) == b"there is no such page or file\n"
 
-    def test_who_has_it_sees_everything_below_it(self, application: SecretPathGuard) -> None:
-        """The application behind it sees no secret."""
+    def test_secret_path(self, application: SecretPathGuard) -> None:
+        """The application gets the path without the secret."""
         answer = application(Request("GET", "/s3cret-of-this-run/simple/x/"))
         assert body(answer) == b"/simple/x/\n"
 
@@ -509,8 +507,8 @@ class TestSecret:
         (None, 200),
     ],
 )
-def test_who_asks_for_another_name(host: str | None, status: int) -> None:
-    """DNS rebinding: a page of the web may let its name lead here, and does not read anything."""
+def test_host_header(host: str | None, status: int) -> None:
+    """DNS rebinding: other host names are refused."""
     application = RebindingGuard(lambda _: Response.text(200, "private"), ["wheels.EXAMPLE"])
     headers = {} if host is None else {"host": host}
     answer = application(Request("GET", "/simple/", headers))
@@ -518,8 +516,8 @@ def test_who_asks_for_another_name(host: str | None, status: int) -> None:
     assert (b"private" in body(answer)) == (status == 200)
 
 
-def test_a_page_with_scripts() -> None:
-    """What an index wrote is handed on byte by byte, and no browser carries it out."""
+def test_content_security_policy() -> None:
+    """Scripts in a page of an index are not executed by browsers."""
     page = b"<html><script>alert(1)</script><a href='x-1.tar.gz'>x-1.tar.gz</a></html>"
 
     def answer(_: Request) -> Response:
@@ -534,8 +532,8 @@ def test_a_page_with_scripts() -> None:
     assert got.headers["x-content-type-options"] == "nosniff"
 
 
-def test_the_host_header_decides_nothing(tmp_path: Path) -> None:
-    """Links are relative: whoever names another host gets the same page, and poisons none."""
+def test_host_header_does_not_change_pages(tmp_path: Path) -> None:
+    """Links are relative, so the Host header cannot poison a cache."""
     folder = tmp_path / "index"
     folder.mkdir()
     release(folder, "some", {"cu129": [LINUX_TAG]})
@@ -552,8 +550,8 @@ def test_the_host_header_decides_nothing(tmp_path: Path) -> None:
         behind.close()
 
 
-def test_only_pages_and_files_are_read() -> None:
-    """Nothing can be written through the proxy."""
+def test_other_methods() -> None:
+    """Only GET and HEAD are allowed."""
     behind = Behind("http://127.0.0.1:9/simple/")
     for method in ("POST", "PUT", "DELETE"):
         assert behind.ask("/simple/x/", method=method).status == 405

@@ -1,4 +1,4 @@
-"""`wheelfit proxy` for other machines: served as an index is, with bounds for who means ill."""
+"""`wheelfit proxy` for other machines, with limits against abuse."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ X86_64 = {"requires": ["x86-64-variant-provider<1"]}
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
-    """Serve a project whose needs depend on the variant, and a large one that has none."""
+    """Serve a project whose dependencies differ by variant, and a large one."""
     folder = tmp_path_factory.mktemp("index")
     document = release_document({"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64})
     for label in ("v3", None):
@@ -50,8 +50,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
 
 
 @contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Leave no process behind, whatever happens to the test."""
+def terminated(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Kill a process at the end."""
     with process:
         try:
             yield process
@@ -74,7 +74,7 @@ def proxy(
             stderr=said,
             text=True,
         )
-    with ended(process):
+    with terminated(process):
         yield process
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
@@ -85,7 +85,7 @@ def proxy(
 
 @pytest.fixture(scope="module")
 def base(proxy: subprocess.Popen[str]) -> str:
-    """Give what its URLs begin with, secret and all."""
+    """Return the base URL with the secret."""
     assert proxy.stdout is not None
     url = proxy.stdout.readline().strip()
     assert url.endswith(f"/{SECRET}/simple/")
@@ -93,13 +93,13 @@ def base(proxy: subprocess.Popen[str]) -> str:
 
 
 def address_of(base: str) -> tuple[str, int]:
-    """Return where a server listens."""
+    """Return the address of a server."""
     parts = urlsplit(base)
     return str(parts.hostname), int(parts.port or 0)
 
 
 def wheel_of(base: str) -> str:
-    """Return the URL of the rewritten wheel on its page."""
+    """Return the URL of the rewritten wheel."""
     page = f"{base}for/cpu-x86_64-v3/simple/some/"
     accept = {"accept": "application/vnd.pypi.simple.v1+json"}
     with urlopen(Request(page, headers=accept)) as answer:
@@ -108,8 +108,8 @@ def wheel_of(base: str) -> str:
     return f"{base}for/cpu-x86_64-v3/{url.removeprefix('../../')}"
 
 
-def test_a_rewritten_wheel_in_parts(base: str) -> None:
-    """Whole, by its head alone and by ranges, it is the same file, of the size that is said."""
+def test_ranges_of_a_rewritten_wheel(base: str) -> None:
+    """GET, HEAD and ranges give the same file of the announced size."""
     url = wheel_of(base)
     with urlopen(url) as answer:
         whole = answer.read()
@@ -119,8 +119,8 @@ def test_a_rewritten_wheel_in_parts(base: str) -> None:
         assert (answer.status, answer.read()) == (206, whole[10:100])
 
 
-def test_many_at_once(base: str) -> None:
-    """A hundred clients that come together get the same page."""
+def test_concurrent_clients(base: str) -> None:
+    """A hundred concurrent clients get the same page."""
 
     def get(_: int) -> bytes:
         with urlopen(f"{base}for/cpu-x86_64-v3/simple/some/") as answer:
@@ -130,8 +130,8 @@ def test_many_at_once(base: str) -> None:
         assert len(set(pool.map(get, range(100)))) == 1
 
 
-def test_nothing_is_there_without_the_secret(base: str) -> None:
-    """Whoever knows the port alone finds nothing."""
+def test_paths_without_the_secret(base: str) -> None:
+    """Without the secret every path is a 404."""
     for path in ("/", "/simple/", "/simple/some/", f"/{SECRET}x/simple/"):
         answer = raw(address_of(base), f"GET {path} HTTP/1.0\r\n\r\n".encode())
         assert answer.startswith(b"HTTP/1.1 404 ")
@@ -182,7 +182,7 @@ PROBES = {
 @pytest.mark.parametrize("server", ["shared", "small"])
 @pytest.mark.parametrize("probe", PROBES)
 def test_probes(base: str, index: RecordingIndex, probe: str, server: str) -> None:
-    """Nobody gets another protocol, another server, or headers of his own; and one answer."""
+    """Other protocols, other servers and header injection are refused."""
     text, status = PROBES[probe]
     path = f"{urlsplit(base).path}simple/large/"
     before = len(index.requests)
@@ -209,8 +209,8 @@ def _pages(request: object) -> Response:
     return Response.text(200, "a page") if is_there else Response.text(404, "nothing")
 
 
-def test_a_body_is_not_taken(base: str) -> None:
-    """Nobody uploads anything, however much of it he announces or sends."""
+def test_request_bodies(base: str) -> None:
+    """Request bodies are refused, announced or sent."""
     connection = http.client.HTTPConnection(*address_of(base), timeout=20)
     path = f"{urlsplit(base).path}simple/some/"
     connection.request("POST", path, body=b"x" * 100)
@@ -231,10 +231,8 @@ def test_a_body_is_not_taken(base: str) -> None:
 
 
 @pytest.mark.integration
-def test_what_is_under_way_is_finished_before_it_ends(
-    index: RecordingIndex, tmp_path: Path
-) -> None:
-    """A wheel that somebody is fetching through it arrives, though the proxy is asked to end."""
+def test_graceful_shutdown(index: RecordingIndex, tmp_path: Path) -> None:
+    """Transfers are completed at shutdown."""
     words = ("--port", "0", "--index-url", index.url, "--full", "--no-cache-dir")
     process = subprocess.Popen(
         [sys.executable, "-m", "wheelfit", "proxy", *words],
@@ -242,7 +240,7 @@ def test_what_is_under_way_is_finished_before_it_ends(
         stdout=subprocess.PIPE,
         text=True,
     )
-    with ended(process):
+    with terminated(process):
         assert process.stdout is not None
         base = process.stdout.readline().strip().removesuffix("simple/")
         url = wheel_of(base)

@@ -1,4 +1,4 @@
-"""What is read from a User-Agent, and what is not believed."""
+"""User-Agent headers of pip and uv."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
 pytestmark = pytest.mark.integration
 
 
-def test_pip_and_uv_tell_who_asks() -> None:
-    """Tool, command, Python and platform, the C library's version included."""
+def test_pip_and_uv() -> None:
+    """Tool, command, Python and platform are read, with the libc version."""
     asker = read_user_agent(user_agent("uv", "pip install", python="3.12.4"))
     assert (asker.tool, asker.command, asker.python) == ("uv", "pip", "3.12.4")
     assert asker.platforms == linux_platforms("x86_64", glibc=36)
@@ -38,12 +38,12 @@ def test_pip_and_uv_tell_who_asks() -> None:
     ],
 )
 def test_other_platforms(said: dict[str, object], platform: str) -> None:
-    """musl, macOS and Windows."""
+    """musl, macOS and Windows are recognised."""
     assert platform in read_user_agent(user_agent("pip", **said)).platforms  # type: ignore[arg-type]
 
 
-def test_its_tags_are_those_of_its_python() -> None:
-    """A client on the machine of the choice, with another Python, has tags of its own."""
+def test_tags_of_the_client() -> None:
+    """The tags are those of the client's Python."""
     target = read_user_agent(user_agent("pip", python="3.12.4")).target(target_of())
     assert target is not None
     assert target.tags.best(frozenset([Tag("cp312", "cp312", "manylinux_2_36_x86_64")])) is not None
@@ -51,8 +51,8 @@ def test_its_tags_are_those_of_its_python() -> None:
     assert target.environment["python_version"] == "3.12"
 
 
-def test_another_system_is_not_the_machine() -> None:
-    """Who asks from a Mac for a Linux machine gets tags of the Linux machine."""
+def test_client_on_another_system() -> None:
+    """A client on another system gets the machine's platform tags."""
     base = target_of(macos_platforms("arm64", 14))
     target = read_user_agent(user_agent("pip", python="3.12.4")).target(base)
     assert target is not None
@@ -78,8 +78,8 @@ def test_another_system_is_not_the_machine() -> None:
         "pip/1 " + " " * 9000,
     ],
 )
-def test_whatever_is_odd_says_nothing(text: str) -> None:
-    """Strangers write this: what is not a version, no processor or no JSON is as if not said."""
+def test_invalid_values(text: str) -> None:
+    """Invalid values count as missing."""
     asker = read_user_agent(text)
     assert asker.python in ("", "3.13.1")
     if asker.python:
@@ -87,8 +87,8 @@ def test_whatever_is_odd_says_nothing(text: str) -> None:
 
 
 @given(st.text(max_size=300))
-def test_nothing_makes_it_fail(text: str) -> None:
-    """Any text is read."""
+def test_arbitrary_text(text: str) -> None:
+    """Any text can be read."""
     read_user_agent(f"pip/1 {text}").target(target_of())
     assert read_user_agent(text) is not None
     assert UNKNOWN.target(target_of()) is None

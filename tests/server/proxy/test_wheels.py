@@ -1,4 +1,4 @@
-"""Wheels that the proxy rewrites while they pass, or sends itself."""
+"""Wheels that the proxy rewrites or sends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHEEL = f"some-1.0-{LINUX_TAG}-cu129.whl"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve a release that needs what depends on its build."""
+    """Serve a release whose dependencies differ by variant."""
     folder = tmp_path / "index"
     folder.mkdir()
     release(folder, "some", {"cu129": [LINUX_TAG]}, requires=NEEDS, files=LARGE)
@@ -46,13 +46,13 @@ def behind(index: RecordingIndex, tmp_path: Path) -> Iterator[Behind]:
 
 
 def listed(behind: Behind) -> Any:
-    """Return the one file of the page."""
+    """Return the single file of the page."""
     (file,) = behind.page("some", PIP).values()
     return file
 
 
-def test_the_wheel_is_sound_and_fits_its_metadata(behind: Behind) -> None:
-    """Wheel and METADATA beside it say the same, RECORD verifies, and the length is exact."""
+def test_rewritten_wheel(behind: Behind) -> None:
+    """The wheel is valid, matches its METADATA file, and has the announced length."""
     file = listed(behind)
     path = behind.path_of(file)
     data = body(behind.ask(path))
@@ -65,7 +65,7 @@ def test_the_wheel_is_sound_and_fits_its_metadata(behind: Behind) -> None:
 
 
 def test_head_and_ranges(behind: Behind) -> None:
-    """HEAD tells the length, ranges are parts of the whole, and the URL never changes."""
+    """HEAD has the length, ranges are parts of the file, and the URL is stable."""
     path = behind.path_of(listed(behind))
     head = behind.ask(path, method="HEAD")
     whole = body(behind.ask(path))
@@ -77,10 +77,10 @@ def test_head_and_ranges(behind: Behind) -> None:
         assert body(part) == whole[start:stop]
 
 
-def test_the_hash_is_learnt_while_sending(
+def test_hash_after_the_first_transfer(
     behind: Behind, index: RecordingIndex, tmp_path: Path
 ) -> None:
-    """R7: after the whole was sent once, pages promise its hash, those of later processes too."""
+    """After a complete transfer pages have the hash, also in later processes."""
     first = listed(behind)
     assert first["hashes"] == {}
     whole = body(behind.ask(behind.path_of(first)))
@@ -91,17 +91,15 @@ def test_the_hash_is_learnt_while_sending(
     later.close()
 
 
-def test_a_part_teaches_nothing(behind: Behind) -> None:
-    """A hash is known of the whole only."""
+def test_partial_transfer(behind: Behind) -> None:
+    """A partial transfer gives no hash."""
     path = behind.path_of(listed(behind))
     body(behind.ask(path, {"range": "bytes=10-"}))
     assert listed(behind)["hashes"] == {}
 
 
-def test_a_wheel_that_is_not_what_was_promised_gets_no_end(
-    behind: Behind, index: RecordingIndex
-) -> None:
-    """What the index promised of the original is checked before the end is sent."""
+def test_wrong_hash(behind: Behind, index: RecordingIndex) -> None:
+    """The original's hash is checked before the end is sent."""
     index.faults.wrong_hash.add(WHEEL)
     answer = behind.ask(behind.path_of(listed(behind)))
     pieces: list[bytes] = []
@@ -111,8 +109,8 @@ def test_a_wheel_that_is_not_what_was_promised_gets_no_end(
     assert listed(behind)["hashes"] == {}
 
 
-def test_a_transfer_that_breaks_goes_on(behind: Behind, index: RecordingIndex) -> None:
-    """The client sees one transfer, whatever happens between proxy and index."""
+def test_interrupted_transfer(behind: Behind, index: RecordingIndex) -> None:
+    """A broken connection to the index is resumed for the client."""
     path = behind.path_of(listed(behind))
     behind.ask(path, method="HEAD")
     index.faults.truncate[WHEEL] = 200_000
@@ -121,8 +119,8 @@ def test_a_transfer_that_breaks_goes_on(behind: Behind, index: RecordingIndex) -
     assert len(data) == answer.length
 
 
-def test_a_server_without_ranges(index: RecordingIndex) -> None:
-    """Then the wheel is fetched as a whole, once, and nothing of that stays."""
+def test_server_without_ranges(index: RecordingIndex) -> None:
+    """Without ranges the wheel is downloaded once, to a temporary file."""
     index.faults.ranges = False
     behind = Behind(index.url, supported={"nvidia": CUDA})
     path = behind.path_of(listed(behind))
@@ -134,8 +132,8 @@ def test_a_server_without_ranges(index: RecordingIndex) -> None:
     behind.close()
 
 
-def test_other_keys_lead_nowhere(behind: Behind) -> None:
-    """R2: a key says what the bytes are; one that does not fit is no way to other bytes."""
+def test_wrong_keys(behind: Behind) -> None:
+    """A wrong key in the URL is a 404."""
     file = listed(behind)
     path = behind.path_of(file)
     _, files, project, key, name = path.split("/")
@@ -147,8 +145,8 @@ def test_other_keys_lead_nowhere(behind: Behind) -> None:
         assert behind.ask(f"/{files}/{project}/{key}/{other}").status == 404
 
 
-def test_files_that_need_a_login_pass_through(index: RecordingIndex) -> None:
-    """Clients have no login of the index: they get everything here, and see none of it."""
+def test_index_with_credentials(index: RecordingIndex) -> None:
+    """Files of an index with credentials are sent by the proxy."""
     index.faults.login = ("me", "secret")
     behind = Behind(index.url_with_login("me", "secret"), supported={"nvidia": CUDA}, mode="full")
     for name in ("some", "plain"):
@@ -162,8 +160,8 @@ def test_files_that_need_a_login_pass_through(index: RecordingIndex) -> None:
     behind.close()
 
 
-def test_what_is_kept_is_sent_from_disk(index: RecordingIndex, tmp_path: Path) -> None:
-    """A wheel that wheelfit has fetched before is not fetched again."""
+def test_cached_wheel(index: RecordingIndex, tmp_path: Path) -> None:
+    """A cached wheel is not downloaded again."""
     behind = Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache")
     (upstream,) = behind.webs
     release_page = behind.page("some", PIP)

@@ -1,4 +1,4 @@
-"""Chromium without a window, driven over a pipe: what a page looks like, and how it behaves."""
+"""Headless Chromium, driven over a pipe."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Browser:
         self.events: list[dict[str, Any]] = []
 
     def tab(self) -> Tab:
-        """Open a new, empty page."""
+        """Open a new, empty tab."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
         attached = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
         return Tab(self, attached["sessionId"])
@@ -100,7 +100,7 @@ class Browser:
     def call(
         self, method: str, parameters: Mapping[str, object] | None = None, session: str = ""
     ) -> dict[str, Any]:
-        """Let the browser do something, and return what it says."""
+        """Call a method of the browser, and return its result."""
         self._count += 1
         message = {"id": self._count, "method": method, "params": parameters or {}}
         if session:
@@ -116,7 +116,7 @@ class Browser:
             return dict(answer["result"])
 
     def wait_for(self, method: str, session: str) -> dict[str, Any]:
-        """Wait for an event, and return what it tells."""
+        """Wait for an event, and return its parameters."""
         while True:
             for number, event in enumerate(self.events):
                 if event.get("method") == method and event.get("sessionId") == session:
@@ -164,7 +164,7 @@ class Tab:
             self._call(f"{domain}.enable")
 
     def show(self, *, width: int, dark: bool) -> None:
-        """Choose how wide the screen is, and whether it is dark."""
+        """Set the width and the colour scheme of the screen."""
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._call("Emulation.setDeviceMetricsOverride", metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -189,7 +189,7 @@ class Tab:
         self._browser.wait_for("Page.loadEventFired", self._session)
 
     def evaluate(self, script: str) -> Any:
-        """Return what a script says; it runs whatever the page allows itself."""
+        """Return the result of a script."""
         wish = {"expression": script, "returnByValue": True, "awaitPromise": True}
         answer = self._call("Runtime.evaluate", wish)
         if "exceptionDetails" in answer:
@@ -210,7 +210,7 @@ class Tab:
             self._call("Input.dispatchKeyEvent", {**code, "windowsVirtualKeyCode": _KEYS[key]})
 
     def screenshot(self, path: Path) -> None:
-        """Keep a picture of the whole page."""
+        """Write a picture of the whole page."""
         wish: dict[str, object] = {"format": "png", "captureBeyondViewport": True}
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
         wish["clip"] = {

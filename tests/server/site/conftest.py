@@ -1,4 +1,4 @@
-"""A browser, a server with pages, and what judges whether everybody can use them."""
+"""A browser, a server with pages, and an accessibility checker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AXE = "axe-core@4.14.1"
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Give a browser, or skip where none can be had."""
+    """Yield a browser, or skip."""
     try:
         browser = Browser(find_chromium())
     except Unavailable as error:
@@ -41,13 +41,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(browser: Browser) -> Tab:
-    """Give a new page."""
+    """Return a new tab."""
     return browser.tab()
 
 
 @pytest.fixture(scope="session")
 def pictures() -> Path:
-    """Give the folder that keeps pictures of the pages: build/screenshots, or where one says."""
+    """Return the folder for screenshots: build/screenshots or $WHEELFIT_SCREENSHOTS."""
     usual = Path(__file__).resolve().parents[3] / "build" / "screenshots"
     folder = Path(os.environ.get("WHEELFIT_SCREENSHOTS", usual))
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def pictures() -> Path:
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Give axe-core, a script that finds what keeps people from using a page, or skip."""
+    """Return the script axe-core, which finds accessibility problems, or skip."""
     if shutil.which("npm") is None:
         pytest.skip("axe-core comes from npm, which is not here")
     folder = tmp_path_factory.mktemp("axe")
@@ -78,7 +78,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> MemoryIndex:
-    """Give the index that is looked at, with some that is hostile."""
+    """Return an index with some malicious content."""
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import url_of
 
@@ -99,7 +99,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> MemoryIndex:
 
 @pytest.fixture(scope="module")
 def server(shown: MemoryIndex) -> Iterator[str]:
-    """Give the address of a server with the pages."""
+    """Yield the URL of a server with the pages."""
     pytest.importorskip("jinja2", reason="needs the extra `server`")
     from wheelfit.server.site.site import Site
 
@@ -124,7 +124,7 @@ def server(shown: MemoryIndex) -> Iterator[str]:
 
 
 class _Running:
-    """Serve an application with uvicorn in a thread of this process."""
+    """An application served by uvicorn in a thread."""
 
     def __init__(self, application: Application) -> None:
         uvicorn = pytest.importorskip("uvicorn", reason="needs the extra `server`")

@@ -1,4 +1,4 @@
-"""What is right and wrong with a page, as far as its text tells."""
+"""HTML pages, and faults in their markup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROLS = {"input", "select", "textarea"}
 
 
 class Document(HTMLParser):
-    """Read a page, and collect what is wrong with it."""
+    """A parsed page and its faults."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Document(HTMLParser):
         self._judge()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Look at an element."""
+        """Check an element."""
         values = dict(attrs)
         self.tags.append(tag)
         if tag in _APART:
@@ -76,7 +76,7 @@ class Document(HTMLParser):
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """See that what ends was begun."""
+        """Check that an end tag matches."""
         if not self._open or self._open[-1] != tag:
             self.faults.append(f"{tag} ends where {self._open[-1:]} is open")
         else:

@@ -1,4 +1,4 @@
-"""Indexes in memory, with whatever a publisher could think of."""
+"""Indexes in memory, with unusual content."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ class MemoryIndex(ContentFiles):
         """Called with the name of each project that is asked for."""
 
     def add(self, name: str, *files: File) -> None:
-        """List files of a project."""
+        """Add files of a project."""
         self.pages[name] = (*self.pages.get(name, ()), *files)
 
     def add_wheel(self, path: Path, **more: object) -> File:
-        """List a wheel and have its bytes."""
+        """Add a wheel with its bytes."""
         data = path.read_bytes()
         with WheelArchive(path) as wheel:
             metadata = wheel.metadata()
@@ -105,14 +105,14 @@ class MemoryIndex(ContentFiles):
     def add_document(
         self, name: str, filename: str, document: Mapping[str, object] | bytes
     ) -> None:
-        """List what the variants of a release need."""
+        """Add the variants document of a release."""
         data = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.contents[filename] = content_of(data)
         digest = hashlib.sha256(data).hexdigest()
         self.add(name, File(filename, url_of(filename), {"sha256": digest}, size=len(data)))
 
     def projects(self) -> Iterable[NormalizedName]:
-        """Return the names, as they were given."""
+        """Return the names as they were added."""
         self._answer()
         return tuple(NormalizedName(name) for name in sorted(self.pages))
 
@@ -138,7 +138,7 @@ class MemoryIndex(ContentFiles):
 
 
 def fast_fft(folder: Path) -> MemoryIndex:
-    """Return an index with a project that has variants, a yanked release and attestations."""
+    """Return an index of a project with variants, a yanked release and attestations."""
     index = MemoryIndex(stamped=True)
     about: dict[str, Any] = {
         "requires_python": ">=3.11",
@@ -176,7 +176,7 @@ LONG_VERSION = "1!2026.11.28.post12.dev20261128093015+g0123456789abcdef." + "par
 
 
 def add_long(index: MemoryIndex, folder: Path) -> None:
-    """Add a project of which everything is long."""
+    """Add a project whose names and texts are long."""
     path = build_wheel(
         folder, LONG_NAME, LONG_VERSION,
         requires_python=">=3.11,<4,!=3.12.0,!=3.12.1,!=3.13.0",
@@ -194,7 +194,7 @@ def add_long(index: MemoryIndex, folder: Path) -> None:
 
 
 def many_variants(count: int) -> MemoryIndex:
-    """Return an index with a release of many variants; there are no bytes of its wheels."""
+    """Return an index with a release of many variants, without the bytes of wheels."""
     index = MemoryIndex(stamped=True)
     labels = [f"v{number}" for number in range(count)]
     document = release_document(

@@ -1,4 +1,4 @@
-"""The pages as a browser shows them: to eyes, to keyboards, and to those who read them aloud."""
+"""Pages in a browser: rendering, keyboard use and accessibility."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ WRONG = """
 
 @pytest.mark.parametrize("page", PAGES)
 class TestPages:
-    """Every page on every screen."""
+    """Every page on every screen size."""
 
-    def test_pictures(self, tab: Tab, server: str, page: str, pictures: Path) -> None:
-        """It fits the screen, loads without a complaint, and runs nothing that is in it."""
+    def test_rendering(self, tab: Tab, server: str, page: str, pictures: Path) -> None:
+        """Each page fits the screen, loads without errors, and runs no scripts of its content."""
         for screen, (width, dark) in SCREENS.items():
             tab.show(width=width, dark=dark)
             tab.open(server + PAGES[page])
@@ -73,8 +73,8 @@ class TestPages:
         assert problems == []
 
     @pytest.mark.network
-    def test_everybody_can_use_it(self, tab: Tab, server: str, page: str, axe: str) -> None:
-        """Nothing keeps people from using it, colours included, that axe-core knows of."""
+    def test_accessibility(self, tab: Tab, server: str, page: str, axe: str) -> None:
+        """axe-core finds no accessibility problems."""
         tab.open(server + PAGES[page])
         tab.evaluate(UNFOLD)
         tab.evaluate(axe)
@@ -86,7 +86,7 @@ class TestPages:
 
 
 def test_keyboard(tab: Tab, server: str) -> None:
-    """The first key leads to the content, and what has the focus is seen."""
+    """The first Tab key leads to the content, and the focus is visible."""
     tab.show(width=1280, dark=False)
     tab.open(server + PAGES["release"])
     tab.press("Tab")
@@ -97,7 +97,7 @@ def test_keyboard(tab: Tab, server: str) -> None:
 
 
 def test_search(tab: Tab, server: str) -> None:
-    """The form works with the policy that the pages have."""
+    """The search form works with the content security policy."""
     tab.open(f"{server}/")
     tab.evaluate("document.querySelector('#q').value = 'FFT'; document.forms[0].submit()")
     tab.loaded()
@@ -105,7 +105,7 @@ def test_search(tab: Tab, server: str) -> None:
 
 
 def test_upload(tab: Tab, server: str, tmp_path: Path, pictures: Path) -> None:
-    """A host file that is chosen in the form gets its answer."""
+    """An uploaded host file is answered."""
     path = tmp_path / "machine.toml"
     path.write_text(host_text(host_of_preset(compose(["cuda-12.6-sm80"]))[0]))
     tab.show(width=1280, dark=False)
@@ -118,7 +118,7 @@ def test_upload(tab: Tab, server: str, tmp_path: Path, pictures: Path) -> None:
 
 
 def test_commands(tab: Tab, server: str) -> None:
-    """One click takes a whole command."""
+    """One click selects a whole command."""
     tab.open(server + PAGES["release"])
     style = "getComputedStyle(document.querySelector('.commands code')).userSelect"
     assert tab.evaluate(style) == "all"

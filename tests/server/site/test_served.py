@@ -1,4 +1,4 @@
-"""The pages for people of a live index, from its own process."""
+"""HTML pages of a live index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
-    """Give a live index with a release that has variants."""
+    """Yield a live index with a release with variants."""
     folder = tmp_path_factory.mktemp("index")
     with RunningIndex(folder / "store") as running:
         for label in ("cu128", "v3", None):
@@ -35,7 +35,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
 
 
 def read(index: RunningIndex, path: str) -> Document:
-    """Return a page, which is sound."""
+    """Return a page without faults."""
     status, headers, content = index.get(path)
     assert status == 200
     assert headers["content-security-policy"].startswith("default-src 'none'; style-src 'self'")
@@ -45,7 +45,7 @@ def read(index: RunningIndex, path: str) -> Document:
 
 
 def test_pages(index: RunningIndex) -> None:
-    """What is uploaded is on the pages at once, and links lead to it."""
+    """An upload is on the pages at once, with valid links."""
     assert "fast-fft 2.1 1 release 2 variants" in read(index, "/").text
     page = read(index, "/project/fast-fft/2.1/")
     assert "needs CUDA driver >= 12.8 and a GPU of compute capability 8.0 or 9.0" in page.text
@@ -56,7 +56,7 @@ def test_pages(index: RunningIndex) -> None:
 
 
 def test_new_release(index: RunningIndex, tmp_path: Path) -> None:
-    """A page that was kept is made anew when its project changes."""
+    """A cached page is renewed when its project changes."""
     assert "2.2" not in read(index, "/project/fast-fft/").text
     assert index.upload(build_wheel(tmp_path, "fast-fft", "2.2")) == 200
     assert "2.2 newest" in read(index, "/project/fast-fft/").text

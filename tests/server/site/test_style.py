@@ -1,4 +1,4 @@
-"""The colours of the pages, in both schemes."""
+"""Colours of the pages in both schemes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def colours() -> dict[str, dict[str, str]]:
 
 
 def luminance(colour: str) -> float:
-    """Return how bright a colour is, as WCAG 2 computes it."""
+    """Return the relative luminance of a colour (WCAG 2)."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -44,14 +44,14 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("ink", "paper"), PAIRS)
-def test_text_can_be_read(scheme: str, ink: str, paper: str) -> None:
-    """Text has a contrast of 4.5 at least (WCAG 2, 1.4.3)."""
+def test_contrast_of_text(scheme: str, ink: str, paper: str) -> None:
+    """Text has a contrast of at least 4.5 (WCAG 2, 1.4.3)."""
     palette = colours()[scheme]
     assert contrast(palette[ink], palette[paper]) >= 4.5
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_edges_can_be_seen(scheme: str) -> None:
-    """The edge of what one types into has a contrast of 3 at least (WCAG 2, 1.4.11)."""
+def test_contrast_of_inputs(scheme: str) -> None:
+    """The border of inputs has a contrast of at least 3 (WCAG 2, 1.4.11)."""
     palette = colours()[scheme]
     assert min(contrast(palette["edge"], palette[one]) for one in ("paper", "surface")) >= 3

@@ -1,4 +1,4 @@
-"""The audit log in the database: the same in SQLite and in PostgreSQL."""
+"""The audit log in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOB = Actor("bob", "22", "trusted publishing: repo:acme/eggs", "::1", timestamp(
 
 @pytest.fixture
 def log(records_url: str) -> Iterator[AuditLog]:
-    """Return the log of new records, with a few entries."""
+    """Yield an audit log with a few entries."""
     with closing(Records(open_database(records_url))) as records:
         log = records.audit
         log.refuse(ANN, "upload", "spam", "spam-1.0.tar.gz", "name-taken")
@@ -52,12 +52,12 @@ def log(records_url: str) -> Iterator[AuditLog]:
     ],
 )
 def test_filters(log: AuditLog, wanted: AuditFilter, serials: list[int]) -> None:
-    """Entries are found by all that is known of them, the newest first."""
+    """Entries are filtered by every field, newest first."""
     assert [entry.serial for entry in log.entries(wanted)] == serials
 
 
-def test_an_entry_has_all(log: AuditLog) -> None:
-    """Who, when, from where, what, and why it was refused."""
+def test_fields_of_an_entry(log: AuditLog) -> None:
+    """An entry has the time, actor, address, action and reason."""
     entry = log.after(0, 1)[0]
     assert entry.time == ANN.time
     assert (entry.owner, entry.token, entry.note) == ("ann", "11", "CI of 100% spam")
@@ -66,8 +66,8 @@ def test_an_entry_has_all(log: AuditLog) -> None:
     assert (entry.subject, entry.detail) == ("spam-1.0.tar.gz", "name-taken")
 
 
-def test_what_is_forgotten(log: AuditLog) -> None:
-    """Old entries go, and refusals but the latest; numbers are never given twice."""
+def test_retention(log: AuditLog) -> None:
+    """Old entries are deleted, refusals earlier; serial numbers are not reused."""
     log.forget(timestamp(NOW + timedelta(hours=1)))
     assert [entry.serial for entry in log.entries(AuditFilter())] == [4, 3]
     log.forget(timestamp(NOW), refusals=1)
@@ -77,8 +77,8 @@ def test_what_is_forgotten(log: AuditLog) -> None:
     assert [entry.serial for entry in log.entries(AuditFilter())] == [5, 4]
 
 
-def test_texts_of_strangers(log: AuditLog) -> None:
-    """Characters that no database keeps, or that a terminal obeys, are written out."""
+def test_escaped_texts(log: AuditLog) -> None:
+    """Control characters and characters that databases refuse are escaped."""
     log.refuse(ANN, "upload", "x", "a\0b\ud800\x1b[2J\nc" + "x" * 5000, "")
     subject = log.entries(AuditFilter(project="x"))[0].subject
     assert subject.isprintable()
@@ -87,8 +87,8 @@ def test_texts_of_strangers(log: AuditLog) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
-def test_an_earlier_schema_is_brought_up(version: int, records_url: str) -> None:
-    """A database of any earlier version keeps all that it has, and gets an audit log."""
+def test_migration(version: int, records_url: str) -> None:
+    """A database of any earlier version is migrated."""
     with closing(open_database(records_url)) as database:
         with database.writing() as execute:
             execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")

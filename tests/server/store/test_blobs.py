@@ -1,4 +1,4 @@
-"""Bytes under their digest: the same promises for a folder and for a storage like S3."""
+"""Storage of files by digest, in folders and S3."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 @pytest.fixture
 def blobs(blobs_url: str, tmp_path: Path) -> Blobs:
-    """Give an empty storage of each kind."""
+    """Return an empty storage of each kind."""
     return open_blobs(blobs_url, spool=tmp_path / "spool")
 
 
 def pieces(content: bytes) -> list[bytes]:
-    """Cut bytes into pieces."""
+    """Return bytes in pieces."""
     return [content[start : start + 70_000] for start in range(0, len(content), 70_000)]
 
 
-def test_what_is_put_can_be_had(blobs: Blobs) -> None:
-    """Bytes that came in pieces are found by their digest, whole and in parts."""
+def test_put_and_get(blobs: Blobs) -> None:
+    """Stored bytes are read by digest, completely and in parts."""
     assert blobs.size(DIGEST) is None
     blob = put(blobs, pieces(CONTENT))
     assert (blob.sha256, blob.size) == (DIGEST, len(CONTENT))
@@ -49,15 +49,15 @@ def test_what_is_put_can_be_had(blobs: Blobs) -> None:
     assert max(map(len, blobs.parts(DIGEST, 0, len(CONTENT)))) < len(CONTENT)
 
 
-def test_nothing_is_a_content_too(blobs: Blobs) -> None:
-    """The empty file can be kept."""
+def test_empty_file(blobs: Blobs) -> None:
+    """An empty file can be stored."""
     blob = put(blobs, [])
     assert blobs.size(blob.sha256) == 0
     assert list(blobs.parts(blob.sha256, 0, 0)) == []
 
 
-def test_large_ones_come_in_parts(blobs: Blobs) -> None:
-    """What is larger than one part of a multipart upload arrives whole."""
+def test_multipart_upload(blobs: Blobs) -> None:
+    """A file larger than one multipart part is stored completely."""
     content = random.Random(8).randbytes(1 << 20) * 20
     blob = put(blobs, pieces(content))
     seen = hashlib.sha256()
@@ -66,8 +66,8 @@ def test_large_ones_come_in_parts(blobs: Blobs) -> None:
     assert seen.hexdigest() == blob.sha256 == hashlib.sha256(content).hexdigest()
 
 
-def test_keeping_again_changes_nothing(blobs: Blobs) -> None:
-    """The same bytes are kept once, however often and by however many at once."""
+def test_store_again(blobs: Blobs) -> None:
+    """Equal bytes are stored once, also by concurrent writers."""
     threads = [threading.Thread(target=put, args=(blobs, pieces(CONTENT))) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -77,8 +77,8 @@ def test_keeping_again_changes_nothing(blobs: Blobs) -> None:
     assert b"".join(blobs.parts(DIGEST, 0, len(CONTENT))) == CONTENT
 
 
-def test_what_was_kept_can_be_kept_again_from_its_draft(blobs: Blobs) -> None:
-    """A draft outlives the removal of what was kept of it."""
+def test_keep_a_draft_again(blobs: Blobs) -> None:
+    """A draft can be stored again after the removal of its bytes."""
     with blobs.draft() as draft:
         draft.write(b"wheel")
         blobs.keep(draft)
@@ -88,8 +88,8 @@ def test_what_was_kept_can_be_kept_again_from_its_draft(blobs: Blobs) -> None:
         assert blobs.size(draft.sha256) == 5
 
 
-def test_a_draft_that_was_not_kept_is_gone(blobs: Blobs, tmp_path: Path) -> None:
-    """What was not kept is nowhere, and what was kept has no second name."""
+def test_unkept_draft(blobs: Blobs, tmp_path: Path) -> None:
+    """A draft that is not kept is deleted."""
     with blobs.draft() as draft:
         draft.write(b"wheel")
     assert list(blobs.stored()) == []
@@ -97,8 +97,8 @@ def test_a_draft_that_was_not_kept_is_gone(blobs: Blobs, tmp_path: Path) -> None
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_deleting_what_is_not_there(blobs: Blobs) -> None:
-    """To delete twice is as good as once."""
+def test_delete_twice(blobs: Blobs) -> None:
+    """Deleting twice has the effect of deleting once."""
     put(blobs, pieces(CONTENT))
     blobs.delete(DIGEST)
     blobs.delete(DIGEST)
@@ -108,14 +108,14 @@ def test_deleting_what_is_not_there(blobs: Blobs) -> None:
 
 
 @pytest.mark.parametrize("digest", ["../../../etc/passwd", "", "A" * 64, f"{'0' * 64}\n", "é" * 64])
-def test_only_digests_become_paths(blobs: Blobs, digest: str) -> None:
-    """What is not a SHA-256 names no file."""
+def test_invalid_digests(blobs: Blobs, digest: str) -> None:
+    """Only a SHA-256 digest is accepted."""
     with pytest.raises(ValueError, match="no SHA-256"):
         blobs.size(digest)
 
 
-def test_drafts_of_the_dead_are_removed(blobs_url: str, tmp_path: Path) -> None:
-    """A draft that nobody writes any more goes, one that is written stays."""
+def test_abandoned_drafts(blobs_url: str, tmp_path: Path) -> None:
+    """Abandoned drafts are deleted, active ones kept."""
     child = """
         import os, signal, sys
         from pathlib import Path
@@ -139,8 +139,8 @@ def test_drafts_of_the_dead_are_removed(blobs_url: str, tmp_path: Path) -> None:
     assert not left.exists()
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
-    """When there is no room, the error says so, and neither a digest nor a draft is left."""
+def test_full_disk(tmp_path: Path) -> None:
+    """A full disk is an error that leaves neither blob nor draft."""
     blobs = FolderBlobs(tmp_path)
     put(blobs, [b"before"])
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -157,8 +157,8 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs links")
-def test_a_link_in_the_folder(tmp_path: Path) -> None:
-    """Nothing is kept or removed where a link leads out of the folder."""
+def test_links(tmp_path: Path) -> None:
+    """Links out of the folder are not followed."""
     folder, victim = tmp_path / "blobs", tmp_path / "victim"
     blobs = FolderBlobs(folder)
     victim.mkdir()
@@ -178,8 +178,8 @@ def test_a_link_in_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_a_storage_that_does_not_answer() -> None:
-    """Who cannot be reached is named without credentials."""
+def test_unreachable_storage() -> None:
+    """An unreachable storage is named without credentials."""
     storage = ObjectStorage()
     url = storage.bucket()
     storage.close()
@@ -189,7 +189,7 @@ def test_a_storage_that_does_not_answer() -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "s3:///nothing?endpoint=x", "files", "gs://"])
-def test_addresses_that_name_no_storage(url: str) -> None:
-    """A wrong address is an error of configuration."""
+def test_invalid_urls(url: str) -> None:
+    """An invalid URL is a configuration error."""
     with pytest.raises(InvalidConfiguration):
         open_blobs(url)

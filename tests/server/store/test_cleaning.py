@@ -1,4 +1,4 @@
-"""What nobody needs goes, after a while, and nothing else."""
+"""Removal of unused data after a grace period."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from wheelfit.testing.wheels import build_wheel
 HOUR = timedelta(hours=1)
 
 
-def test_only_what_nobody_needs_goes(opened: Callable[[], Store], tmp_path: Path) -> None:
-    """Bytes of files and of open stages stay; others go once the grace period is over."""
+def test_unused_blobs(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """Unused blobs are deleted after the grace period."""
     store, now = opened(), datetime.now(UTC)
     published = build_wheel(tmp_path, "some", "1.0")
     staged = build_wheel(tmp_path, "some", "2.0")
@@ -43,8 +43,8 @@ def test_only_what_nobody_needs_goes(opened: Callable[[], Store], tmp_path: Path
     assert StoredIndex(store).content(published.name) is not None
 
 
-def test_drafts_go_too(opened: Callable[[], Store]) -> None:
-    """A draft that is written to stays; one that nobody has touched for long goes."""
+def test_abandoned_drafts(opened: Callable[[], Store]) -> None:
+    """Abandoned drafts are deleted after the grace period."""
     store, now = opened(), datetime.now(UTC)
     with store.blobs.draft() as draft:
         draft.write(b"x")
@@ -54,8 +54,8 @@ def test_drafts_go_too(opened: Callable[[], Store]) -> None:
         assert clean(store, now=now, grace=HOUR).drafts == 1
 
 
-def test_the_audit_log_counts_in_words(opened: Callable[[], Store]) -> None:
-    """Every removed thing is counted with its noun; nothing is recorded if there was none."""
+def test_audit_entry(opened: Callable[[], Store]) -> None:
+    """The audit entry counts each kind of removed object, and is omitted for none."""
     store, now = opened(), datetime.now(UTC)
     clean(store, now=now, grace=HOUR)
     assert store.records.audit.entries(AuditFilter(action="clean")) == ()
@@ -67,8 +67,8 @@ def test_the_audit_log_counts_in_words(opened: Callable[[], Store]) -> None:
     assert entry.detail == "2 stored files and 1 stage"
 
 
-def test_more_than_is_looked_at_together(opened: Callable[[], Store]) -> None:
-    """However much there is to remove, all of it goes."""
+def test_more_than_one_batch(opened: Callable[[], Store]) -> None:
+    """More objects than one batch are removed."""
     store, now = opened(), datetime.now(UTC)
     for number in range(110):
         put(store.blobs, [str(number).encode()])
@@ -76,8 +76,8 @@ def test_more_than_is_looked_at_together(opened: Callable[[], Store]) -> None:
     assert list(store.blobs.stored()) == []
 
 
-def test_the_list_of_projects_is_always_new(opened: Callable[[], Store], tmp_path: Path) -> None:
-    """A project is listed from its first file to its last."""
+def test_list_of_projects(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """A project is listed from its first file until its last is deleted."""
     store, now = opened(), datetime.now(UTC)
     index = StoredIndex(store)
     assert index.projects() == ()
@@ -90,8 +90,8 @@ def test_the_list_of_projects_is_always_new(opened: Callable[[], Store], tmp_pat
     assert index.projects() == ("other",)
 
 
-def test_a_stage_without_files_does_not_linger(opened: Callable[[], Store], tmp_path: Path) -> None:
-    """A stage into which nothing came goes after some hours; one with a file waits for its time."""
+def test_empty_stages(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """Empty stages expire after some hours, others after their lifetime."""
     store, now = opened(), datetime.now(UTC)
     used, _ = open_stage(store.records, "ann", now=now, lifetime=48 * HOUR)
     open_stage(store.records, "ann", now=now, lifetime=48 * HOUR)

@@ -1,4 +1,4 @@
-"""Many at once: threads of one process, and processes that share a store like replicas do."""
+"""Concurrent threads and replicas."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ REPLICA = """
 """
 
 
-def replicas(folder: Path, addresses: tuple[str, str], wheels: list[list[Path]]) -> list[list[str]]:
-    """Let processes upload at the same moment, each its wheels; return what each was told."""
+def upload_concurrently(
+    folder: Path, addresses: tuple[str, str], wheels: list[list[Path]]
+) -> list[list[str]]:
+    """Upload from several processes at the same time; return their results."""
     command = [sys.executable, "-c", textwrap.dedent(REPLICA), str(Path(__file__).parents[2])]
     running = [
         subprocess.Popen(
@@ -77,16 +79,16 @@ def replicas(folder: Path, addresses: tuple[str, str], wheels: list[list[Path]])
     return answers
 
 
-def contents(folder: Path, count: int) -> list[Path]:
-    """Build wheels of one name with different content."""
+def build_conflicting_wheels(folder: Path, count: int) -> list[Path]:
+    """Build wheels with the same name and different contents."""
     return [
         build_wheel(folder / str(number), "some", "1.0", files={"some.py": f"n = {number}"})
         for number in range(count)
     ]
 
 
-def assert_nothing_is_lost(store: Store) -> None:
-    """Check that every listed file has its bytes, and the page agrees with all that it lists."""
+def assert_consistent(store: Store) -> None:
+    """Check that every listed file has its bytes."""
     index = StoredIndex(store)
     for project in index.projects():
         page = index.project(project)
@@ -99,8 +101,8 @@ def assert_nothing_is_lost(store: Store) -> None:
             assert len(data) == file.size
 
 
-def test_one_name_and_many_contents_in_threads(store: Store, tmp_path: Path) -> None:
-    """Of several contents of one name exactly one wins; the others are told so."""
+def test_conflicting_uploads_in_threads(store: Store, tmp_path: Path) -> None:
+    """Of conflicting uploads exactly one succeeds."""
     barrier = Barrier(MANY)
 
     def send(path: Path) -> AcceptedUpload | tuple[object, ...]:
@@ -108,17 +110,17 @@ def test_one_name_and_many_contents_in_threads(store: Store, tmp_path: Path) -> 
         return upload(store, path)
 
     with ThreadPoolExecutor(MANY) as pool:
-        answers = list(pool.map(send, contents(tmp_path, MANY)))
+        answers = list(pool.map(send, build_conflicting_wheels(tmp_path, MANY)))
     winners = [answer for answer in answers if isinstance(answer, AcceptedUpload)]
     assert [winner.is_new for winner in winners] == [True]
     losers = [refused(answer) for answer in answers if not isinstance(answer, AcceptedUpload)]  # type: ignore[arg-type]
     assert losers == [{"name-taken"}] * (MANY - 1)
-    assert_nothing_is_lost(store)
+    assert_consistent(store)
 
 
-def test_one_name_and_one_content_in_threads(store: Store, tmp_path: Path) -> None:
-    """The same file many times at once is there once, and a success for all."""
-    (path,) = contents(tmp_path, 1)
+def test_equal_uploads_in_threads(store: Store, tmp_path: Path) -> None:
+    """Equal uploads are stored once, and all succeed."""
+    (path,) = build_conflicting_wheels(tmp_path, 1)
     barrier = Barrier(MANY)
 
     def send(_: int) -> bool:
@@ -129,18 +131,18 @@ def test_one_name_and_one_content_in_threads(store: Store, tmp_path: Path) -> No
 
     with ThreadPoolExecutor(MANY) as pool:
         assert sorted(pool.map(send, range(MANY))) == [False] * (MANY - 1) + [True]
-    assert_nothing_is_lost(store)
+    assert_consistent(store)
 
 
-def test_two_replicas_and_one_name(
+def test_conflicting_uploads_in_processes(
     addresses: tuple[str, str], opened: Callable[..., Store], tmp_path: Path
 ) -> None:
-    """Two processes that send one name with two contents: exactly one wins, nothing is lost."""
-    first, second = contents(tmp_path, 2)
-    answers = replicas(tmp_path, addresses, [[first], [second]])
+    """Of conflicting uploads to two replicas exactly one succeeds."""
+    first, second = build_conflicting_wheels(tmp_path, 2)
+    answers = upload_concurrently(tmp_path, addresses, [[first], [second]])
     assert sorted(answers) == [["name-taken"], ["new"]]
     store = opened(*addresses)
-    assert_nothing_is_lost(store)
+    assert_consistent(store)
     page = StoredIndex(store).project(SOME)
     assert page is not None
     assert len(page.files) == 1
@@ -150,10 +152,10 @@ def test_two_replicas_and_one_name(
     assert [one.sha256 for one in store.blobs.stored()] == [page.files[0].hashes["sha256"]]
 
 
-def test_two_replicas_and_one_release(
+def test_one_release_in_two_processes(
     addresses: tuple[str, str], opened: Callable[..., Store], tmp_path: Path
 ) -> None:
-    """F-70, F-74: wheels of a release that come to both at once are all in its document."""
+    """F-70, F-74: the document of a release has the wheels from both replicas."""
 
     def wheels(tag: str) -> list[Path]:
         return [
@@ -162,18 +164,18 @@ def test_two_replicas_and_one_release(
         ]
 
     own = [wheels("py3-none-any"), wheels("py2-none-any")]
-    answers = replicas(tmp_path, addresses, own)
+    answers = upload_concurrently(tmp_path, addresses, own)
     assert answers == [["new"] * 3] * 2
     store = opened(*addresses)
-    assert_nothing_is_lost(store)
+    assert_consistent(store)
     document = store.records.release_document("some-1.0-variants.json")
     assert document is not None
     assert set(json.loads(document.content)["variants"]) == {"mkl", "null", "open"}
     assert [change.serial for change in store.records.changes(0)] == [1, 2, 3, 4, 5, 6]
 
 
-def test_cleaning_up_while_others_upload(store: Store, tmp_path: Path) -> None:
-    """However short the grace, what is recorded has its bytes."""
+def test_cleaning_during_uploads(store: Store, tmp_path: Path) -> None:
+    """Cleaning deletes no bytes of recorded files."""
     paths = [
         build_wheel(tmp_path, "some", f"{number}.0", files={"some.py": "same"})
         for number in range(8)
@@ -198,4 +200,4 @@ def test_cleaning_up_while_others_upload(store: Store, tmp_path: Path) -> None:
     page = StoredIndex(store).project(SOME)
     assert page is not None
     assert len(page.files) == len(paths)
-    assert_nothing_is_lost(store)
+    assert_consistent(store)

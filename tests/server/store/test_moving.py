@@ -1,4 +1,4 @@
-"""Indexes that move: from any store into a folder, and from there into any other."""
+"""Export and import of indexes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DOCUMENT = release_document({"mkl": LIBRARY}, static=LIBRARY)
 
 
 def fill(store: Store, folder: Path) -> str:
-    """Upload variants, yank and delete something, open a stage; return the secret of a token."""
+    """Upload variants, yank and delete files, and open a stage; return a token."""
     for version in ("1.0", "2.0", "3.0"):
         upload(store, build_wheel(folder, "some", version, label="mkl", document=DOCUMENT))
     upload(store, build_wheel(folder, "other", "1.0"))
@@ -40,7 +40,7 @@ def fill(store: Store, folder: Path) -> str:
 
 
 def contents(store: Store) -> list[object]:
-    """Return everything that a store has."""
+    """Return the complete contents of a store."""
     with store.records.database.reading() as execute:
         rows = [sorted(map(repr, execute(f"SELECT {', '.join(columns)} FROM {table}")))
                 for table, columns in _tables().items()]  # fmt: skip
@@ -51,33 +51,33 @@ def contents(store: Store) -> list[object]:
     return [rows, files]
 
 
-def export(store: Store, folder: Path) -> MovedIndex:
+def export_store(store: Store, folder: Path) -> MovedIndex:
     """Export an index."""
     return export_index(store.records.database, store.blobs, folder, NO_PROGRESS)
 
 
-def bring(folder: Path, store: Store) -> MovedIndex:
+def import_store(folder: Path, store: Store) -> MovedIndex:
     """Import an index."""
     wanted = check_export(folder)
     return import_index(folder, wanted, store.records.database, store.blobs, NO_PROGRESS)
 
 
-def test_there_and_back(records_url: str, blobs_url: str, tmp_path: Path) -> None:
-    """A store of any kind has afterwards what another had, and goes on with it."""
+def test_export_and_import(records_url: str, blobs_url: str, tmp_path: Path) -> None:
+    """Any kind of store can be exported and imported, and continues to work."""
     with open_store(tmp_path / "one") as one:
         secret = fill(one, tmp_path / "wheels")
         before = contents(one)
-        export(one, tmp_path / "there")
+        export_store(one, tmp_path / "there")
     with open_store(tmp_path / "two", records=records_url, blobs=blobs_url) as two:
-        bring(tmp_path / "there", two)
+        import_store(tmp_path / "there", two)
         assert contents(two) == before
         token = valid_token(two.records, secret, now=NOW)
         assert token is not None
         assert (token.owner, token.note) == ("acme", "for CI")
-        export(two, tmp_path / "back")
+        export_store(two, tmp_path / "back")
     assert (tmp_path / "back" / RECORDS).read_bytes() == (tmp_path / "there" / RECORDS).read_bytes()
     with open_store(tmp_path / "three") as three:
-        bring(tmp_path / "back", three)
+        import_store(tmp_path / "back", three)
         assert contents(three) == before
         deleted = tmp_path / "wheels" / "some-3.0-py3-none-any-mkl.whl"
         assert not isinstance(upload(three, deleted), AcceptedUpload)  # its name never comes back
@@ -85,78 +85,78 @@ def test_there_and_back(records_url: str, blobs_url: str, tmp_path: Path) -> Non
         assert isinstance(upload(three, newer), AcceptedUpload)
 
 
-def test_again(tmp_path: Path) -> None:
-    """What is there already is not copied again, and the records are those of now."""
+def test_second_export(tmp_path: Path) -> None:
+    """A second export copies only new files."""
     with open_store(tmp_path / "one") as one:
         fill(one, tmp_path / "wheels")
-        first = export(one, tmp_path / "there")
+        first = export_store(one, tmp_path / "there")
         upload(one, build_wheel(tmp_path / "wheels", "new", "1.0"))
-        second = export(one, tmp_path / "there")
+        second = export_store(one, tmp_path / "there")
     assert (first.files, first.copied) == (3, 3)
     assert (second.files, second.copied) == (4, 1)
 
 
-def test_interrupted(tmp_path: Path) -> None:
-    """An export that did not end is no export, and an import of it changes nothing."""
+def test_interrupted_export(tmp_path: Path) -> None:
+    """An incomplete export cannot be imported."""
     with open_store(tmp_path / "one") as one:
         fill(one, tmp_path / "wheels")
-        lose_a_file(one)
+        delete_bytes(one)
         with raises_code("integrity"):
-            export(one, tmp_path / "there")
+            export_store(one, tmp_path / "there")
     assert not (tmp_path / "there" / RECORDS).exists()
     with open_store(tmp_path / "two") as two:
         before = contents(two)
         with raises_code("file-problem"):
-            bring(tmp_path / "there", two)
+            import_store(tmp_path / "there", two)
         assert contents(two) == before
 
 
-def test_interrupted_again(tmp_path: Path) -> None:
-    """An export that did not end leaves the earlier one in the folder as it was."""
+def test_interrupted_second_export(tmp_path: Path) -> None:
+    """An incomplete second export leaves the first one intact."""
     with open_store(tmp_path / "one") as one:
         fill(one, tmp_path / "wheels")
-        export(one, tmp_path / "there")
+        export_store(one, tmp_path / "there")
         records = (tmp_path / "there" / RECORDS).read_bytes()
         before = contents(one)
         upload(one, build_wheel(tmp_path / "wheels", "new", "1.0"))
-        lose_a_file(one, "new-1.0-py3-none-any.whl")
+        delete_bytes(one, "new-1.0-py3-none-any.whl")
         with raises_code("integrity"):
-            export(one, tmp_path / "there")
+            export_store(one, tmp_path / "there")
     assert (tmp_path / "there" / RECORDS).read_bytes() == records
     with open_store(tmp_path / "two") as two:
-        bring(tmp_path / "there", two)
+        import_store(tmp_path / "there", two)
         assert contents(two) == before
 
 
-def lose_a_file(store: Store, filename: str = "other-1.0-py3-none-any.whl") -> None:
-    """Delete the bytes of a file, of which the record stays."""
+def delete_bytes(store: Store, filename: str = "other-1.0-py3-none-any.whl") -> None:
+    """Delete the bytes of a recorded file."""
     file = store.records.file(filename)
     assert file is not None
     store.blobs.delete(file.sha256)
 
 
-def test_damaged(tmp_path: Path) -> None:
-    """Other content under a digest is found before any record is there."""
+def test_damaged_export(tmp_path: Path) -> None:
+    """Other content under a digest is an error before any record is written."""
     with open_store(tmp_path / "one") as one:
         fill(one, tmp_path / "wheels")
-        export(one, tmp_path / "there")
+        export_store(one, tmp_path / "there")
     path = next(path for path in (tmp_path / "there" / "files").rglob("*") if path.is_file())
     path.chmod(0o640)
     path.write_bytes(bytes(path.stat().st_size))
     with open_store(tmp_path / "two") as two:
         with raises_code("integrity"):
-            bring(tmp_path / "there", two)
+            import_store(tmp_path / "there", two)
         assert two.records.projects() == ()
 
 
-def test_not_empty(tmp_path: Path) -> None:
-    """A store that has an index is left as it is."""
+def test_import_into_a_store_with_an_index(tmp_path: Path) -> None:
+    """A store with an index is not changed by an import."""
     with open_store(tmp_path / "one") as one:
         fill(one, tmp_path / "wheels")
-        export(one, tmp_path / "there")
+        export_store(one, tmp_path / "there")
         before = contents(one)
         with raises_code("file-problem"):
-            bring(tmp_path / "there", one)
+            import_store(tmp_path / "there", one)
         assert contents(one) == before
 
 
@@ -173,31 +173,31 @@ def test_not_empty(tmp_path: Path) -> None:
         b'{"format":2,"schema":2}', b'{"format":1,"schema":99}',
     ],
 )  # fmt: skip
-def test_what_is_no_export(line: bytes, tmp_path: Path) -> None:
-    """Neither of this wheelfit, nor anything else that can be read."""
+def test_invalid_exports(line: bytes, tmp_path: Path) -> None:
+    """Invalid and newer exports are refused."""
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / RECORDS).write_bytes(line)
     with open_store(tmp_path / "one") as one:
         before = contents(one)
         with raises_code("file-problem"):
-            bring(tmp_path / "there", one)
+            import_store(tmp_path / "there", one)
         assert contents(one) == before
 
 
-def test_tokens_stay(tmp_path: Path) -> None:
-    """A store without files whose tokens somebody uses is not new, either."""
+def test_import_into_a_store_with_tokens(tmp_path: Path) -> None:
+    """A store with tokens is not changed by an import."""
     with open_store(tmp_path / "one") as one:
         fill(one, tmp_path / "wheels")
-        export(one, tmp_path / "there")
+        export_store(one, tmp_path / "there")
     with open_store(tmp_path / "two") as two:
         secret = issue(two.records, "acme", ["upload"], now=NOW)[1]
         with raises_code("file-problem"):
-            bring(tmp_path / "there", two)
+            import_store(tmp_path / "there", two)
         assert valid_token(two.records, secret, now=NOW) is not None
 
 
-def test_all_tables(tmp_path: Path) -> None:
-    """Every table and column of the database is known."""
+def test_every_table_is_exported(tmp_path: Path) -> None:
+    """Every table and column of the database is exported."""
     with open_store(tmp_path / "one") as one, one.records.database.reading() as execute:
         names = {row[0] for row in execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         assert names == {*_tables(), "schema_version"}

@@ -1,4 +1,4 @@
-"""Rules for projects: which releases expire, and how much a project may have."""
+"""Rules for projects: expiry of releases, and quotas."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _files(versions: str) -> list[StoredFile]:
         (ProjectRules(prerelease_retention=DAY), "1.0a1-~9", "1.0a1"),
     ],
 )  # fmt: skip
-def test_what_expires(rules: ProjectRules, files: str, expired: str) -> None:
-    """Releases beyond the newest ones, and old pre-releases; never the last that is sound."""
+def test_expired_releases(rules: ProjectRules, files: str, expired: str) -> None:
+    """Releases beyond a count and old pre-releases expire, but never the last usable one."""
     found = expired_releases(_files(files), rules, now=NOW)
     assert {one.version for one in found} == set(expired.split())
     for one in found:
@@ -84,8 +84,8 @@ def test_what_expires(rules: ProjectRules, files: str, expired: str) -> None:
         assert {Version(file.version) for file in one.files} == {Version(one.version)}
 
 
-def test_the_first_rules_count() -> None:
-    """Of several tables for a project the first is for it, and of none there are no rules."""
+def test_first_matching_rules() -> None:
+    """The first matching table of rules applies."""
     rules = (ProjectRules(("spam",), max_files=1), ProjectRules(("s*",), max_files=2))
     assert rules_of(rules, SPAM).max_files == 1
     assert rules_of(rules, canonicalize_name("sausage")).max_files == 2
@@ -93,7 +93,7 @@ def test_the_first_rules_count() -> None:
 
 
 def test_quotas(records_url: str) -> None:
-    """A project has no more than it may, stages included; deleting makes room."""
+    """Quotas include stages, and deletion frees space."""
     with closing(Records(open_database(records_url))) as records:
         stage, _ = open_stage(records, "ann", now=NOW, lifetime=DAY)
 

@@ -1,4 +1,4 @@
-"""What is known of projects and files: the same in SQLite and in PostgreSQL."""
+"""Records of projects and files, in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ OTHER = canonicalize_name("other")
 
 @pytest.fixture
 def records(records_url: str) -> Any:
-    """Give empty records."""
+    """Yield empty records."""
     opened = Records(open_database(records_url))
     yield opened
     opened.close()
 
 
 def new(filename: str = "some-1.0-py3-none-any.whl", content: bytes = b"x", **more: Any) -> NewFile:
-    """Return a file."""
+    """Return a new file."""
     name, version = filename.split("-")[:2]
     label = filename.removesuffix(".whl").split("-")[5:]
     return NewFile(
@@ -64,7 +64,7 @@ def new(filename: str = "some-1.0-py3-none-any.whl", content: bytes = b"x", **mo
 
 
 def test_recent_uploads(records: Records) -> None:
-    """Releases of the last published files come first, without those that wait or are yanked."""
+    """The latest published releases are listed, without staged and yanked ones."""
     stage, _ = open_stage(records, "me", now=NOW, lifetime=timedelta(days=1))
     add(records, new("some-2.0-py3-none-any.whl", b"2"))
     add(records, replace(new(), uploaded=LATER))
@@ -79,8 +79,8 @@ def test_recent_uploads(records: Records) -> None:
     assert records.recent_uploads(10) == ()
 
 
-def test_long_texts_of_many_scripts(records: Records) -> None:
-    """No text that is kept is too long for an index of the database."""
+def test_long_texts(records: Records) -> None:
+    """Long texts are truncated to the limits of database indexes."""
     text = "".join(map(chr, range(0x4E00, 0x4E00 + 4_000)))  # which does not pack well
     add(records, new())
     assert records.yank([new().filename], text, time=LATER) == 1
@@ -93,8 +93,8 @@ def test_long_texts_of_many_scripts(records: Records) -> None:
     assert text.startswith(entry.detail)
 
 
-def test_texts_that_are_not_unicode(records: Records) -> None:
-    """Arguments of a command may be any bytes; they are refused, and nothing has changed."""
+def test_surrogates_in_texts(records: Records) -> None:
+    """Texts with surrogates are refused, and nothing changes."""
     add(records, new())
     with pytest.raises(InvalidConfiguration):
         records.yank([new().filename], "a\udcff", time=LATER)
@@ -105,24 +105,24 @@ def test_texts_that_are_not_unicode(records: Records) -> None:
 
 
 def variant(label: str, document: Any = DOCUMENT, version: str = "1.0", **more: Any) -> NewFile:
-    """Return a variant wheel that says what a document of the release says of its label."""
+    """Return a variant wheel with its part of a document."""
     own = json.dumps(single_label_document(document, label)).encode()
     filename = f"some-{version}-py3-none-any-{label}.whl"
     return new(filename, label.encode(), document=own, **more)
 
 
 def add(records: Records, file: NewFile, **more: Any) -> bool:
-    """Add a file whose bytes are there."""
+    """Add a file with its bytes."""
     return records.add(file, keep=lambda: None, **more)
 
 
 def references(error: pytest.ExceptionInfo[UploadRefused]) -> set[object]:
-    """Return why something was refused."""
+    """Return the codes of a refusal."""
     return {detail["reference"] for detail in error.value.details}
 
 
-def test_a_file_is_known_as_it_was_added(records: Records) -> None:
-    """Everything that was said of a file comes back."""
+def test_added_file(records: Records) -> None:
+    """An added file is read with all its fields."""
     file = new(requires_python=">=3.9", metadata=b"Name: some", provenance=b"{}")
     assert records.projects() == ()
     assert add(records, file)
@@ -141,8 +141,8 @@ def test_a_file_is_known_as_it_was_added(records: Records) -> None:
     assert listing.documents == ()
 
 
-def test_what_is_not_known(records: Records) -> None:
-    """Of what there is not, there is nothing; and that is not an error."""
+def test_unknown_objects(records: Records) -> None:
+    """Unknown objects are not errors."""
     assert records.listing(SOME) is None
     assert records.file("some-1.0.tar.gz") is None
     assert records.metadata("x") is records.provenance("x") is None
@@ -156,16 +156,16 @@ def test_what_is_not_known(records: Records) -> None:
     assert not records.revoke("x")
 
 
-def test_the_same_bytes_again_are_a_success(records: Records) -> None:
-    """The very same file can be added any number of times, and nothing changes."""
+def test_add_again(records: Records) -> None:
+    """Adding the same file again succeeds and changes nothing."""
     assert add(records, new())
     serial = records.serial(SOME)
     assert not add(records, new())
     assert records.serial(SOME) == serial
 
 
-def test_other_bytes_of_a_name_are_refused(records: Records) -> None:
-    """A name stands for one content for ever."""
+def test_name_with_other_bytes(records: Records) -> None:
+    """A name cannot get other bytes."""
     add(records, new())
     with pytest.raises(UploadRefused) as excinfo:
         add(records, new(content=b"y"))
@@ -174,8 +174,8 @@ def test_other_bytes_of_a_name_are_refused(records: Records) -> None:
         records.check(new(content=b"y"))
 
 
-def test_names_that_fall_together_are_refused(records: Records) -> None:
-    """Two names may not differ in case only, or in what normalisation makes equal."""
+def test_colliding_names(records: Records) -> None:
+    """Names that differ only in case or normalisation are refused."""
     add(records, new("some-1.0-py3-none-any.whl"))
     for filename, folded in (
         ("Some-1.0-py3-none-any.whl", ""),
@@ -186,8 +186,8 @@ def test_names_that_fall_together_are_refused(records: Records) -> None:
         assert "name-collision" in references(excinfo)
 
 
-def test_a_deleted_name_never_comes_back(records: Records) -> None:
-    """Neither the same bytes nor others, in no spelling."""
+def test_deleted_name(records: Records) -> None:
+    """A deleted name cannot be used again, in any spelling."""
     add(records, new())
     assert records.delete([new().filename], time=LATER) == 1
     assert records.listing(SOME) is None
@@ -198,16 +198,16 @@ def test_a_deleted_name_never_comes_back(records: Records) -> None:
         assert references(excinfo) == {"name-deleted"}
 
 
-def test_a_release_is_spelled_in_one_way(records: Records) -> None:
-    """F-70, F-78: 1.0 and 1.0.0 are one release, so its document has one name."""
+def test_spelling_of_a_release(records: Records) -> None:
+    """F-70, F-78: all files of a release spell its version in the same way."""
     add(records, new("some-1.0-py3-none-any.whl"))
     with pytest.raises(UploadRefused) as excinfo:
         add(records, new("some-1.0.0-py2-none-any.whl"))
     assert references(excinfo) == {"other-spelling"}
 
 
-def test_a_release_has_one_source(records: Records) -> None:
-    """Installers would have to choose; the public registry takes one, and so does this."""
+def test_second_sdist(records: Records) -> None:
+    """A release has at most one source distribution."""
     add(records, new())
     add(records, replace(new(), filename="some-1.0.tar.gz"))
     assert not add(records, replace(new(), filename="some-1.0.tar.gz"))
@@ -217,8 +217,8 @@ def test_a_release_has_one_source(records: Records) -> None:
     add(records, replace(new("some-2.0-py3-none-any.whl"), filename="some-2.0.zip"))
 
 
-def test_a_release_has_one_source_by_whatever_stages(records: Records) -> None:
-    """Each of two stages may bring one; that of the second is not published, nor anything of it."""
+def test_second_sdist_from_a_stage(records: Records) -> None:
+    """Of two stages with source distributions only one can be published."""
     stages = [open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))[0] for _ in range(2)]
     add(records, replace(new(), filename="some-1.0.tar.gz"), stage=stages[0].id)
     add(records, replace(new(), filename="some-1.0.zip"), stage=stages[1].id)
@@ -232,8 +232,8 @@ def test_a_release_has_one_source_by_whatever_stages(records: Records) -> None:
     assert len(records.publish(stages[1].id, time=LATER)) == 1
 
 
-def test_everything_wrong_is_told_at_once(records: Records) -> None:
-    """F-131: all that keeps a file out is in one error."""
+def test_all_reasons_at_once(records: Records) -> None:
+    """F-131: all reasons of a refusal are in one error."""
     add(records, new(), uploader="ann")
     add(records, variant("mkl"))
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
@@ -247,8 +247,8 @@ def test_everything_wrong_is_told_at_once(records: Records) -> None:
     assert references(excinfo) == {"inconsistent-variants"}
 
 
-def test_nothing_is_recorded_without_bytes(records: Records) -> None:
-    """If the bytes cannot be kept, there is no record of the file."""
+def test_no_record_without_bytes(records: Records) -> None:
+    """If the bytes cannot be stored there is no record."""
 
     def keep() -> None:
         raise StorageUnavailable("there is no room")
@@ -262,8 +262,8 @@ def test_nothing_is_recorded_without_bytes(records: Records) -> None:
 # --- documents of releases ----------------------------------------------------------------
 
 
-def test_the_document_follows_the_wheels(records: Records) -> None:
-    """F-70, F-74: with every change the document has exactly what the wheels say."""
+def test_release_document(records: Records) -> None:
+    """F-70, F-74: the document of a release matches its wheels after every change."""
     assert add(records, variant("mkl"))
     first = records.release_document("some-1.0-variants.json")
     assert first is not None
@@ -283,8 +283,8 @@ def test_the_document_follows_the_wheels(records: Records) -> None:
     assert records.release_document(second.filename) is None
 
 
-def test_wheels_that_contradict_each_other(records: Records) -> None:
-    """F-60, F-61: one label means one set of properties in a release, the priorities agree."""
+def test_inconsistent_variants(records: Records) -> None:
+    """F-60, F-61: A label has one set of properties in a release, and priorities agree."""
     add(records, variant("mkl"))
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
     file = replace(variant("mkl", other), filename="some-1.0-py2-none-any-mkl.whl")
@@ -298,8 +298,8 @@ def test_wheels_that_contradict_each_other(records: Records) -> None:
 # --- yanking, and the log -------------------------------------------------------------------
 
 
-def test_yanking_and_taking_it_back(records: Records) -> None:
-    """A yanked file stays, with its reason, until that is taken back."""
+def test_yank_and_unyank(records: Records) -> None:
+    """A yanked file remains with its reason until it is unyanked."""
     add(records, new())
     name = new().filename
     assert records.yank([name, "other"], "broken", time=LATER) == 1
@@ -312,8 +312,8 @@ def test_yanking_and_taking_it_back(records: Records) -> None:
     assert stored.yanked is None
 
 
-def test_the_log_grows_with_every_change(records: Records) -> None:
-    """Each change has a number, larger than all before; a page keeps that of its last one."""
+def test_changes(records: Records) -> None:
+    """Each change has an increasing serial; a page has that of its last change."""
     add(records, new())
     before = records.serial(SOME)
     add(records, new("other-1.0-py3-none-any.whl"))
@@ -338,8 +338,8 @@ def test_the_log_grows_with_every_change(records: Records) -> None:
 # --- stages ----------------------------------------------------------------------------------
 
 
-def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
-    """What waits in a stage shows with it only, and nothing changes for others."""
+def test_staged_files(records: Records) -> None:
+    """Staged files are visible with their stage only."""
     stage, secret = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     file = variant("mkl", metadata=b"m", provenance=b"p")
     add(records, file, stage=stage.id)
@@ -363,8 +363,8 @@ def test_a_stage_is_seen_by_nobody_else(records: Records) -> None:
     assert stage_of(records, "wheelfit-stage-guess", now=NOW) is None
 
 
-def test_whose_a_project_is(records: Records) -> None:
-    """F-126: what was published once, or waits in a stage, belongs here."""
+def test_claimed_projects(records: Records) -> None:
+    """F-126: A project is claimed by published and staged files."""
     assert not records.claims(SOME)
     stage, _ = open_stage(records, "me", now=NOW, lifetime=timedelta(days=1))
     add(records, new(), stage=stage.id)
@@ -382,8 +382,8 @@ def _files(records: Records, stage: str = "") -> tuple[Any, ...]:
     return listing.files if listing is not None else ()
 
 
-def test_a_stage_is_published_as_one_act(records: Records) -> None:
-    """All its files, of several projects, come with one number and the time of that act."""
+def test_publish_a_stage(records: Records) -> None:
+    """All files of a stage are published with one serial and time."""
     stage, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     for file in (variant("mkl"), variant("open"), new("other-1.0-py3-none-any.whl", b"o")):
         add(records, file, stage=stage.id)
@@ -400,8 +400,8 @@ def test_a_stage_is_published_as_one_act(records: Records) -> None:
     assert records.publish(stage.id, time=LATER) == ()
 
 
-def test_publishing_is_all_or_nothing(records: Records) -> None:
-    """F-65: what contradicts what was published meanwhile stays staged, all of it."""
+def test_conflicting_stage(records: Records) -> None:
+    """F-65: A stage with a conflict remains staged completely."""
     stage, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     add(records, variant("mkl"), stage=stage.id)
     add(records, new("other-1.0-py3-none-any.whl", b"o"), stage=stage.id)
@@ -415,8 +415,8 @@ def test_publishing_is_all_or_nothing(records: Records) -> None:
     assert len(_files(records, stage.id)) == 2
 
 
-def test_two_stages_spell_a_release_in_one_way(records: Records) -> None:
-    """F-70, F-78: what was spelled otherwise by a stage that was quicker stays staged."""
+def test_spelling_of_a_staged_release(records: Records) -> None:
+    """F-70, F-78: A stage with another spelling of a published version remains staged."""
     stages = [open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))[0] for _ in range(2)]
     add(records, variant("mkl"), stage=stages[0].id)
     add(records, variant("open", version="1.0.0"), stage=stages[1].id)
@@ -427,8 +427,8 @@ def test_two_stages_spell_a_release_in_one_way(records: Records) -> None:
     assert [file.filename for file in _files(records)] == ["some-1.0-py3-none-any-mkl.whl"]
 
 
-def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
-    """What was never published was never promised to anybody."""
+def test_drop_a_stage(records: Records) -> None:
+    """The names of a dropped stage can be used again."""
     stage, _ = open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))
     add(records, new(), stage=stage.id)
     with pytest.raises(UploadRefused) as excinfo:
@@ -444,8 +444,8 @@ def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
         add(records, new("some-3.0-py3-none-any.whl"), stage=stage.id)
 
 
-def test_a_new_project_is_free_with_its_last_stage(records: Records) -> None:
-    """A project of which nothing was published belongs to nobody once nothing waits."""
+def test_claim_of_a_dropped_stage(records: Records) -> None:
+    """An unpublished project is free once its last stage is dropped."""
     stages = [open_stage(records, "ann", now=NOW, lifetime=timedelta(days=1))[0] for _ in range(2)]
     for number, stage in enumerate(stages, 1):
         add(records, new(f"some-{number}.0-py3-none-any.whl"), stage=stage.id, uploader="ann")
@@ -463,8 +463,8 @@ def test_a_new_project_is_free_with_its_last_stage(records: Records) -> None:
 # --- tokens and owners --------------------------------------------------------------------------
 
 
-def test_tokens_open_what_they_are_for(records: Records) -> None:
-    """A secret is known by its digest, for its projects, in its time, until it is revoked."""
+def test_tokens(records: Records) -> None:
+    """A token is valid for its projects and lifetime, until it is revoked."""
     token, secret = issue(
         records, "ann", ["upload"], now=NOW, projects=[SOME], lifetime=timedelta(days=1), note="ci"
     )
@@ -482,7 +482,7 @@ def test_tokens_open_what_they_are_for(records: Records) -> None:
 
 
 def test_owners(records: Records) -> None:
-    """Who uploads first owns a project; tokens are good for what their holder owns."""
+    """The first uploader owns a project; tokens apply to projects of their owner."""
     token, _ = issue(records, "ann", ["admin"], now=NOW)
     assert permits(records, token, "upload", SOME)
     add(records, new(), uploader="bob")
@@ -495,8 +495,8 @@ def test_owners(records: Records) -> None:
     assert records.owners(SOME) == {"bob"}
 
 
-def test_a_token_without_projects(records: Records) -> None:
-    """A token for no project at all opens none."""
+def test_token_without_projects(records: Records) -> None:
+    """A token for no projects permits none."""
     token = Token("id", "ann", frozenset({"admin"}), TIME, frozenset())
     records.add_token(token, b"x" * 32)
     assert records.token(b"x" * 32) == token
@@ -506,8 +506,8 @@ def test_a_token_without_projects(records: Records) -> None:
 # --- opening --------------------------------------------------------------------------------
 
 
-def test_what_was_written_is_there_when_opened_again(records_url: str) -> None:
-    """Records outlive who wrote them, and opening them again changes nothing."""
+def test_reopened_records(records_url: str) -> None:
+    """Records persist, and opening them changes nothing."""
     first = Records(open_database(records_url))
     add(first, variant("mkl"))
     listing = first.listing(SOME)
@@ -521,10 +521,8 @@ def test_what_was_written_is_there_when_opened_again(records_url: str) -> None:
         second.serial()
 
 
-def test_a_newer_schema_is_left_alone(
-    records_url: str, execute: Callable[[str, str], None]
-) -> None:
-    """Tables of a newer wheelfit are not touched, and the error says so."""
+def test_newer_schema(records_url: str, execute: Callable[[str, str], None]) -> None:
+    """A database of a newer version is refused unchanged."""
     Records(open_database(records_url)).close()
     execute(records_url, f"UPDATE schema_version SET version = {len(MIGRATIONS) + 1}")
     with (
@@ -536,7 +534,7 @@ def test_a_newer_schema_is_left_alone(
 
 @pytest.fixture
 def execute() -> Callable[[str, str], None]:
-    """Give a function that runs a statement behind the back of the records."""
+    """Return a function that runs a statement directly."""
 
     def run(url: str, sql: str) -> None:
         if url.startswith("sqlite"):
@@ -566,15 +564,15 @@ def execute() -> Callable[[str, str], None]:
         "host=x password=hush",
     ],
 )
-def test_addresses_that_name_no_database(url: str) -> None:
-    """A wrong address is an error of configuration, which does not show a password."""
+def test_invalid_urls(url: str) -> None:
+    """An invalid URL is a configuration error without the password."""
     with pytest.raises(InvalidConfiguration) as excinfo:
         Records(open_database(url))
     assert "hush" not in repr(excinfo.value.parts())
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """A file of something else is not touched."""
+def test_file_that_is_not_a_database(tmp_path: Path) -> None:
+    """Another file is not changed."""
     path = tmp_path / "records.sqlite3"
     path.write_bytes(b"something else entirely" * 100)
     with pytest.raises(StorageUnavailable, match="not a database"):
@@ -582,8 +580,8 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"something else")
 
 
-def test_a_server_that_does_not_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Who cannot be reached is named without its password, and with the reason, once."""
+def test_unreachable_server(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An unreachable server is named without its password, once."""
     from wheelfit.server.store.postgresql import PostgresqlDatabase
 
     with pytest.raises(StorageUnavailable) as excinfo:
@@ -593,8 +591,8 @@ def test_a_server_that_does_not_answer(tmp_path: Path, caplog: pytest.LogCapture
     assert not caplog.records
 
 
-def test_connections_that_broke(postgresql: Postgresql) -> None:
-    """When the server has ended all connections, the next question is answered all the same."""
+def test_broken_connections(postgresql: Postgresql) -> None:
+    """Broken connections are replaced."""
     import psycopg
 
     url = postgresql.database()
@@ -616,18 +614,18 @@ def test_connections_that_broke(postgresql: Postgresql) -> None:
         ("obstore.store", partial(open_blobs, "s3://bucket")),
     ],
 )
-def test_without_the_extra(
+def test_missing_extra(
     library: str, open_it: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What needs a library that is not there says how to get it."""
+    """A missing library is an error with the extra in the hint."""
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(NeedsExtra) as excinfo:
         open_it()
     assert excinfo.value.hint == install_hint("server")
 
 
-def test_waiting_for_ones_turn(tmp_path: Path) -> None:
-    """Who waits too long for others to finish writing is told so, and others go on."""
+def test_lock_timeout(tmp_path: Path) -> None:
+    """A writer that waits too long gets an error, and others continue."""
     database = SqliteDatabase(tmp_path / "x.sqlite3", patience=0.05)
     with database.writing() as execute:
         execute("CREATE TABLE t (x INTEGER)")
