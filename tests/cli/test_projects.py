@@ -329,7 +329,7 @@ class TestInstalling:
         result = setup.run("install", *words, "lib", "--override", "lib==1")
         result = setup.run("install", *words, "lib==2", "--override", "lib", "--json", "-U")
         assert result.object["broken_requirements"] == []
-        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
+        assert "app 1 needs lib<2, but lib 2 will be installed, as was decided\n" in result.err
         result = setup.run("install", *words, "lib==1")
         result = setup.run("install", *words, "lib==2", "--json")
         assert [requirement["name"] for requirement in result.object["broken_requirements"]] == [
@@ -345,7 +345,7 @@ class TestInstalling:
         setup.run("lock", "--python-version", python)
         result = setup.run("sync", *words, "--json")
         assert result.object["broken_requirements"] == []
-        assert "note: app 1 needs lib<2, and will find lib 2, as was decided\n" in result.err
+        assert "app 1 needs lib<2, but lib 2 will be installed, as was decided\n" in result.err
 
     def test_settings_of_the_current_folder(self, setup: ProjectFolder) -> None:
         """``install`` ignores the settings of the current folder."""

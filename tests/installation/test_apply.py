@@ -525,7 +525,7 @@ class TestOthersAtWork:
         left = self.abandon(environment)
         (environment.schemes.purelib / LOCK_FILE).mkdir()  # so that none can be made
         with pytest.raises(EnvironmentBusy) as excinfo:
-            install(environment, build_wheel(home, "demo", "1"), patience=0.1)
+            install(environment, build_wheel(home, "demo", "1"), lock_timeout=0.1)
         assert "wheelfit recover" in str(excinfo.value.hint)
         assert (left / "new-abcdefgh" / "big.so").exists()
 

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.labels import Label
-from wheelfit.installation.breakage import breakages
+from wheelfit.installation.breakage import find_broken_requirements
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.plan import Plan
 from wheelfit.resolution.resolution import Pin
@@ -47,9 +47,9 @@ class TestBreakages:
         """Who needs another version than the one that comes is named with it."""
         old, flask = put("click", "8"), put("flask", "3", "click>=8", "jinja2")
         plan = Plan(install=(click_7,), remove=(old,))
-        (breakage,) = breakages(plan, [old, flask], ENVIRONMENT)
-        assert str(breakage) == "flask 3 needs click>=8, and will find click 7"
-        assert breakage.to_mapping() == {
+        (broken_requirement,) = find_broken_requirements(plan, [old, flask], ENVIRONMENT)
+        assert str(broken_requirement) == "flask 3 needs click>=8, but click 7 will be installed"
+        assert broken_requirement.to_mapping() == {
             "name": "flask",
             "version": "3",
             "requirement": "click>=8",
@@ -62,26 +62,32 @@ class TestBreakages:
         gone = put("zope-interface", "8")
         plan = Plan(remove=(gone,))
         needing, other = put("one", "1", need), put("two", "1", "zope-interface-more")
-        (breakage,) = breakages(plan, [gone, needing, other], ENVIRONMENT)
-        assert breakage.dependent == needing
+        (broken_requirement,) = find_broken_requirements(plan, [gone, needing, other], ENVIRONMENT)
+        assert broken_requirement.dependent == needing
 
     def test_folded_metadata(self, put: Callable[..., Installed]) -> None:
         """A need counts where its line is broken."""
         gone, needing = put("click", "8"), put("one", "1", "\n click>1")
-        (breakage,) = breakages(Plan(remove=(gone,)), [gone, needing], ENVIRONMENT)
-        assert str(breakage.requirement) == "click>1"
+        (broken_requirement,) = find_broken_requirements(
+            Plan(remove=(gone,)), [gone, needing], ENVIRONMENT
+        )
+        assert str(broken_requirement.requirement) == "click>1"
 
     def test_removed(self, put: Callable[..., Installed]) -> None:
         """Who needs what goes is named; who goes too is not."""
         click, flask, other = put("click", "8"), put("flask", "3", "click"), put("x", "1", "click")
-        (breakage,) = breakages(Plan(remove=(click, other)), [click, flask, other], ENVIRONMENT)
-        assert str(breakage) == "flask 3 needs click, and nothing of click will be left"
-        assert breakage.to_mapping()["installed"] is None
+        (broken_requirement,) = find_broken_requirements(
+            Plan(remove=(click, other)), [click, flask, other], ENVIRONMENT
+        )
+        assert str(broken_requirement) == "flask 3 needs click, but click will be removed"
+        assert broken_requirement.to_mapping()["installed"] is None
 
     def test_hidden(self, put: Callable[..., Installed]) -> None:
         """What was hidden behind the removed one is found afterwards and may do."""
         click, base, flask = put("click", "8"), put("click", "9"), put("flask", "3", "click>=8")
-        assert breakages(Plan(remove=(click,)), [click, base, flask], ENVIRONMENT) == ()
+        assert (
+            find_broken_requirements(Plan(remove=(click,)), [click, base, flask], ENVIRONMENT) == ()
+        )
 
     @pytest.mark.parametrize(
         "need",
@@ -96,20 +102,24 @@ class TestBreakages:
     def test_nothing(self, put: Callable[..., Installed], click_7: Pin, need: str) -> None:
         """Needs that are met, do not apply, speak of others or are unreadable cause no alarm."""
         flask = put("flask", "3", need)
-        assert breakages(Plan(install=(click_7,)), [flask], ENVIRONMENT) == ()
+        assert find_broken_requirements(Plan(install=(click_7,)), [flask], ENVIRONMENT) == ()
 
     def test_prerelease(self, put: Callable[..., Installed], click_7: Pin) -> None:
         """An unready version of the right range meets a need, as pip has it."""
         early, flask = put("click", "8.1rc1"), put("flask", "3", "click>=8")
         gone = put("other", "1")
-        assert breakages(Plan(remove=(gone,)), [early, flask, gone], ENVIRONMENT) == ()
-        assert breakages(Plan(install=(click_7,), remove=(early,)), [early, flask], ENVIRONMENT)
+        assert (
+            find_broken_requirements(Plan(remove=(gone,)), [early, flask, gone], ENVIRONMENT) == ()
+        )
+        assert find_broken_requirements(
+            Plan(install=(click_7,), remove=(early,)), [early, flask], ENVIRONMENT
+        )
 
     def test_variant_markers(self, put: Callable[..., Installed], click_7: Pin) -> None:
         """Needs that depend on what the machine supports are left out (F-103)."""
         need = "click>=8; 'x' in variant_namespaces"
         plan = Plan(install=(click_7,))
         variant = put("fast", "1", need, label=Label("v3"))
-        assert breakages(plan, [variant], ENVIRONMENT) == ()
+        assert find_broken_requirements(plan, [variant], ENVIRONMENT) == ()
         plain = put("slow", "1", "click>=8; 'x' not in variant_namespaces")
-        assert len(breakages(plan, [plain], ENVIRONMENT)) == 1
+        assert len(find_broken_requirements(plan, [plain], ENVIRONMENT)) == 1

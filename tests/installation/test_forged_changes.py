@@ -83,7 +83,7 @@ class TestForged:
         number = Path(places.workplace).stat().st_ino
         for data in (json.dumps(document).encode(), forged({**document, "workplace": number})):
             Path(places.workplace, FOLDERS).write_bytes(data)
-            refused(places, tmp_path, "did not start here")
+            refused(places, tmp_path, "was not started by you")
 
     def test_made_folders(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """A list of folders that were made removes none of the user's."""
@@ -92,7 +92,7 @@ class TestForged:
             forged({"workplace": 1, "workplaces": [], "made": {"headers": 99}})
         )
         (tmp_path / "env" / "include" / "site").mkdir(parents=True)
-        refused(places, tmp_path, "did not start here")
+        refused(places, tmp_path, "was not started by you")
 
     def test_journal(self, places: EnvironmentFolders, victim: Path, tmp_path: Path) -> None:
         """A journal with a right checksum moves nothing."""
@@ -111,7 +111,7 @@ class TestForged:
                     "steps": steps,
                 }
                 Path(places.workplace, stage).write_bytes(forged(document))
-                refused(places, tmp_path, "did not start here")
+                refused(places, tmp_path, "was not started by you")
                 Path(places.workplace, stage).unlink()
 
     def test_journal_in_a_workplace_of_ours(
@@ -142,7 +142,7 @@ class TestForged:
         Path(places.workplace).symlink_to(to)
         refused(places, tmp_path, "a link is in the place")
         with pytest.raises(NotRecoverable, match="a link is in the place"):
-            recover(places, trusting=True)
+            recover(places, trust_journal=True)
 
     def test_a_file(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """A file in its place is said to be one."""
@@ -172,7 +172,7 @@ class TestForged:
         os.chown(Path(places.workplace, "journal"), 12345, 12345)
         with pytest.raises(NotRecoverable, match="not written by you"):
             recover(places)
-        done = recover(places, trusting=True)
+        done = recover(places, trust_journal=True)
         assert done is not None
         assert done.outcome is RecoveryOutcome.UNDONE
         assert tree(tmp_path) == before
@@ -184,11 +184,11 @@ class TestForged:
             change(places, Killing(26))
         other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
-        with pytest.raises(NotRecoverable, match="did not start here") as excinfo:
+        with pytest.raises(NotRecoverable, match="was not started by you") as excinfo:
             recover(other)
         assert "--trust-journal" in (excinfo.value.hint or "")
         assert tree(tmp_path / "env") == found
-        assert recover(other, trusting=True) is not None
+        assert recover(other, trust_journal=True) is not None
         assert tree(tmp_path / "env") == before
 
 
@@ -437,7 +437,7 @@ class TestSeal:
         spoil(tmp_path / "state")
         signer = Signer(tmp_path / "state")
         assert not signer.is_of(one, "x")
-        assert signer.flaw
+        assert signer.storage_problem
         places = EnvironmentFolders(make(tmp_path / "env").roots, signer)
         change(places)
         assert tree(tmp_path / "env")["bin/demo"] == "new"
@@ -455,7 +455,7 @@ class TestSeal:
 
             with pytest.raises(KeyboardInterrupt):
                 change(places, Changing(fail))
-            assert signer.flaw
+            assert signer.storage_problem
             assert tree(tmp_path / "env") == before
             shutil.rmtree(tmp_path / "env")
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.installation.choice_record import (
-    Circumstances,
+    HostAndOverrides,
     RecordedChoice,
     format_choice,
     parse_choice,
@@ -257,7 +257,7 @@ class TestChoice:
         choice = RecordedChoice("demo-1.0-py3-none-any-v3.whl", V3, {"sha256": "ab"})
         assert parse_choice(format_choice(choice)) == choice
         forced = replace(
-            choice, circumstances=Circumstances("cuda-12.8-sm90", ("A=1", "--label b=c"))
+            choice, host_and_overrides=HostAndOverrides("cuda-12.8-sm90", ("A=1", "--label b=c"))
         )
         assert parse_choice(format_choice(forced)) == forced
 

@@ -311,9 +311,7 @@ def test_damaged(
     assert not describe.asked(python)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b"\xff", b'{"circumstances": []}', b"[" * 9999]
-)
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"\xff", b'{"other_inputs": []}', b"[" * 9999])
 def test_nonsense(describe: Describing, python: Path, body: bytes) -> None:
     """What has another form is ignored."""
     describe.store.write(KIND, interpreter_key(str(python)), {}, body)

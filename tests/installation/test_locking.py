@@ -29,7 +29,7 @@ import sys, time, pathlib
 from wheelfit.installation.locking import locked
 folder = pathlib.Path(sys.argv[1])
 for _ in range(20):
-    with locked(folder, patience=60) as held:
+    with locked(folder, lock_timeout=60) as held:
         assert held
         count = int((folder / "count").read_text())
         time.sleep(0.001)
@@ -67,7 +67,7 @@ def test_busy(tmp_path: Path) -> None:
     try:
         with (
             pytest.raises(EnvironmentBusy, match="another process") as excinfo,
-            locked(tmp_path, patience=0.2),
+            locked(tmp_path, lock_timeout=0.2),
         ):
             pass
         assert excinfo.value.exit_code == 6
@@ -76,11 +76,11 @@ def test_busy(tmp_path: Path) -> None:
         finish(process)
 
 
-def test_patience(tmp_path: Path) -> None:
+def test_waiting(tmp_path: Path) -> None:
     """Work goes on when the other process has finished."""
     process = hold(tmp_path, 0.5)
     start = time.monotonic()
-    with locked(tmp_path, patience=30) as held:
+    with locked(tmp_path, lock_timeout=30) as held:
         assert held
         assert time.monotonic() - start > 0.2
     finish(process)
@@ -90,7 +90,7 @@ def test_killed(tmp_path: Path) -> None:
     """A process that was killed holds nothing any more."""
     finish(hold(tmp_path, 60))
     assert (tmp_path / LOCK_FILE).exists()
-    with locked(tmp_path, patience=5) as held:
+    with locked(tmp_path, lock_timeout=5) as held:
         assert held
 
 
@@ -105,5 +105,5 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 def test_no_locks(tmp_path: Path) -> None:
     """Where no lock file can be made, work goes on without."""
     (tmp_path / LOCK_FILE).mkdir()
-    with locked(tmp_path, patience=0.2) as held:
+    with locked(tmp_path, lock_timeout=0.2) as held:
         assert not held

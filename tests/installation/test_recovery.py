@@ -421,7 +421,7 @@ class TestJournal:
                 "steps": steps,
             }
             journal.write_bytes(sealed(places, document))
-            self.refused(places, tmp_path, "not one for this environment")
+            self.refused(places, tmp_path, "not valid for this environment")
 
     @pytest.mark.parametrize(
         "change",

@@ -439,7 +439,7 @@ class TestEnvironment:
         """Somebody else who changes the environment is waited for, then named."""
         with locked(environment.schemes.purelib):
             # The lock file itself is there before and after.
-            error = refused(error=EnvironmentBusy, patience=0.1)
+            error = refused(error=EnvironmentBusy, lock_timeout=0.1)
         assert error.exit_code == 6
 
     def test_read_only(

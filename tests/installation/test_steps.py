@@ -57,7 +57,7 @@ def plan(disk: Folder, *gone: str, **options: Any) -> list[str]:
         kept={"/", "/env", "/env/site"},
         **options,
     )
-    return [f"{step.kind} {step.place.removeprefix('/env/')}" for step in steps]
+    return [f"{step.kind} {step.path.removeprefix('/env/')}" for step in steps]
 
 
 ENV = {"pkg": {"a": 1, "sub": {"b": 1}, "__pycache__": {}}, "shared": {"x": 1, "theirs": 1}}
@@ -172,16 +172,19 @@ def moved(files: dict[str, str], step: Step) -> None:
 
     match step.kind:
         case StepKind.PUT:
-            coming = rename(step.aside, step.place)
-            assert not rename(step.place, "")
+            coming = rename(step.workplace_path, step.path)
+            assert not rename(step.path, "")
             files |= coming
         case StepKind.TAKE:
-            files |= rename(step.place, step.aside)
+            files |= rename(step.path, step.workplace_path)
         case StepKind.SWAP:
-            coming, going = rename(step.aside, step.place), rename(step.place, step.aside)
+            coming, going = (
+                rename(step.workplace_path, step.path),
+                rename(step.path, step.workplace_path),
+            )
             files |= {**coming, **going}
         case StepKind.DROP:
-            assert not rename(step.place, "")
+            assert not rename(step.path, "")
 
 
 @given(env=FOLDERS, new=FOLDERS, data=st.data(), whole=st.booleans(), exchange=st.booleans())

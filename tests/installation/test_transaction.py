@@ -264,12 +264,12 @@ class TestSwitch:
     def test_without_locks(self, places: EnvironmentFolders) -> None:
         """Where there are no locks, the folder of a change is one."""
         with (
-            Transaction(places, patience=0.0),
+            Transaction(places, lock_timeout=0.0),
             pytest.raises(EnvironmentBusy),
-            Transaction(places, patience=0.1),
+            Transaction(places, lock_timeout=0.1),
         ):
             pass
-        with Transaction(places, patience=0.0):
+        with Transaction(places, lock_timeout=0.0):
             pass
 
 
@@ -514,7 +514,7 @@ class TestErrors:
     def test_quota(self, tmp_path: Path) -> None:
         """Of a quota the system says what is exceeded; what is free on the disk is for others."""
         over = OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
-        message = environment_error(over, place=tmp_path).message
+        message = environment_error(over, destination=tmp_path).message
         assert message.endswith(os.strerror(errno.EDQUOT))
 
     def test_other(self) -> None:

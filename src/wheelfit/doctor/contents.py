@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.installation.choice_record import CHOICE_FILE, Circumstances, parse_choice
+from wheelfit.installation.choice_record import CHOICE_FILE, HostAndOverrides, parse_choice
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
@@ -69,7 +69,7 @@ class Package:
     requirements: tuple[Requirement, ...] = field(default=(), repr=False)
     """The requirements that apply on this machine; those of extras are left out, since no record
     lists the installed extras."""
-    circumstances: Circumstances = Circumstances()
+    host_and_overrides: HostAndOverrides = HostAndOverrides()
     """The host and the overrides for which its variant was chosen, if recorded."""
     problem: str = ""
     """The reason why RECORD or METADATA cannot be read; empty if both can."""
@@ -111,7 +111,7 @@ def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
         requirements = tuple(_requirements(entry, environment))
     except WheelfitError as error:
         problem = error.message
-    return Package(entry, files, _tags(entry), requirements, _circumstances(entry), problem)
+    return Package(entry, files, _tags(entry), requirements, _host_and_overrides(entry), problem)
 
 
 def _tags(entry: Installed) -> frozenset[Tag]:
@@ -124,12 +124,12 @@ def _tags(entry: Installed) -> frozenset[Tag]:
     return frozenset(tags)
 
 
-def _circumstances(entry: Installed) -> Circumstances:
+def _host_and_overrides(entry: Installed) -> HostAndOverrides:
     if entry.installer == "wheelfit":
         choice = parse_choice(entry.record(CHOICE_FILE) or b"")
         if choice is not None:
-            return choice.circumstances
-    return Circumstances()
+            return choice.host_and_overrides
+    return HostAndOverrides()
 
 
 def _files(entry: Installed) -> Iterator[OwnedFile]:

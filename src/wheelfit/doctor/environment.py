@@ -168,10 +168,10 @@ def _with_refit_command(finding: Finding, by_path: dict[str, Package]) -> Findin
     package = by_path.get(finding.where)
     if package is None:
         return finding
-    circumstances = package.circumstances
-    reasons = [f"it was chosen for {circumstances.host}"] if circumstances.host else []
+    host_and_overrides = package.host_and_overrides
+    reasons = [f"it was chosen for {host_and_overrides.host}"] if host_and_overrides.host else []
     reasons += [
-        f"{override} was in effect when it was chosen" for override in circumstances.overrides
+        f"{override} was in effect when it was chosen" for override in host_and_overrides.overrides
     ]
     message = "; ".join([finding.message, *reasons])
     remedy = "`wheelfit install --refit`; it replaces every variant that does not fit any more"

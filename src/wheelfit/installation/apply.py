@@ -17,12 +17,12 @@ from msgspec import Struct, field
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
-from wheelfit.installation.choice_record import Circumstances
+from wheelfit.installation.choice_record import HostAndOverrides
 from wheelfit.installation.conflicts import FolderLayout, lay_out, scheme_folders
 from wheelfit.installation.destination import Destination
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.folder_scan import FolderScan
-from wheelfit.installation.locking import PATIENCE, locked
+from wheelfit.installation.locking import LOCK_TIMEOUT, locked
 from wheelfit.installation.recovery import recover
 from wheelfit.installation.removal import RealPaths, plan_removal
 from wheelfit.installation.staging_folders import make_folders, remove_folders
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.breakage import Breakage
+    from wheelfit.installation.breakage import BrokenRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.file_system import FileSystem
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-PLANS = 10
+MAX_PLANS = 10
 """The most plans that are made while other processes change the environment."""
 
 
@@ -57,7 +57,7 @@ class PlanOutdated(EnvironmentBusy):
     """The environment was changed since the plan was made; a new plan may succeed."""
 
 
-class WheelGone(EnvironmentUnavailable):
+class UnpackedWheelChanged(EnvironmentUnavailable):
     """Files of an unpacked wheel were removed or edited; unpacking it again may help."""
 
 
@@ -68,8 +68,8 @@ class Applied(Struct, frozen=True):
     removed: tuple[Installed, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
-    breaks: tuple[Breakage, ...] = ()
-    """Requirements that are not met any more; empty unless the caller adds `breakages`."""
+    broken_requirements: tuple[BrokenRequirement, ...] = ()
+    """Requirements that are not met any more; empty unless the caller adds them."""
 
 
 def apply(
@@ -83,8 +83,8 @@ def apply(
     startup_files: StartupFiles = StartupFiles.WARN,
     linker: Linker | None = None,
     break_system_packages: bool = False,
-    circumstances: Circumstances = Circumstances(),
-    patience: float = PATIENCE,
+    host_and_overrides: HostAndOverrides = HostAndOverrides(),
+    lock_timeout: float = LOCK_TIMEOUT,
     file_system: FileSystem = NATIVE,
 ) -> Applied:
     """Apply a plan to an environment, as a whole or not at all.
@@ -94,10 +94,10 @@ def apply(
     :param startup_files: the policy for wheels with files that run whenever Python starts.
     :param linker: links or copies the files of the wheels; the fastest way by default.
     :param break_system_packages: change an externally managed environment too (PEP 668).
-    :param circumstances: the circumstances of the choice, for the record in ``.dist-info``.
+    :param host_and_overrides: the host and overrides of the choice, recorded in ``.dist-info``.
     :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.
     :raises PlanOutdated: another process changed the packages of the plan.
-    :raises WheelGone: another process removed or changed a wheel to install.
+    :raises UnpackedWheelChanged: another process removed or changed a wheel to install.
     :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
     :raises IntegrityError: a wheel is not valid, not the chosen one, or would overwrite foreign
         files.
@@ -108,7 +108,9 @@ def apply(
     if not plan:
         return Applied()
     try:
-        checked = tuple(check_wheel(pin, wheels[pin.name], circumstances) for pin in plan.install)
+        checked = tuple(
+            check_wheel(pin, wheels[pin.name], host_and_overrides) for pin in plan.install
+        )
     except InvalidWheel:
         _check_complete(wheels.values())
         raise
@@ -118,14 +120,14 @@ def apply(
         progress, linker or Linker(), file_system,
     )  # fmt: skip
     try:
-        notes = _change_locked(job, patience)
+        notes = _change_locked(job, lock_timeout)
     except FileNotFoundError as error:
         _check_complete(wheels.values())
         raise environment_error(error) from None
     except OSError as error:
         needed = sum(sum(wheels[pin.name].files.sizes) for pin in plan.install)
-        place = environment.schemes.purelib
-        raise environment_error(error, place=place, needed=needed) from None
+        destination = environment.schemes.purelib
+        raise environment_error(error, destination=destination, needed=needed) from None
     return Applied(plan.install, plan.remove, notes)
 
 
@@ -142,7 +144,7 @@ def rehearse(
     :param wheels: the wheels at hand, by name; others are not checked.
     """
     checked = tuple(
-        check_wheel(pin, wheels[pin.name], Circumstances())
+        check_wheel(pin, wheels[pin.name], HostAndOverrides())
         for pin in plan.install
         if pin.name in wheels
     )
@@ -156,10 +158,10 @@ def _check_complete(wheels: Iterable[UnpackedWheel]) -> None:
     """Check that unpacked wheels are unchanged; on some file systems caches have no locks."""
     for wheel in wheels:
         if (name := wheel.changed()) is not None:
-            raise WheelGone(
-                f"{name} of the unpacked {wheel.filename.text} was removed or changed meanwhile",
+            raise UnpackedWheelChanged(
+                f"{name} of the unpacked wheel {wheel.filename.text} was removed or changed",
                 where=str(wheel.folder),
-                hint="nothing was changed; try again when nobody cleans up the cache",
+                hint="nothing was changed; try again when no other process cleans the cache",
             )
 
 
@@ -188,18 +190,18 @@ def _folders(
     return (*written, *(entry.location for entry in plan.remove))
 
 
-def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
-    places = EnvironmentFolders(job.environment.real_folders(), job.environment.signer)
+def _change_locked(job: _Job, lock_timeout: float) -> tuple[str, ...]:
+    folders = EnvironmentFolders(job.environment.real_folders(), job.environment.signer)
     # The lock needs the library folder; a new folder is removed again after an error.
-    created = make_folders(places.library)
+    created = make_folders(folders.library)
     try:
-        with locked(Path(places.library), patience=patience) as is_locked:
+        with locked(Path(folders.library), lock_timeout=lock_timeout) as is_locked:
             # Only with the lock is it certain that no other process changes the environment. If the
             # recovery does, `_staying` refuses the plan.
-            recovered = recover(places, job.disk) if is_locked else None
-            lock_patience = None if is_locked else patience
+            recovered = recover(folders, job.disk) if is_locked else None
+            transaction_timeout = None if is_locked else lock_timeout
             with Transaction(
-                places, created=created, patience=lock_patience, file_system=job.disk
+                folders, created=created, lock_timeout=transaction_timeout, file_system=job.disk
             ) as transaction:
                 notes = _change(job, transaction)
     except BaseException:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.plan import Plan
 
 
-class Breakage(Struct, frozen=True):
+class BrokenRequirement(Struct, frozen=True):
     """A requirement that is not met once the change is made."""
 
     dependent: Installed
@@ -44,13 +44,13 @@ class Breakage(Struct, frozen=True):
     def __str__(self) -> str:
         needed = f"{self.dependent} needs {self.requirement}"
         if self.new_version is None:
-            return f"{needed}, and nothing of {self.requirement.name} will be left"
-        return f"{needed}, and will find {self.requirement.name} {self.new_version}"
+            return f"{needed}, but {self.requirement.name} will be removed"
+        return f"{needed}, but {self.requirement.name} {self.new_version} will be installed"
 
 
-def breakages(
+def find_broken_requirements(
     plan: Plan, installed: Iterable[Installed], environment: Mapping[str, str]
-) -> tuple[Breakage, ...]:
+) -> tuple[BrokenRequirement, ...]:
     """Return the requirements that a change leaves unmet, in the order of the names.
 
     Installed distributions that a request does not name take no part in the resolution, as in pip;
@@ -66,14 +66,20 @@ def breakages(
     pattern = requirement_pattern(sorted(changed))
     versions_after = {name: entry.version for name, entry in by_name(staying).items()} | replaced
     broken = [
-        Breakage(entry, requirement, versions_after.get(requirement.name))
+        BrokenRequirement(entry, requirement, versions_after.get(requirement.name))
         for entry in staying
         if entry.name not in replaced  # the new version is imported instead
         for requirement in _requirements(entry, pattern, environment)
         if requirement.name in changed and not _is_met(requirement, versions_after)
     ]
     return tuple(
-        sorted(broken, key=lambda breakage: (breakage.dependent.name, str(breakage.requirement)))
+        sorted(
+            broken,
+            key=lambda broken_requirement: (
+                broken_requirement.dependent.name,
+                str(broken_requirement.requirement),
+            ),
+        )
     )
 
 

@@ -27,17 +27,16 @@ _BYTES: Final = 32
 class Signer:
     """A signer with a secret of the user.
 
-    Where no secret can be stored, as without a home folder, a random one is used until the process
-    ends: changes are made and undone as usual, but if the process is killed, no other one
-    recognises them.
+    If no secret can be stored, as without a home folder, a random one is used until the process
+    ends: changes are made and undone as usual, but after a kill no other process recognises them.
 
     :param folder: the folder of the secret, created on first use; None: no secret is stored.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self.flaw: str | None = None
-        """The reason no secret is stored, as a sentence; None if one is, or before first use."""
+        self.storage_problem: str | None = None
+        """The reason no secret can be stored, as a sentence; None: one is, or not needed yet."""
 
     def of(self, *parts: str | bytes | int) -> str:
         """Return the signature of some values, as text."""
@@ -58,7 +57,7 @@ class Signer:
     @cached_property
     def _secret(self) -> bytes:
         if self._folder is None:
-            self.flaw = "there is no folder to store a secret in"
+            self.storage_problem = "there is no folder to store a secret in"
             return os.urandom(_BYTES)
         from wheelfit.wheels.rooted_folder import RootedFolder
 
@@ -71,28 +70,28 @@ class Signer:
             with opened as folder:
                 return self._stored_secret(folder) or os.urandom(_BYTES)
         except OSError as error:
-            self.flaw = f"no secret can be stored in {self._folder}: {os_reason(error)}"
+            self.storage_problem = f"no secret can be stored in {self._folder}: {os_reason(error)}"
         return os.urandom(_BYTES)
 
     def _stored_secret(self, folder: RootedFolder) -> bytes | None:
         """Return the stored secret, or store a new one; None if others can read or replace it."""
         if (reason := _flaw_of(folder.lstat(), 0o022)) is not None:
-            self.flaw = f"{folder.path} {reason}"
+            self.storage_problem = f"{folder.path} {reason}"
             return None
         if not folder.exists(_FILE):
             _store_new(folder)
         if (reason := _flaw_of(folder.lstat(_FILE), 0o077)) is not None:
-            self.flaw = f"{folder.path_of(_FILE)} {reason}"
+            self.storage_problem = f"{folder.path_of(_FILE)} {reason}"
             return None
         data = folder.read(_FILE, _BYTES + 1)
         if len(data) != _BYTES:
-            self.flaw = f"{folder.path_of(_FILE)} is damaged; delete it"
+            self.storage_problem = f"{folder.path_of(_FILE)} is damaged; delete it"
             return None
         return data
 
 
 OF_THIS_PROCESS: Final = Signer(None)
-"""A signer whose signatures no other process recognises."""
+"""A signer whose signatures only this process recognises."""
 
 
 def _create(folder: Path) -> None:

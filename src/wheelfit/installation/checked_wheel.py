@@ -18,7 +18,7 @@ from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement
 from wheelfit.installation.choice_record import (
     CHOICE_FILE,
-    Circumstances,
+    HostAndOverrides,
     RecordedChoice,
     format_choice,
 )
@@ -52,7 +52,7 @@ class WheelFolder(Struct, frozen=True):
     path: str
     """The folder within that of the scheme, with ``/``; empty for that folder itself."""
     names: tuple[str, ...]
-    numbers: tuple[int, ...]
+    indexes: tuple[int, ...]
     """Their positions in the table of the unpacked wheel."""
 
 
@@ -85,7 +85,7 @@ class CheckedWheel(Struct, frozen=True):
 def check_wheel(
     pin: Pin,
     wheel: UnpackedWheel,
-    circumstances: Circumstances = Circumstances(),
+    host_and_overrides: HostAndOverrides = HostAndOverrides(),
 ) -> CheckedWheel:
     """Check a wheel against the resolution, and return the places of its members.
 
@@ -115,8 +115,8 @@ def check_wheel(
         commands=commands,
         metadata=metadata,
         is_rewritten=metadata != original,
-        generated=MappingProxyType(_generated(pin, wheel, circumstances)),
-        size=sum(sum(map(wheel.files.sizes.__getitem__, part.numbers)) for part in parts),
+        generated=MappingProxyType(_generated(pin, wheel, host_and_overrides)),
+        size=sum(sum(map(wheel.files.sizes.__getitem__, part.indexes)) for part in parts),
         notes=tuple(f"{where}: {note}" for note in notes),
     )
 
@@ -150,7 +150,7 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
             for owner, core_metadata in (("the index", pin.core), ("the wheel", core))
         ]
         raise IntegrityError(
-            "the wheel has other requirements than the index says",
+            "the requirements of the wheel differ from those in the index",
             code="metadata-disagreement",
             where=where,
             note="\n".join(text.rstrip() for text in lines),
@@ -185,7 +185,7 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
         index_properties = "\n".join(f"  {prop}" for prop in pin.properties) or "  none"
         wheel_properties = "\n".join(f"  {prop}" for prop in properties or ()) or "  none"
         raise IntegrityError(
-            "the wheel has other properties than the index says",
+            "the properties of the wheel differ from those in the index",
             code="metadata-disagreement",
             where=where,
             note=f"the index:\n{index_properties}\nthe wheel:\n{wheel_properties}",
@@ -229,8 +229,10 @@ def _parts(
             yield WheelFolder(source, scheme, path, tuple(kept), tuple(kept.values()))
 
 
-def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:
-    choice = RecordedChoice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
+def _generated(
+    pin: Pin, wheel: UnpackedWheel, host_and_overrides: HostAndOverrides
+) -> dict[str, bytes]:
+    choice = RecordedChoice(pin.filename.text, pin.label, pin.file.hashes, host_and_overrides)
     files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
     if pin.file.declared_document is not None and wheel.variant_document() is None:
         files["variant.json"] = pin.file.declared_document

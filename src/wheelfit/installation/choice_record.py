@@ -22,8 +22,8 @@ CHOICE_FILE = "wheelfit.json"
 """The name of the record in ``.dist-info``."""
 
 
-class Circumstances(Struct, frozen=True):
-    """The machine and options of a choice that does not depend on this machine alone (P-73)."""
+class HostAndOverrides(Struct, frozen=True):
+    """The host of a choice, and the overrides of its detection (P-73)."""
 
     host: str | None = None
     """The host file, without its folder, or the preset; None: this machine."""
@@ -39,7 +39,7 @@ class RecordedChoice(Struct, frozen=True):
     """Its label; None if it was a plain wheel."""
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hashes the file was checked against, algorithm to hexadecimal digest."""
-    circumstances: Circumstances = Circumstances()
+    host_and_overrides: HostAndOverrides = HostAndOverrides()
     """The host and the overrides with which it was chosen."""
 
 
@@ -50,8 +50,8 @@ def format_choice(choice: RecordedChoice) -> bytes:
         "filename": choice.filename,
         "label": choice.label,
         "hashes": dict(sorted(choice.hashes.items())),
-        "host": choice.circumstances.host,
-        "overrides": list(choice.circumstances.overrides),
+        "host": choice.host_and_overrides.host,
+        "overrides": list(choice.host_and_overrides.overrides),
     }
     return (json.dumps(content, indent=2) + "\n").encode("utf-8")
 
@@ -82,5 +82,5 @@ def parse_choice(data: bytes) -> RecordedChoice | None:
         content.filename,
         None if content.label is None else Label(content.label),
         MappingProxyType(content.hashes),
-        Circumstances(content.host, tuple(content.overrides)),
+        HostAndOverrides(content.host, tuple(content.overrides)),
     )

@@ -19,9 +19,9 @@ from msgspec import Struct
 from wheelfit.installation.environment import nearest_existing
 from wheelfit.installation.environment_folders import is_below
 from wheelfit.installation.folder_scan import FolderScan
-from wheelfit.installation.removal import Bounds, RealPaths, is_real_folder, recorded_files
+from wheelfit.installation.removal import OwnershipRules, RealPaths, is_real_folder, recorded_files
 from wheelfit.installation.scripts import script_of
-from wheelfit.installation.startup_files import StartupFiles, StartupPlaces
+from wheelfit.installation.startup_files import StartupFiles, StartupFolders
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import target_faults
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from wheelfit.installation.steps import FolderReader
     from wheelfit.wheels.file_system import FileSystem
 
-_SHOWN = 10
-_NONE: frozenset[str] = frozenset()
+_MAX_SHOWN = 10
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 class FolderLayout(Struct, frozen=True):
@@ -97,7 +97,7 @@ def lay_out(
     existing_files = _ExistingFiles(
         removed_files, staying, real, read_folder, replace=replace, ignores_case=ignores_case
     )
-    places = StartupPlaces(environment)
+    places = StartupFolders(environment)
     scripts = str(environment.schemes.scripts)
     layouts = []
     for wheel in wheels:
@@ -110,7 +110,7 @@ def lay_out(
         )
         if faults:
             raise faults_error(faults, where)
-        bounds = Bounds(environment, folders[wheel.root] / wheel.dist_info, real)
+        rules = OwnershipRules(environment, folders[wheel.root] / wheel.dist_info, real)
         present = set()
         conflicts = []
         startup = []
@@ -122,18 +122,18 @@ def lay_out(
                 raise InvalidWheel(
                     f"{start}{group.names[0]} would leave the environment by a link", where=where
                 )
-            if not bounds.takes_any(folder):
+            if not rules.accepts_any_name(folder):
                 for name in group.names:
                     if folder == scripts and is_interpreter_name(name):
                         raise InvalidWheel(
                             f"{start}{name} would take the place of the Python interpreter",
                             where=where,
                         )
-                    if (reason := bounds.why_not(os.path.join(folder, name))) is not None:  # noqa: PTH118
+                    if (reason := rules.reason_against(os.path.join(folder, name))) is not None:  # noqa: PTH118
                         raise InvalidWheel(
                             f"{start}{name} may not be written: {reason}", where=where
                         )
-            if places.are_near(real.folder(folder)):
+            if places.may_contain(real.folder(folder)):
                 hooks = [
                     start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
                 ]
@@ -144,7 +144,7 @@ def lay_out(
                         where=where,
                     )
                 startup += hooks
-            for name, verdict in existing_files.take(folder, group, where):
+            for name, verdict in existing_files.reserve(folder, group, where):
                 if isinstance(verdict, _Conflict):
                     conflicts.append(verdict)
                 else:
@@ -153,7 +153,7 @@ def lay_out(
             _refuse(conflicts, where)
         if startup and startup_files is StartupFiles.DENY:
             raise PolicyRefusal(
-                f"the wheel runs code whenever Python starts: {', '.join(startup[:_SHOWN])}",
+                f"the wheel runs code whenever Python starts: {', '.join(startup[:_MAX_SHOWN])}",
                 code="startup-file",
                 where=where,
                 hint="nothing was changed; --startup-files warn installs it",
@@ -163,14 +163,14 @@ def lay_out(
 
 
 def _refuse(conflicts: list[_Conflict], where: str) -> None:
-    rest = len(conflicts) - _SHOWN
-    lines = [conflict.text for conflict in conflicts[:_SHOWN]]
+    rest = len(conflicts) - _MAX_SHOWN
+    lines = [conflict.text for conflict in conflicts[:_MAX_SHOWN]]
     lines += [f"and {rest} more"] if rest > 0 else []
     # If any file has an owner, permission to replace the others would not help.
     remedy = (
-        "move it away, or let --replace-files overwrite what no package owns"
+        "move it away, or overwrite files that no package owns with --replace-files"
         if all(conflict.is_unowned for conflict in conflicts)
-        else "uninstall what owns the file, or move the file away"
+        else "uninstall the package that owns the file, or move the file away"
     )
     raise IntegrityError(
         f"{lines[0]}, and this wheel would overwrite it",
@@ -198,7 +198,7 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
     """Yield everything that is written, by folder."""
     hashes = wheel.unpacked.files.hashes
     for part in wheel.parts:
-        contents = list(map(hashes.__getitem__, part.numbers))
+        contents = list(map(hashes.__getitem__, part.indexes))
         if part.source == wheel.dist_info and wheel.is_rewritten:
             contents[part.names.index("METADATA")] = ""
         is_data = part.source.partition("/")[0] == wheel.data
@@ -241,7 +241,7 @@ class _ExistingFiles:
         self._inner: dict[str, set[str]] = {}
         self._obstacles: dict[str, str | None] = {}
 
-    def take(
+    def reserve(
         self, folder: str, group: _Group, where: str
     ) -> Iterator[tuple[str, _Conflict | None]]:
         """Reserve places for the files of one folder.
@@ -273,24 +273,28 @@ class _ExistingFiles:
                 spelled = name if name in existing_names else None
                 if spelled is None and self._ignores_case:
                     folded = (
-                        {_fold(one): one for one in existing_names} if folded is None else folded
+                        {_fold(existing_name): existing_name for existing_name in existing_names}
+                        if folded is None
+                        else folded
                     )
                     spelled = folded.get(_fold(name))
                 existing = None
                 if spelled is not None:
                     existing = self._unless_removed(f"{folder}{os.sep}{spelled}")
             if existing is not None:
-                verdict = self._judge(existing, path, content)
+                verdict = self._conflict_with(existing, path, content)
                 if verdict is not False:
                     yield name, verdict
         self._note_folder(folder, where)
 
     def _is_free(self, folder: str, names: Sequence[str]) -> bool:
-        """Return whether no existing file is in the way; that is nearly always so."""
-        if self._ignores_case or not self._inner.get(folder, _NONE).isdisjoint(names):
+        """Return whether no existing file is in the way, which is nearly always true."""
+        if self._ignores_case or not self._inner.get(folder, _NO_NAMES).isdisjoint(names):
             return False
-        existing_names = (self._listing(folder) or _NONE).intersection(names)
-        return not existing_names or existing_names.issubset(self._removed_files.get(folder, _NONE))
+        existing_names = (self._listing(folder) or _NO_NAMES).intersection(names)
+        return not existing_names or existing_names.issubset(
+            self._removed_files.get(folder, _NO_NAMES)
+        )
 
     def _note_folder(self, folder: str, where: str) -> None:
         """Note that a wheel writes into a folder."""
@@ -299,7 +303,9 @@ class _ExistingFiles:
             folder, name = os.path.split(folder)
             self._inner.setdefault(folder, set()).add(name)
 
-    def _judge(self, obstacle: str, path: str, content: str) -> _Conflict | Literal[False] | None:
+    def _conflict_with(
+        self, obstacle: str, path: str, content: str
+    ) -> _Conflict | Literal[False] | None:
         """Return the conflict with an existing path; None: same content; False: may be replaced."""
         if obstacle == path and _has_content(path, content):
             return None
@@ -345,7 +351,7 @@ class _ExistingFiles:
 
     def _is_removed(self, path: str) -> bool:
         folder, name = os.path.split(_fold(path) if self._ignores_case else path)
-        return name in self._removed_files.get(folder, _NONE)
+        return name in self._removed_files.get(folder, _NO_NAMES)
 
     def _has_remaining(self, folder: str) -> bool:
         """Return whether a folder has files that are not removed first."""
@@ -359,7 +365,7 @@ class _ExistingFiles:
         if folder not in self._names:
             # Parent folders need not be readable, so they are not read; but a folder that is known
             # not to exist has no subfolders.
-            is_possible = self._names.get(os.path.dirname(folder), _NONE) is not None  # noqa: PTH120
+            is_possible = self._names.get(os.path.dirname(folder), _NO_NAMES) is not None  # noqa: PTH120
             listing = self._read_folder(folder) if is_possible else None
             self._names[folder] = (
                 None if listing is None else listing.files.keys() | listing.folders

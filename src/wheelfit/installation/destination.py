@@ -102,20 +102,20 @@ class Destination(Struct, eq=False):
     def _move(self, part: WheelFolder, wheel: CheckedWheel, written: Collection[str]) -> Move:
         """Create a folder, and return the files to link into it."""
         folder = self._folder(part.scheme, part.path)
-        names, numbers = part.names, part.numbers
+        names, indexes = part.names, part.indexes
         if written or self.skip:
             start = f"{part.path}/" if part.path else ""
             linked = [
-                (name, number)
-                for name, number in zip(names, numbers, strict=True)
+                (name, index)
+                for name, index in zip(names, indexes, strict=True)
                 if name not in written and (part.scheme, start + name) not in self.skip
             ]
-            names, numbers = (
+            names, indexes = (
                 tuple(name for name, _ in linked),
-                tuple(number for _, number in linked),
+                tuple(index for _, index in linked),
             )
         marks = wheel.unpacked.files.marks
-        return Move(part.source, folder, names, [marks[number] for number in numbers])
+        return Move(part.source, folder, names, [marks[index] for index in indexes])
 
     def _folder(self, scheme: str, path: str) -> str:
         folder = self._created.get((scheme, path))
@@ -163,8 +163,8 @@ def _rows(
     start = prefix + (f"{part.path}/" if part.path else "")
     hashes, sizes = wheel.unpacked.files.hashes, wheel.unpacked.files.sizes
     return [
-        (start + name, hashes[number], sizes[number])
+        (start + name, hashes[index], sizes[index])
         if name not in written
         else (start + name, *written[name][1:])
-        for name, number in zip(part.names, part.numbers, strict=True)
+        for name, index in zip(part.names, part.indexes, strict=True)
     ]

@@ -1,9 +1,8 @@
-"""Where an installation goes: an interpreter's own folders, or others the user named.
+"""The destination of an installation: the folders of an interpreter, or others the user named.
 
-`open_environment` looks at everything and changes nothing. The four kinds are pip's:
-the environment itself, ``--prefix``, ``--root`` and ``--target``. Unlike pip, only the
-distributions at the place written to count as installed; those of the interpreter do not
-when the place is another.
+`open_environment` changes nothing. The four kinds of destinations are pip's: the environment
+itself, ``--prefix``, ``--root`` and ``--target``. Unlike with pip, only the distributions in the
+destination count as installed, not those of the interpreter if the destination is another.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class _EnvironmentFields(NamedTuple):
 
 
 class Environment(_EnvironmentFields):
-    """The place of an installation, and the interpreter it is for."""
+    """The destination of an installation, and the interpreter it is for."""
 
     @property
     def commands(self) -> ScriptOptions:
@@ -113,7 +112,7 @@ class Environment(_EnvironmentFields):
 
     @property
     def name(self) -> str:
-        """Name the environment for people: its folder."""
+        """The folder of the environment, as its name in messages."""
         match self.kind:
             case DestinationKind.ENVIRONMENT:
                 return str(self.interpreter.prefix)
@@ -149,7 +148,7 @@ class Environment(_EnvironmentFields):
         return self.scan().installed
 
     def check_allowed(self, *, break_system_packages: bool = False) -> None:
-        """Refuse an environment that belongs to another package manager (PEP 668).
+        """Raise if the environment belongs to another package manager (PEP 668).
 
         :raises PolicyRefusal: ``externally-managed``, unless the user overrides it.
         """
@@ -191,10 +190,10 @@ class Environment(_EnvironmentFields):
         return real_paths
 
     def check_writable(self, folders: Iterable[Path] | None = None) -> None:
-        """Refuse, before anything else is done, an environment that cannot be written.
+        """Raise if the environment cannot be written; for use before downloads.
 
-        A folder that does not exist yet is judged by its nearest existing parent. This avoids a
-        useless download; the writing itself may still fail.
+        A folder that does not exist yet is judged by its nearest existing parent. The writing
+        itself may still fail.
 
         :param folders: the folders to write to; None: libraries and scripts.
         :raises EnvironmentUnavailable: ``environment-read-only``; a folder cannot be written.
@@ -210,7 +209,7 @@ class Environment(_EnvironmentFields):
                     "a file is in the place of a folder of the environment",
                     code="environment-read-only",
                     where=str(existing),
-                    hint="nothing was changed; move the file away, or give another environment",
+                    hint="nothing was changed; move the file away, or name another environment",
                 )
             if not os.access(existing, os.W_OK | os.X_OK):
                 raise EnvironmentUnavailable(
@@ -285,14 +284,14 @@ def open_environment(
     :param python: path, folder of a virtual environment, command or version; None: the
         active environment, else ``.venv`` in the current folder or one above.
     :param system: ``--system``: the first Python on ``PATH`` outside of virtual environments.
-    :param may_be_own: whether the environment that runs this process may be used where there is no
-        other, because only its Python matters. It always may together with one of the next three.
+    :param may_be_own: whether the environment that runs this process may be used if there is no
+        other, because only its Python matters. With one of the next three it always may.
     :param prefix: ``--prefix``: lay everything out below this folder.
     :param root: ``--root``: put everything below this folder as if it were ``/``; may be
         combined with ``prefix``.
     :param target: ``--target``: put everything flat into this folder.
     :param store: opens the cache of interpreters' facts; None: each interpreter is run.
-    :param tags: whether wheels will be chosen for it; without, the standard library is enough.
+    :param tags: whether wheels will be chosen for it; if not, only the standard library is used.
     :param note: called for interpreters on ``PATH`` that were skipped because they do not work.
     :param meanwhile: called while an interpreter that has to be started describes itself.
     :raises UsageError: ``target`` together with another of the three, or one that is not a folder.

@@ -1,4 +1,4 @@
-"""List folders, each of them only once."""
+"""Listings of folders, each of which is read only once."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 
 from wheelfit.installation.steps import FolderListing
 
-# Elsewhere a folder knows the numbers of its files, and looking at each of them is not needed.
+# On other systems the entries of a folder have the inodes of its files.
 _HAS_INODES = sys.platform != "win32"
 
 
 class FolderScan:
-    """A snapshot of folders; later changes are not seen."""
+    """A snapshot of folders, without later changes."""
 
     def __init__(self) -> None:
         self._seen: dict[str, FolderListing | None] = {}
@@ -29,7 +29,7 @@ class FolderScan:
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    # They are not looked at: one may be gone by now, another a dead network drive.
+                    # Entries are not opened: one may be gone by now, or on a dead network drive.
                     if entry.is_dir(follow_symlinks=False):
                         folders.add(entry.name)
                     else:

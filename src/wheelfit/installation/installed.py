@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
 
-_HEAD = 16 * 1024
+_HEAD_SIZE = 16 * 1024
 _HEADER = pattern(rb"^(Name|Version)[ \t]*:[ \t]*(.*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _END_OF_HEADERS = pattern(rb"\r?\n\r?\n")
 _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LEGACY = (".egg-info", ".egg-link")
-_LONGEST_NAME = 200
+_MAX_INSTALLER_LENGTH = 200
 """Characters of the name of an installer that are shown."""
-_LONGEST = 16 * 1024 * 1024
+_MAX_SIZE = 16 * 1024 * 1024
 
 
 class _WithName(Protocol):
@@ -109,7 +109,7 @@ class Installed(Struct, frozen=True):
             reporting_os_errors("the metadata of the distribution cannot be read", where=str(path)),
             path.open("rb") as stream,
         ):
-            return path, stream.read(_LONGEST)
+            return path, stream.read(_MAX_SIZE)
 
     def record(self, name: str) -> bytes | None:
         """Return the content of a file in its ``.dist-info``; None if it cannot be read."""
@@ -176,7 +176,7 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
         try:
             candidates = _candidates(folder)
         except PermissionError:
-            broken.append(Broken(folder, "this user may not look into the folder"))
+            broken.append(Broken(folder, "this user may not read the folder"))
             continue
         for path in candidates:
             entry = _read(folder, path, outside=real not in own_paths)
@@ -210,7 +210,7 @@ def _candidates(folder: Path) -> list[Path]:
 def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
     if path.name == WORKPLACE:
         return Broken(
-            path, "a change is going on, or was interrupted; `wheelfit recover` repairs it"
+            path, "a change is in progress, or was interrupted; `wheelfit recover` repairs it"
         )
     legacy = path.suffix in _LEGACY
     if path.name.startswith("~"):
@@ -248,7 +248,7 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
         direct_url=direct_url,
         editable=_is_editable(direct_url),
         requested=_is_file(path / "REQUESTED"),
-        installer=_first_line(path / "INSTALLER")[:_LONGEST_NAME],
+        installer=_first_line(path / "INSTALLER")[:_MAX_INSTALLER_LENGTH],
         **_chosen(path, notes),
         notes=tuple(notes),
     )
@@ -278,9 +278,9 @@ def _linked(path: Path) -> Path | None:
 def _headers(path: Path) -> dict[str, str]:
     """Return name and version; descriptions are long, so only the head is read at first."""
     with path.open("rb") as stream:
-        head = stream.read(_HEAD)
-        if len(head) == _HEAD and _END_OF_HEADERS.search(head) is None:
-            head += stream.read(_LONGEST)
+        head = stream.read(_HEAD_SIZE)
+        if len(head) == _HEAD_SIZE and _END_OF_HEADERS.search(head) is None:
+            head += stream.read(_MAX_SIZE)
     head = _END_OF_HEADERS.split(head, maxsplit=1)[0]
     headers: dict[str, str] = {}
     for key, value in _HEADER.findall(head):
@@ -302,7 +302,7 @@ def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
     if own is not None and choice is None:
         notes.append(f"{CHOICE_FILE} cannot be understood")
     if choice is not None and choice.label is None:
-        overrides = choice.circumstances.overrides
+        overrides = choice.host_and_overrides.overrides
         options = tuple(option for option in overrides if option.startswith(_EXCLUDING_OPTIONS))
         # F-10: a plain wheel, with any content
         return {"hashes": choice.hashes, "excluding_options": options}
@@ -365,6 +365,6 @@ def _read_small(path: Path) -> bytes | None:
         if not _is_file(path):
             return None  # a pipe would block, and a device never end
         with path.open("rb") as stream:
-            return stream.read(_LONGEST)
+            return stream.read(_MAX_SIZE)
     except OSError:
         return None

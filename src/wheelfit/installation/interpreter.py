@@ -282,16 +282,16 @@ def inspect_interpreter(
         return _interpreter(_ask(path, environ, deadline, meanwhile, tags=False), (), running=False)
     if store is None:
         return _interpreter_of(_ask(path, environ, deadline, meanwhile))
-    from wheelfit.installation.known_interpreters import keep, recall
+    from wheelfit.installation.known_interpreters import read_facts, store_facts
 
     cache = store()
-    cached_facts = recall(str(path), environ, cache)
+    cached_facts = read_facts(str(path), environ, cache)
     if cached_facts is not None:
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             return _interpreter_of(cached_facts)
     started_at = clock()
     facts = _ask(path, environ, deadline, meanwhile)
-    keep(str(path), environ, facts, started_at, cache)
+    store_facts(str(path), environ, facts, started_at, cache)
     return _interpreter_of(facts)
 
 

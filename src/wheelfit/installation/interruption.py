@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy, NotRecoverable
 from wheelfit.installation.environment_folders import EnvironmentFolders
-from wheelfit.installation.journal import JournalStage, check_workplace, read_changes, stage_of
-from wheelfit.installation.locking import PATIENCE, locked
-from wheelfit.installation.recovery import RecoveryOutcome, recover
+from wheelfit.installation.journal import check_workplace, read_changes, stage_of
+from wheelfit.installation.locking import LOCK_TIMEOUT, locked
+from wheelfit.installation.recovery import outcome_of, recover
 from wheelfit.installation.staging_folders import remove_folders
 from wheelfit.installation.transaction import environment_error
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.recovery import Recovery
+    from wheelfit.installation.recovery import Recovery, RecoveryOutcome
     from wheelfit.wheels.file_system import FileSystem
 
 
@@ -48,35 +48,28 @@ class Interruption:
 
 def find_interruption(environment: Environment) -> Interruption | None:
     """Return the unfinished change of an environment; None if there is none."""
-    places = EnvironmentFolders.of(environment.schemes, environment.signer)
-    if not places.is_changing:
+    folders = EnvironmentFolders.of(environment.schemes, environment.signer)
+    if not folders.is_changing:
         return None
-    stage = stage_of(places)
-    outcome = {
-        JournalStage.JOURNAL: RecoveryOutcome.UNDONE,
-        JournalStage.COMMITTED: RecoveryOutcome.FINISHED,
-    }
+    stage = stage_of(folders)
     changes: tuple[str, ...] = ()
     refusal = None
-    with suppress(OSError), NATIVE.limited_to(places.roots.values()) as disk:
+    with suppress(OSError), NATIVE.limited_to(folders.roots.values()) as disk:
         try:
-            check_workplace(places, places.workplace, disk)
+            check_workplace(folders, folders.workplace, disk)
             if stage is not None:
-                changes = read_changes(places, disk, stage)
+                changes = read_changes(folders, disk, stage)
         except NotRecoverable as error:
             refusal = error
-    expected = (
-        RecoveryOutcome.CLEARED if stage is None else outcome.get(stage, RecoveryOutcome.UNDONE)
-    )
-    return Interruption(expected, changes, _is_locked(places), refusal)
+    return Interruption(outcome_of(stage), changes, _is_locked(folders), refusal)
 
 
-def _is_locked(places: EnvironmentFolders) -> bool:
+def _is_locked(folders: EnvironmentFolders) -> bool:
     """Return whether a process holds the lock; the lock of a killed process is removed."""
-    if not places.is_locked:
+    if not folders.is_locked:
         return False
     try:
-        with locked(Path(places.library), patience=0):
+        with locked(Path(folders.library), lock_timeout=0):
             return False
     except (EnvironmentBusy, OSError):
         return True
@@ -85,33 +78,35 @@ def _is_locked(places: EnvironmentFolders) -> bool:
 def recover_environment(
     environment: Environment,
     *,
-    alone: bool = False,
-    trusting: bool = False,
-    patience: float = PATIENCE,
+    allow_unlocked: bool = False,
+    trust_journal: bool = False,
+    lock_timeout: float = LOCK_TIMEOUT,
     file_system: FileSystem = NATIVE,
 ) -> Recovery | None:
     """Undo or finish a change that was interrupted; return None if there is none.
 
-    :param alone: whether the user states that no other process changes the environment; counts
-        only where the file system has no locks.
-    :param trusting: whether the user accepts a journal without a valid signature.
+    :param allow_unlocked: whether to recover even if the file system has no locks: the user states
+        that no other process changes the environment.
+    :param trust_journal: whether the user accepts a journal without a valid signature.
     :raises NotRecoverable: its journal is not valid; nothing was changed.
     :raises LinkInTheWay: a link leads out of the environment.
     :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
     """
-    places = EnvironmentFolders.of(environment.schemes, environment.signer)
-    if not places.is_changing:
-        _is_locked(places)
+    folders = EnvironmentFolders.of(environment.schemes, environment.signer)
+    if not folders.is_changing:
+        _is_locked(folders)
         return None
-    places = EnvironmentFolders(environment.real_folders(), environment.signer)
+    folders = EnvironmentFolders(environment.real_folders(), environment.signer)
     try:
-        with locked(Path(places.library), patience=patience) as is_locked:
+        with locked(Path(folders.library), lock_timeout=lock_timeout) as is_locked:
             # Without locks it is unknown whether another process is still executing the change.
             recovered = (
-                recover(places, file_system, trusting=trusting) if is_locked or alone else None
+                recover(folders, file_system, trust_journal=trust_journal)
+                if is_locked or allow_unlocked
+                else None
             )
     except OSError as error:
-        raise environment_error(error, "nothing is worse than before") from None
+        raise environment_error(error, "the recovery can be repeated") from None
     if recovered is not None:
         remove_folders(recovered.created)
     return recovered

@@ -62,67 +62,67 @@ class Journal:
     """The changes in words, as ``install demo 2.0``."""
     steps: tuple[Step, ...]
 
-    def to_bytes(self, places: EnvironmentFolders) -> bytes:
+    def to_bytes(self, folders: EnvironmentFolders) -> bytes:
         """Return the content of the file."""
         document = {
             "version": _VERSION,
-            "layout": dict(places.layout),
-            "workplace": _workplace_inode(places),
+            "layout": dict(folders.layout),
+            "workplace": _workplace_inode(folders),
             "changes": list(self.changes),
             "steps": [
                 [
                     step.kind.value,
-                    places.encode(step.place),
-                    places.encode(step.aside) if step.aside else "",
+                    folders.encode(step.path),
+                    folders.encode(step.workplace_path) if step.workplace_path else "",
                     sorted(step.owners),
-                    step.new_number,
-                    step.old_number,
+                    step.new_identity,
+                    step.old_identity,
                 ]
                 for step in self.steps
             ],
         }
         # ASCII, so that file names that are not text are kept, as escaped surrogates.
-        return _signed(document, places)
+        return _signed(document, folders)
 
 
 def format_folders(
-    places: EnvironmentFolders, workplaces: list[str], created: dict[str, int]
+    folders: EnvironmentFolders, workplaces: list[str], created: dict[str, int]
 ) -> bytes:
-    """Return the list of folders made elsewhere for a change, as bytes.
+    """Return the list of other folders created for a change, as bytes.
 
     :param created: by scheme, the number of folders created: its own and those above.
     """
     document = {
-        "workplace": _workplace_inode(places),
-        "workplaces": [places.encode(path) for path in workplaces],
+        "workplace": _workplace_inode(folders),
+        "workplaces": [folders.encode(path) for path in workplaces],
         "made": created,
     }
-    return _signed(document, places)
+    return _signed(document, folders)
 
 
-def _signed(document: Any, places: EnvironmentFolders) -> bytes:
+def _signed(document: Any, folders: EnvironmentFolders) -> bytes:
     body = json.dumps(document, separators=(",", ":")).encode("ascii")
     head = _HEAD + hashlib.sha256(body).hexdigest().encode()
-    return head + _SIGNED + places.signer.of("journal", body).encode() + b"\n" + body
+    return head + _SIGNED + folders.signer.of("journal", body).encode() + b"\n" + body
 
 
-def mark_of(places: EnvironmentFolders, workplace: str, disk: FileSystem) -> str:
+def mark_of(folders: EnvironmentFolders, workplace: str, disk: FileSystem) -> str:
     """Return the name of the file that marks a workplace as this user's."""
     status = disk.lstat(workplace)
     mode = stat.S_IMODE(status.st_mode)
-    return MARK + places.signer.of("workplace", status.st_ino, status.st_uid, mode)[:32]
+    return MARK + folders.signer.of("workplace", status.st_ino, status.st_uid, mode)[:32]
 
 
 def mark_workplace(
-    places: EnvironmentFolders, workplace: str, disk: FileSystem, *, created: bool
+    folders: EnvironmentFolders, workplace: str, disk: FileSystem, *, created: bool
 ) -> None:
     """Mark a workplace as this user's; an existing one is checked first.
 
     :param created: whether this process has just made it.
     """
     if not created:
-        check_workplace(places, workplace, disk)
-    mark = os.path.join(workplace, mark_of(places, workplace, disk))  # noqa: PTH118
+        check_workplace(folders, workplace, disk)
+    mark = os.path.join(workplace, mark_of(folders, workplace, disk))  # noqa: PTH118
     if disk.exists(mark):
         return
     disk.write(mark, b"")
@@ -143,21 +143,21 @@ def mark_workplace(
 
 
 def check_workplace(
-    places: EnvironmentFolders, workplace: str, disk: FileSystem, *, trusting: bool = False
+    folders: EnvironmentFolders, workplace: str, disk: FileSystem, *, trust_journal: bool = False
 ) -> None:
     """Check that this user's wheelfit created a workplace, in this folder.
 
     An empty workplace is accepted: its process may have been killed before it wrote the mark.
 
     :param disk: the file system of the workplace, with open folders.
-    :param trusting: whether the user trusts it; a link is refused all the same.
+    :param trust_journal: whether the user trusts it; a link is refused all the same.
     :raises NotRecoverable: the workplace may be from elsewhere.
     """
     status = disk.lstat(workplace)
     if not stat.S_ISDIR(status.st_mode):
         kind = "a link" if stat.S_ISLNK(status.st_mode) else "a file"
         raise _untrusted(workplace, f"{kind} is in the place of a change that was interrupted", "")
-    if trusting:
+    if trust_journal:
         return
     fault = _ownership_fault(status)
     try:
@@ -167,21 +167,21 @@ def check_workplace(
             raise
         names = []
     # The mark is a signature of owner and mode too, so these have not changed since its creation.
-    if mark_of(places, workplace, disk) in names:
+    if mark_of(folders, workplace, disk) in names:
         return
     if fault is not None:
         raise _untrusted(workplace, fault)
     if names:
         raise _untrusted(
             workplace,
-            "an interrupted change was found that you did not start here: it was copied, "
+            "an interrupted change was not started by you in this environment: it was copied, "
             "or came with a clone or an archive",
-            note=places.signer.flaw,
+            note=folders.signer.storage_problem,
         )
 
 
 def _ownership_fault(status: os.stat_result) -> str | None:
-    """Return the reason why another user may have created or changed a workplace; None: none."""
+    """Return the reason to suspect another user's changes of a workplace; None: there is none."""
     if not hasattr(os, "geteuid"):  # on Windows the mark alone counts
         return None
     if status.st_uid != os.geteuid():
@@ -205,65 +205,65 @@ def _untrusted(
     )
 
 
-def stage_of(places: EnvironmentFolders) -> JournalStage | None:
+def stage_of(folders: EnvironmentFolders) -> JournalStage | None:
     """Return the stage of an interrupted change; None if no step of one was made."""
     for stage in JournalStage:
-        if os.path.lexists(os.path.join(places.workplace, stage.value)):  # noqa: PTH118
+        if os.path.lexists(os.path.join(folders.workplace, stage.value)):  # noqa: PTH118
             return stage
     return None
 
 
 def read_journal(
-    places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
+    folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool = False
 ) -> Journal:
     """Read the journal of a change.
 
-    :param trusting: whether the user trusts it without a signature.
+    :param trust_journal: whether the user trusts it without a signature.
     """
-    path = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
+    path = os.path.join(folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     try:
-        return _parse(_document(path, places, disk, trusting=trusting), places, path)
+        return _parse(_document(path, folders, disk, trust_journal=trust_journal), folders, path)
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _refusal(path, "the journal of a change is not one for this environment") from None
+        raise _refusal(path, "the journal of a change is not valid for this environment") from None
 
 
 def read_changes(
-    places: EnvironmentFolders, disk: FileSystem, stage: JournalStage
+    folders: EnvironmentFolders, disk: FileSystem, stage: JournalStage
 ) -> tuple[str, ...]:
     """Return a description of a change, without reading its steps, which takes longer."""
-    path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
+    path = os.path.join(folders.workplace, stage.value)  # noqa: PTH118
     try:
-        return tuple(map(str, _document(path, places, disk)["changes"]))
+        return tuple(map(str, _document(path, folders, disk)["changes"]))
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _refusal(path, "the journal of a change is not one of wheelfit") from None
+        raise _refusal(path, "the journal of a change was not written by wheelfit") from None
 
 
 def read_folders(
-    places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
+    folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool = False
 ) -> tuple[list[str], dict[str, int]]:
     """Return the arguments of `format_folders`; empty if there is no valid list for this workplace.
 
-    :param trusting: whether the user trusts it without a signature.
+    :param trust_journal: whether the user trusts it without a signature.
     """
-    path = os.path.join(places.workplace, FOLDERS)  # noqa: PTH118
+    path = os.path.join(folders.workplace, FOLDERS)  # noqa: PTH118
     try:
-        document = _document(path, places, disk, trusting=trusting)
-        if document["workplace"] != _workplace_inode(places):
+        document = _document(path, folders, disk, trust_journal=trust_journal)
+        if document["workplace"] != _workplace_inode(folders):
             return [], {}
-        workplaces = [places.decode(text) for text in document["workplaces"]]
+        workplaces = [folders.decode(text) for text in document["workplaces"]]
         created = {str(scheme): int(levels) for scheme, levels in document["made"].items()}
     except (NotRecoverable, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return [], {}
     valid = [folder for folder in workplaces if os.path.basename(folder) == WORKPLACE]  # noqa: PTH119
-    return valid, {scheme: levels for scheme, levels in created.items() if scheme in places.roots}
+    return valid, {scheme: levels for scheme, levels in created.items() if scheme in folders.roots}
 
 
 def _document(
-    path: str, places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
+    path: str, folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool = False
 ) -> Any:
     """Return the content of a journal, written completely and by this user."""
     try:
-        is_own = disk.lstat(path).st_uid == disk.lstat(places.workplace).st_uid
+        is_own = disk.lstat(path).st_uid == disk.lstat(folders.workplace).st_uid
         data = disk.read(path, _MAX_BYTES)
     except OSError as error:
         raise _refusal(
@@ -273,64 +273,67 @@ def _document(
     head, _, signature = head.partition(_SIGNED)
     if head != _HEAD + hashlib.sha256(body).hexdigest().encode():
         raise _refusal(path, "the journal of a change is damaged")
-    if not trusting and (
-        not is_own or not places.signer.is_of(signature.decode("utf-8", "replace"), "journal", body)
+    if not trust_journal and (
+        not is_own
+        or not folders.signer.is_of(signature.decode("utf-8", "replace"), "journal", body)
     ):
         raise _untrusted(
-            path, "the journal of a change was not written by you", note=places.signer.flaw
+            path,
+            "the journal of a change was not written by you",
+            note=folders.signer.storage_problem,
         )
     return json.loads(body)
 
 
-def _parse(document: Any, places: EnvironmentFolders, path: str) -> Journal:
+def _parse(document: Any, folders: EnvironmentFolders, path: str) -> Journal:
     if document["version"] != _VERSION:
         raise _refusal(path, "the journal of a change was written by another version of wheelfit")
-    if document["layout"] != dict(places.layout):
+    if document["layout"] != dict(folders.layout):
         raise _refusal(
             path,
             "the journal of a change is for other folders",
             "use the same --python, --prefix, --root or --target as for the change",
         )
-    if document["workplace"] != _workplace_inode(places):
+    if document["workplace"] != _workplace_inode(folders):
         raise _refusal(
             path,
-            "a change of the environment was interrupted, and it was copied since",
-            "recover the original, or recreate the environment",
+            "a change was interrupted before this environment was copied",
+            "recover the original, or recreate this environment",
         )
     return Journal(
         tuple(map(str, document["changes"])),
-        tuple(_step(*row, places=places) for row in document["steps"]),
+        tuple(_step(*row, folders=folders) for row in document["steps"]),
     )
 
 
-def _workplace_inode(places: EnvironmentFolders) -> int:
-    """Return the file number of the workplace; steps identify paths by such numbers."""
-    return os.lstat(places.workplace).st_ino
+def _workplace_inode(folders: EnvironmentFolders) -> int:
+    """Return the inode of the workplace."""
+    return os.lstat(folders.workplace).st_ino
 
 
 def _step(
     kind: str,
-    place: str,
-    aside: str,
+    path: str,
+    workplace_path: str,
     owners: list[str],
-    new_number: int,
-    old_number: int,
+    new_identity: int,
+    old_identity: int,
     *,
-    places: EnvironmentFolders,
+    folders: EnvironmentFolders,
 ) -> Step:
     step = Step(
         StepKind(kind),
-        places.decode(place),
-        places.decode(aside) if aside else "",
+        folders.decode(path),
+        folders.decode(workplace_path) if workplace_path else "",
         frozenset(map(str, owners)),
-        int(new_number),
-        int(old_number),
+        int(new_identity),
+        int(old_identity),
     )
     # A step moves a file from a workplace into the environment, or back.
-    if step.place in places.unmovable or WORKPLACE in place.split("/"):
-        raise ValueError(place)
-    if (step.kind is not StepKind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
-        raise ValueError(aside)
+    if step.path in folders.unmovable or WORKPLACE in path.split("/"):
+        raise ValueError(path)
+    if (step.kind is not StepKind.DROP) != (WORKPLACE in workplace_path.split("/")[:-1]):
+        raise ValueError(workplace_path)
     return step
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cache import Store
 
 KIND = "interpreters"
-"""The folder of the cache."""
+"""The kind of the entries in the cache."""
 _VARIABLES = (
     "CONDA", "DEB_", "DYLD_", "GLIBC_TUNABLES", "LANG", "LC_", "LD_", "MACOSX_", "NIX_", "PYENV_",
     "PYTHON", "_CONDA", "_PYTHON",
@@ -45,7 +45,7 @@ Identity = list[list[int]]
 """The identity and state of a file, and of each link on the way to it."""
 
 
-def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, Any] | None:
+def read_facts(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, Any] | None:
     """Return the cached facts of an interpreter, if they are still valid.
 
     :param path: its absolute path; links are not followed.
@@ -56,7 +56,7 @@ def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, 
         return None
     try:
         record = json.loads(entry.body)
-        if record["circumstances"] != _circumstances(environ):
+        if record["other_inputs"] != _other_inputs(environ):
             return None
         if any(_identity(name) != identity for name, identity in record["files"].items()):
             return None
@@ -66,7 +66,7 @@ def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, 
     return facts if isinstance(facts, dict) else None
 
 
-def keep(
+def store_facts(
     path: str, environ: Mapping[str, str], facts: Mapping[str, Any], started_at: int, store: Store
 ) -> None:
     """Cache the facts of an interpreter, if their validity can be checked later.
@@ -87,12 +87,12 @@ def keep(
         for identity in files.values()
     ):
         return
-    record = {"circumstances": _circumstances(environ), "files": files, "facts": facts}
+    record = {"other_inputs": _other_inputs(environ), "files": files, "facts": facts}
     store.write(KIND, interpreter_key(path), {}, json.dumps(record, separators=(",", ":")).encode())
 
 
-def _circumstances(environ: Mapping[str, str]) -> list[str]:
-    """Return the influences besides files, such as the kernel."""
+def _other_inputs(environ: Mapping[str, str]) -> list[str]:
+    """Return the inputs of a description besides files, such as the kernel."""
     system = os.uname() if hasattr(os, "uname") else ()
     return [
         __version__,

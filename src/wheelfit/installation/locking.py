@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE = 10.0
+LOCK_TIMEOUT = 10.0
 """Seconds to wait for another process by default."""
 
 _INTERVAL = 0.05
@@ -32,24 +32,24 @@ _LOCKED_BY_OTHERS = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, er
 
 
 @contextlib.contextmanager
-def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
+def locked(folder: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> Iterator[bool]:
     """Lock an environment for the length of a ``with`` block.
 
     Yields False if the file system has no locks; the workplace of a change is the lock then.
 
     :param folder: the library folder of the environment; it exists.
-    :param patience: seconds to wait for another process.
+    :param lock_timeout: seconds to wait for another process.
     :raises EnvironmentBusy: another process still holds the lock after that.
     :raises LinkInTheWay: a link is in the place of the lock.
     :raises OSError: the system lacks disk space, memory or file descriptors.
     """
     path = folder / LOCK_FILE
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + lock_timeout
     try:
         while (descriptor := _acquire(str(path))) is None:
             if time.monotonic() >= deadline:
                 raise EnvironmentBusy(
-                    f"another process is changing the environment (waited {patience:g} s)",
+                    f"another process is changing the environment (waited {lock_timeout:g} s)",
                     where=str(path),
                     hint="try again when it has finished",
                 )

@@ -3,8 +3,7 @@
 The journal alone decides what happens (`wheelfit.installation.journal`), and only a journal that
 wheelfit wrote for this user and this environment; other files are reported and left alone. All
 operations go through open folders and follow no link. Steps are undone from the last to the first,
-each by what is on the disk, so that neither the change nor its undoing may be interrupted at a
-wrong moment.
+each by the state of the disk, so that the change and its undoing may be interrupted at any moment.
 
 Other tools may have changed the environment since, without regard to the journal. Their changes
 stay: a file that they recorded is not moved, and a distribution that they replaced or removed is
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.steps import Step
     from wheelfit.wheels.file_system import FileSystem
 
-_MOST_NOTES = 10
+_MAX_NOTES = 10
 _SEPARATORS = pattern(r"[-_.]+")
 
 
@@ -60,6 +59,17 @@ class RecoveryOutcome(StrEnum):
     """The change was complete; only its temporary files were removed."""
     CLEARED = "cleared"
     """Nothing in the environment was changed yet; the prepared files were removed."""
+
+
+def outcome_of(stage: JournalStage | None) -> RecoveryOutcome:
+    """Return the outcome of recovering a change that was interrupted in a stage."""
+    match stage:
+        case None:
+            return RecoveryOutcome.CLEARED
+        case JournalStage.COMMITTED:
+            return RecoveryOutcome.FINISHED
+        case JournalStage.JOURNAL | JournalStage.UNDONE:
+            return RecoveryOutcome.UNDONE
 
 
 _MESSAGES = {
@@ -77,7 +87,7 @@ class Recovery:
     changes: tuple[str, ...] = ()
     """The parts of the change, as ``install demo 2.0``; empty if unknown."""
     notes: tuple[str, ...] = ()
-    """The paths that stay as another tool made them, or cannot be removed; a sentence each."""
+    """The paths that were not restored or cannot be removed, one sentence each."""
     created: tuple[str, ...] = ()
     """Folders created for the change, the deepest first, to remove once the lock is released."""
 
@@ -87,70 +97,68 @@ class Recovery:
 
 
 def recover(
-    places: EnvironmentFolders, file_system: FileSystem = NATIVE, *, trusting: bool = False
+    folders: EnvironmentFolders, file_system: FileSystem = NATIVE, *, trust_journal: bool = False
 ) -> Recovery | None:
     """Undo or finish a change that was interrupted; return None if there is none.
 
-    :param trusting: whether the user accepts a journal without a valid signature.
+    :param trust_journal: whether the user accepts a journal without a valid signature.
     :raises NotRecoverable: the journal is not valid; nothing was changed.
     :raises LinkInTheWay: a link is in the place of a folder; it was not followed.
     :raises OSError: an operation failed; the recovery can be repeated.
     """
-    if not places.is_changing:
+    if not folders.is_changing:
         return None
-    with file_system.limited_to(places.roots.values()) as disk:
-        check_workplace(places, places.workplace, disk, trusting=trusting)
-        return _recover(places, disk, trusting=trusting)
+    with file_system.limited_to(folders.roots.values()) as disk:
+        check_workplace(folders, folders.workplace, disk, trust_journal=trust_journal)
+        return _recover(folders, disk, trust_journal=trust_journal)
 
 
-def _recover(places: EnvironmentFolders, disk: FileSystem, *, trusting: bool) -> Recovery:
-    stage = stage_of(places)
+def _recover(folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bool) -> Recovery:
+    stage = stage_of(folders)
     changes: tuple[str, ...] = ()
     notes: list[str] = []
     if stage is not None:
         # The process may have ended after the rename of the journal and before this call.
-        disk.sync_folder(places.workplace)
+        disk.sync_folder(folders.workplace)
     if stage is JournalStage.JOURNAL:
-        journal = read_journal(places, disk, trusting=trusting)
+        journal = read_journal(folders, disk, trust_journal=trust_journal)
         changes = journal.changes
-        notes += undo(places, journal, disk)
-        mark(places, JournalStage.UNDONE, disk)
+        notes += undo(folders, journal, disk)
+        mark(folders, JournalStage.UNDONE, disk)
     elif stage is not None:
         with suppress(NotRecoverable):
-            changes = read_changes(places, disk, stage)
-    other_workplaces, created_levels = read_folders(places, disk, trusting=trusting)
-    notes += _clear(places, other_workplaces, disk, trusting=trusting)
-    outcome = {None: RecoveryOutcome.CLEARED, JournalStage.COMMITTED: RecoveryOutcome.FINISHED}.get(
-        stage, RecoveryOutcome.UNDONE
-    )
+            changes = read_changes(folders, disk, stage)
+    other_workplaces, created_levels = read_folders(folders, disk, trust_journal=trust_journal)
+    notes += _clear(folders, other_workplaces, disk, trust_journal=trust_journal)
+    outcome = outcome_of(stage)
     created = (
         ()
         if outcome is RecoveryOutcome.FINISHED
-        else tuple(_created_folders(places, created_levels))
+        else tuple(_created_folders(folders, created_levels))
     )
     return Recovery(outcome, changes, tuple(notes), created)
 
 
-def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) -> list[str]:
+def undo(folders: EnvironmentFolders, journal: Journal, file_system: FileSystem) -> list[str]:
     """Undo the completed steps of a journal.
 
     :return: the paths not restored, a sentence each.
     """
-    notes = _Undo(places, journal, file_system).undo()
+    notes = _Undo(folders, journal, file_system).undo()
     sync_folders(journal.steps, file_system)
     return notes
 
 
-def mark(places: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
+def mark(folders: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
     """Record on the disk that a change is committed or undone."""
-    journal = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
-    file_system.replace(journal, os.path.join(places.workplace, stage.value))  # noqa: PTH118
-    file_system.sync_folder(places.workplace)
+    journal = os.path.join(folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
+    file_system.replace(journal, os.path.join(folders.workplace, stage.value))  # noqa: PTH118
+    file_system.sync_folder(folders.workplace)
 
 
 def sync_folders(steps: Iterable[Step], file_system: FileSystem) -> None:
     """Write the folders of steps that were made or undone to the disk."""
-    paths = {path for step in steps for path in (step.place, step.aside) if path}
+    paths = {path for step in steps for path in (step.path, step.workplace_path) if path}
     for folder in sorted({os.path.dirname(path) for path in paths}):  # noqa: PTH120
         if os.path.isdir(folder):  # noqa: PTH112
             file_system.sync_folder(folder)
@@ -163,14 +171,14 @@ class _Undo:
     """The undoing of a journal's steps, except where another tool has changed the result since."""
 
     def __init__(
-        self, places: EnvironmentFolders, journal: Journal, file_system: FileSystem
+        self, folders: EnvironmentFolders, journal: Journal, file_system: FileSystem
     ) -> None:
         self._steps = journal.steps
         self._disk = file_system
         self._real = RealPaths()
         self._notes: list[str] = []
         self._own_files = self._recorded_by_us()
-        foreign_records = [path for path in _records(places) if not self._is_known(path)]
+        foreign_records = [path for path in _records(folders) if not self._is_known(path)]
         self._foreign_files = frozenset(
             self._real.of(path)
             for record in foreign_records
@@ -180,8 +188,8 @@ class _Undo:
         self._superseded = frozenset(
             owner
             for step in self._steps
-            if _is_record(step.place) and step.kind is not StepKind.DROP
-            for owner in step.owners or {_project(step.place)}
+            if _is_record(step.path) and step.kind is not StepKind.DROP
+            for owner in step.owners or {_project(step.path)}
             if owner in foreign_projects or not self._is_somewhere(step)
         )
 
@@ -198,154 +206,155 @@ class _Undo:
                     self._undo_take(step)
                 case StepKind.DROP:
                     if self._is_superseded(step):
-                        emptied.append(step.place)
+                        emptied.append(step.path)
                     else:
-                        make_with_parents(self._disk, step.place)
+                        make_with_parents(self._disk, step.path)
         for folder in reversed(emptied):
             _remove_empty(folder, self._disk)
         for name in sorted(self._superseded):
-            self._notes.append(f"{name} is left as another tool made it since")
+            self._notes.append(f"{name} was not restored: another tool changed it since")
         return self._notes
 
     def _undo_put(self, step: Step) -> None:
-        if not self._disk.exists(step.aside) and self._disk.exists(step.place):
-            if not is_real_folder(step.place) and self._is_foreign(step.place):
-                self._note_stays(step.place)
+        if not self._disk.exists(step.workplace_path) and self._disk.exists(step.path):
+            if not is_real_folder(step.path) and self._is_foreign(step.path):
+                self._note_stays(step.path)
                 return
-            self._disk.move(step.place, step.aside)
+            self._disk.move(step.path, step.workplace_path)
         # It has foreign files only if it was in its place, which is free now.
-        self._bring_back(step.aside, step.place)
+        self._bring_back(step.workplace_path, step.path)
 
     def _undo_swap(self, step: Step) -> None:
-        if not self._disk.exists(step.aside):
+        if not self._disk.exists(step.workplace_path):
             return  # all steps were undone before, and it was removed
-        if number_of(step.place) == step.new_number and number_of(step.aside) != step.new_number:
+        is_new_path_staged = identity_of(step.workplace_path) == step.new_identity
+        if identity_of(step.path) == step.new_identity and not is_new_path_staged:
             if self._is_superseded(step):
                 # The old path must not be restored, but the new one is removed.
-                self._remove_own(step.place)
+                self._remove_own(step.path)
                 return
-            for path in self._foreign(step.place, step.place):
-                old = step.aside + path[len(step.place) :]
+            for path in self._foreign(step.path, step.path):
+                old = step.workplace_path + path[len(step.path) :]
                 if self._disk.exists(old) and not is_real_folder(old):
                     self._disk.remove_file(old)
-            if not self._disk.exchange(step.place, step.aside):
-                raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
-        elif not self._disk.exists(step.place) and number_of(step.aside) != step.new_number:
+            if not self._disk.exchange(step.path, step.workplace_path):
+                raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.path)
+        elif not self._disk.exists(step.path) and not is_new_path_staged:
             if not self._is_superseded(step):
                 self._move_back(step)
             return
-        if self._is_superseded(step) and number_of(step.aside) == step.old_number:
+        if self._is_superseded(step) and identity_of(step.workplace_path) == step.old_identity:
             return  # no process could add files to the folder moved aside
-        self._bring_back(step.aside, step.place)
+        self._bring_back(step.workplace_path, step.path)
 
     def _undo_take(self, step: Step) -> None:
         if self._is_superseded(step):
             # Its remaining files have no owner any more.
-            if self._disk.exists(step.place):
-                self._remove_own(step.place)
+            if self._disk.exists(step.path):
+                self._remove_own(step.path)
             return
-        if not self._disk.exists(step.aside):
+        if not self._disk.exists(step.workplace_path):
             return
-        if not self._disk.exists(step.place):
+        if not self._disk.exists(step.path):
             self._move_back(step)
-        elif is_real_folder(step.place) and is_real_folder(step.aside):
+        elif is_real_folder(step.path) and is_real_folder(step.workplace_path):
             # Another process created a folder of that name; the old files are moved into it.
-            for path in _files_below(step.aside):
-                self._move_if_free(path, step.place + path[len(step.aside) :])
+            for path in _files_below(step.workplace_path):
+                self._move_if_free(path, step.path + path[len(step.workplace_path) :])
         else:
-            self._note_stays(step.place)
+            self._note_stays(step.path)
 
     def _move_back(self, step: Step) -> None:
-        make_with_parents(self._disk, os.path.dirname(step.place))  # noqa: PTH120
-        self._disk.move(step.aside, step.place)
+        make_with_parents(self._disk, os.path.dirname(step.path))  # noqa: PTH120
+        self._disk.move(step.workplace_path, step.path)
 
-    def _bring_back(self, folder: str, place: str) -> None:
+    def _bring_back(self, folder: str, target: str) -> None:
         """Move foreign files from a removed folder back to its place."""
         if is_real_folder(folder):
-            for path in list(self._foreign(folder, place)):
-                self._move_if_free(path, place + path[len(folder) :])
+            for path in list(self._foreign(folder, target)):
+                self._move_if_free(path, target + path[len(folder) :])
 
-    def _remove_own(self, place: str) -> None:
+    def _remove_own(self, target: str) -> None:
         """Remove the files of this change from a place, and keep foreign ones."""
-        if not is_real_folder(place):
-            if not self._is_foreign(place):
-                self._disk.remove_file(place)
+        if not is_real_folder(target):
+            if not self._is_foreign(target):
+                self._disk.remove_file(target)
             return
-        foreign = set(self._foreign(place, place))
-        for path in _files_below(place):
+        foreign = set(self._foreign(target, target))
+        for path in _files_below(target):
             if path not in foreign:
                 self._disk.remove_file(path)
-        for base, _, _ in os.walk(place, topdown=False):
+        for base, _, _ in os.walk(target, topdown=False):
             if not os.listdir(base):  # noqa: PTH208
                 self._disk.remove_folder(base)
 
-    def _move_if_free(self, path: str, place: str) -> None:
-        if not self._disk.exists(place):
-            make_with_parents(self._disk, os.path.dirname(place))  # noqa: PTH120
-            self._disk.move(path, place)
-            self._note_stays(place)
+    def _move_if_free(self, path: str, target: str) -> None:
+        if not self._disk.exists(target):
+            make_with_parents(self._disk, os.path.dirname(target))  # noqa: PTH120
+            self._disk.move(path, target)
+            self._note_stays(target)
 
     def _note_stays(self, path: str) -> None:
-        if len(self._notes) < _MOST_NOTES:
+        if len(self._notes) < _MAX_NOTES:
             self._notes.append(f"{path} stays: it was added since")
 
     # --- owners ---
 
-    def _foreign(self, folder: str, place: str) -> Iterator[str]:
+    def _foreign(self, folder: str, target: str) -> Iterator[str]:
         """Yield the files in a folder that would be foreign at a place."""
         for path in _files_below(folder):
-            if self._is_foreign(place + path[len(folder) :]):
+            if self._is_foreign(target + path[len(folder) :]):
                 yield path
 
-    def _is_foreign(self, place: str) -> bool:
-        real = self._real.of(place)
+    def _is_foreign(self, target: str) -> bool:
+        real = self._real.of(target)
         if real in self._foreign_files:
             return True
-        is_bytecode = os.path.basename(os.path.dirname(place)) == "__pycache__"  # noqa: PTH119, PTH120
+        is_bytecode = os.path.basename(os.path.dirname(target)) == "__pycache__"  # noqa: PTH119, PTH120
         return bool(self._own_files) and real not in self._own_files and not is_bytecode
 
     def _recorded_by_us(self) -> frozenset[str]:
         """Return the files in the RECORDs of the distributions that the change adds or removes."""
         recorded: set[str] = set()
         for step in self._steps:
-            if step.kind is StepKind.DROP or not _is_record(step.place):
+            if step.kind is StepKind.DROP or not _is_record(step.path):
                 continue
-            for path in (step.aside, step.place):
-                if number_of(path) in {step.new_number, step.old_number}:
-                    is_whole = step.place.endswith(".dist-info")
+            for path in (step.workplace_path, step.path):
+                if identity_of(path) in {step.new_identity, step.old_identity}:
+                    is_whole = step.path.endswith(".dist-info")
                     record = os.path.join(path, "RECORD") if is_whole else path  # noqa: PTH118
-                    folder = step.place if is_whole else os.path.dirname(step.place)  # noqa: PTH120
+                    folder = step.path if is_whole else os.path.dirname(step.path)  # noqa: PTH120
                     recorded.update(map(self._real.of, _recorded(record, folder)))
         return frozenset(recorded)
 
     def _is_known(self, record: str) -> bool:
         """Return whether a ``.dist-info`` folder is part of this change."""
         for step in self._steps:
-            if step.place == record and step.kind is not StepKind.DROP:
-                if number_of(record) in {step.new_number, step.old_number}:
+            if step.path == record and step.kind is not StepKind.DROP:
+                if identity_of(record) in {step.new_identity, step.old_identity}:
                     return True
-            elif step.place.startswith(record + os.sep) or step.place == record:
+            elif step.path.startswith(record + os.sep) or step.path == record:
                 return True
         return False
 
     def _is_somewhere(self, step: Step) -> bool:
         """Return whether the old record still exists, or the new one if there is no old one."""
-        number = step.new_number if step.kind is StepKind.PUT else step.old_number
-        return number in {number_of(step.place), number_of(step.aside)}
+        number = step.new_identity if step.kind is StepKind.PUT else step.old_identity
+        return number in {identity_of(step.path), identity_of(step.workplace_path)}
 
     def _is_superseded(self, step: Step) -> bool:
         return bool(step.owners) and step.owners <= self._superseded
 
 
-def _is_record(place: str) -> bool:
+def _is_record(target: str) -> bool:
     """Return whether a path is a ``.dist-info`` folder or the RECORD in one."""
-    folder, name = os.path.split(place)
+    folder, name = os.path.split(target)
     return name.endswith(".dist-info") or (name == "RECORD" and folder.endswith(".dist-info"))
 
 
-def _records(places: EnvironmentFolders) -> list[str]:
+def _records(folders: EnvironmentFolders) -> list[str]:
     records: dict[str, None] = {}
-    for library in (places.roots["purelib"], places.roots["platlib"]):
+    for library in (folders.roots["purelib"], folders.roots["platlib"]):
         with suppress(OSError):
             names = os.listdir(library)  # noqa: PTH208
             records |= {
@@ -370,8 +379,8 @@ def _project(record: str) -> str:
     return str(_SEPARATORS.sub("-", name.rpartition("-")[0])).lower()
 
 
-def number_of(path: str) -> int:
-    """Return a number that tells apart files or folders that had one path; -1: missing.
+def identity_of(path: str) -> int:
+    """Return a number that differs for successive files or folders of one path; -1: missing.
 
     :param path: the file or folder; links are not followed.
     """
@@ -400,33 +409,37 @@ def _files_below(folder: str) -> Iterator[str]:
 # --- clearing away ---------------------------------------------------------------------------
 
 
-def _created_folders(places: EnvironmentFolders, levels: Mapping[str, int]) -> Iterator[str]:
+def _created_folders(folders: EnvironmentFolders, levels: Mapping[str, int]) -> Iterator[str]:
     """Yield the folders that were made for a change."""
     for scheme, count in levels.items():
-        path = places.roots[scheme]
+        path = folders.roots[scheme]
         for _ in range(min(count, path.count(os.sep))):
             yield path
             path = os.path.dirname(path)  # noqa: PTH120
 
 
 def _clear(
-    places: EnvironmentFolders, other_workplaces: Iterable[str], disk: FileSystem, *, trusting: bool
+    folders: EnvironmentFolders,
+    other_workplaces: Iterable[str],
+    disk: FileSystem,
+    *,
+    trust_journal: bool,
 ) -> list[str]:
     """Remove the workplaces; the journal of the change is removed last."""
     notes = []
-    for workplace in (*other_workplaces, places.workplace):
+    for workplace in (*other_workplaces, folders.workplace):
         try:
-            check_workplace(places, workplace, disk, trusting=trusting)
+            check_workplace(folders, workplace, disk, trust_journal=trust_journal)
             entries = disk.entries(workplace)
         except FileNotFoundError:
             continue
         except (LinkInTheWay, NotRecoverable) as error:
-            if workplace == places.workplace:
+            if workplace == folders.workplace:
                 raise
             notes.append(f"{workplace} stays: {error.message}")
             continue
         marks = [name for name, is_folder in entries if name.startswith(MARK) and not is_folder]
-        is_main = workplace == places.workplace
+        is_main = workplace == folders.workplace
         # Without the first of these files, the rest counts as only prepared, and is removed.
         removed_last = [*(stage.value for stage in JournalStage), FOLDERS] if is_main else []
         for name, is_folder in entries:

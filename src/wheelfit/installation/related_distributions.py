@@ -55,40 +55,45 @@ class RelatedDistributions(Struct, frozen=True):
 
         :param start: the variants to replace.
         """
-        there = by_name(installed)
-        start = {name for name in start if name in there and there[name].label is not None}
+        first = by_name(installed)
+        variants = {name for name, entry in first.items() if entry.label is not None}
+        start = variants.intersection(start)
         if not start:
-            return cls(there, {}, {}, frozenset(), frozenset())
-        all_needs = InstalledNeeds.of(there.values(), environment).needs
-        needs = _by_needing(there, (need for need in all_needs if need.extra is None))
-        needs_of_extras = _by_needing(there, all_needs)
-        builds = _connected_variants(start, needs, {name for name in there if there[name].label})
-        dependencies = _only_needed_by(builds, there, needs, needs_of_extras)
-        return cls(there, needs, needs_of_extras, builds, dependencies)
+            return cls(first, {}, {}, frozenset(), frozenset())
+        all_needs = InstalledNeeds.of(first.values(), environment).needs
+        needs = _needs_by_dependent(first, (need for need in all_needs if need.extra is None))
+        needs_of_extras = _needs_by_dependent(first, all_needs)
+        builds = _connected_variants(start, needs, variants)
+        dependencies = _only_needed_by(builds, first, needs, needs_of_extras)
+        return cls(first, needs, needs_of_extras, builds, dependencies)
 
     def unneeded(self, resolution: Resolution) -> dict[NormalizedName, str]:
         """Return the dependencies that a resolution does not need, with the reason as a clause."""
-        coming = {pin.name for pin in resolution.pins}
-        result = coming | {kept.name for kept in resolution.kept}
-        gone = set(self.dependencies - result)
-        staying = self.needs_of_extras.keys() - coming
-        while needed := gone & _direct_needs(self.needs_of_extras, staying - gone):
-            gone -= needed
-        return {name: f"only {listed(self._needing(name))} needed it" for name in sorted(gone)}
+        new = {pin.name for pin in resolution.pins}
+        kept = {kept.name for kept in resolution.kept}
+        unneeded = set(self.dependencies - new - kept)
+        staying = self.needs_of_extras.keys() - new
+        while needed := unneeded & _direct_needs(self.needs_of_extras, staying - unneeded):
+            unneeded -= needed
+        return {
+            name: f"only {listed(self._dependents_of(name))} needed it" for name in sorted(unneeded)
+        }
 
-    def _needing(self, name: NormalizedName) -> list[str]:
+    def _dependents_of(self, name: NormalizedName) -> list[str]:
         return [
-            str(self.installed[needing]) for needing, needs in self.needs.items() if name in needs
+            str(self.installed[dependent])
+            for dependent, needs in self.needs.items()
+            if name in needs
         ]
 
 
-def _by_needing(
-    there: Iterable[NormalizedName], needs: Iterable[InstalledNeed]
+def _needs_by_dependent(
+    names: Iterable[NormalizedName], needs: Iterable[InstalledNeed]
 ) -> dict[NormalizedName, Names]:
-    names: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in there}
+    by_dependent: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in names}
     for need in needs:
-        names[need.dependent.name].add(need.requirement.name)
-    return {name: frozenset(needed) for name, needed in names.items()}
+        by_dependent[need.dependent.name].add(need.requirement.name)
+    return {name: frozenset(needed) for name, needed in by_dependent.items()}
 
 
 def _connected_variants(
@@ -107,22 +112,24 @@ def _connected_variants(
 
 def _only_needed_by(
     builds: Names,
-    there: Mapping[NormalizedName, Installed],
+    installed: Mapping[NormalizedName, Installed],
     needs: Mapping[NormalizedName, Names],
     needs_of_extras: Mapping[NormalizedName, Names],
 ) -> Names:
+    """Return the removable distributions that only some builds need."""
     dependencies = {
-        name for name in _all_needs(builds, needs) & there.keys() if _is_removable(there[name])
+        name
+        for name in _all_needs(builds, needs) & installed.keys()
+        if _is_removable(installed[name])
     }
     while True:
-        other_names = needs_of_extras.keys() - dependencies - builds
-        # Removed distributions may need each other in a circle, so needs of builds decide as well.
-        needed_elsewhere = dependencies & _direct_needs(
-            needs_of_extras, other_names
-        ) | dependencies - _all_needs(builds - dependencies, needs)
-        if not needed_elsewhere:
+        others = needs_of_extras.keys() - dependencies - builds
+        needed_by_others = dependencies & _direct_needs(needs_of_extras, others)
+        # Removed distributions may need each other in a cycle, so needs of builds decide as well.
+        unneeded_by_builds = dependencies - _all_needs(builds - dependencies, needs)
+        if not needed_by_others and not unneeded_by_builds:
             return frozenset(dependencies)
-        dependencies -= needed_elsewhere
+        dependencies -= needed_by_others | unneeded_by_builds
 
 
 def _is_removable(entry: Installed) -> bool:
@@ -134,11 +141,11 @@ def _all_needs(
     start: Iterable[NormalizedName], needs: Mapping[NormalizedName, Names]
 ) -> set[NormalizedName]:
     """Return the direct and indirect needs of some distributions."""
-    found, pending = set[NormalizedName](), set(start)
+    reached, pending = set[NormalizedName](), set(start)
     while pending:
-        pending = _direct_needs(needs, pending) - found
-        found |= pending
-    return found
+        pending = _direct_needs(needs, pending) - reached
+        reached |= pending
+    return reached
 
 
 def _direct_needs(

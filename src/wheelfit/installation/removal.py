@@ -138,12 +138,12 @@ def plan_removal(
     environment: Environment,
     others: Iterable[Installed],
     real: RealPaths | None = None,
-    look: FolderReader | None = None,
+    read_folder: FolderReader | None = None,
 ) -> Removal:
     """Return the files to remove with a distribution.
 
     :param real: resolves links; shared by removals of one plan.
-    :param look: returns the listing of a folder, each read once; shared by removals of one plan.
+    :param read_folder: returns the listing of a folder, each read once; shared likewise.
     :raises NotRemovable: it has no readable RECORD, or one that leads out of the environment, or is
         in a folder that this environment only reads.
     """
@@ -155,23 +155,23 @@ def plan_removal(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
     real = RealPaths() if real is None else real
-    look = FolderScan() if look is None else look
+    read_folder = FolderScan() if read_folder is None else read_folder
     shared = _shared_with_others(recorded, others, real)
-    bounds = Bounds(environment, own=installed.path, real=real)
+    rules = OwnershipRules(environment, own=installed.path, real=real)
     files: dict[str, set[str]] = {}
     notes = []
     # Tools add files to dist-info without recording them.
     for folder, name in _files_below(installed.path):
         recorded.setdefault(folder, {})[name] = None
     for folder, names in recorded.items():
-        is_free = bounds.takes_any(folder)
+        is_free = rules.accepts_any_name(folder)
         shared_names = shared.get(real.folder(folder), set())
-        listing = look(folder) or FolderListing()
+        listing = read_folder(folder) or FolderListing()
         staying = set()
         # Without restrictions no name needs a check of its own.
         for name in () if is_free and not shared_names else names:
             path = f"{folder}{os.sep}{name}"
-            reason = None if is_free else bounds.why_not(path)
+            reason = None if is_free else rules.reason_against(path)
             if reason is None and name in shared_names:
                 reason = "another distribution has it too"
             if reason is _OUTSIDE and os.path.lexists(path):
@@ -202,7 +202,7 @@ def plan_removal(
         if "__pycache__" in listing.folders:
             cache = f"{folder}{os.sep}__pycache__"
             files.setdefault(cache, set()).update(
-                _bytecode_names(look(cache) or FolderListing(), names)
+                _bytecode_names(read_folder(cache) or FolderListing(), names)
             )
     return Removal(installed.name, files, tuple(notes))
 
@@ -316,7 +316,7 @@ def _shared_with_others(
     return shared
 
 
-class Bounds:
+class OwnershipRules:
     """The rules on files that a distribution may own; each folder is judged once."""
 
     def __init__(self, environment: Environment, own: Path, real: RealPaths | None = None) -> None:
@@ -347,10 +347,10 @@ class Bounds:
             self._above_stdlib,
         }
 
-    def why_not(self, path: str) -> str | None:
+    def reason_against(self, path: str) -> str | None:
         """Return the reason a file cannot belong to the distribution; None if it can."""
         folder, name = os.path.split(path)
-        if self.takes_any(folder) or self._verdicts[folder] is not None:
+        if self.accepts_any_name(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
         real = self._real.folder(folder)
         if name.lower().endswith(_METADATA_SUFFIXES) and real + os.sep == self._library_prefix:
@@ -368,7 +368,7 @@ class Bounds:
             return _IN_WORKPLACE
         return None
 
-    def takes_any(self, folder: str) -> bool:
+    def accepts_any_name(self, folder: str) -> bool:
         """Return whether files of any name may be in a folder."""
         if folder not in self._verdicts:
             self._verdicts[folder] = self._why_not_in(folder)

@@ -64,12 +64,12 @@ class Workplaces:
 
     def __init__(
         self,
-        places: EnvironmentFolders,
+        folders: EnvironmentFolders,
         created: Sequence[str],
         disk: FileSystem,
         file_system: FileSystem,
     ) -> None:
-        self._places = places
+        self._folders = folders
         self._disk = disk
         self._file_system = file_system
         # A workplace may still have files of an earlier change that could not be removed.
@@ -86,36 +86,36 @@ class Workplaces:
         """The staged trees, each with its target folder in the environment."""
         return self._stages.items()
 
-    def claim(self, patience: float | None) -> bool:
+    def claim(self, lock_timeout: float | None) -> bool:
         """Create the workplace, unless another process is changing the environment.
 
         If the environment is not locked, wait until the other process has finished.
 
-        :param patience: seconds to wait; None: the environment is locked.
+        :param lock_timeout: seconds to wait; None: the environment is locked.
         :return: whether the workplace was created.
         :raises EnvironmentBusy: another process is still changing it after that.
         """
-        end = time.monotonic() + (patience or 0)
+        end = time.monotonic() + (lock_timeout or 0)
         while True:
             try:
-                if stage_of(self._places) is None:
-                    self._disk.make_folder(self._places.workplace, 0o700)
+                if stage_of(self._folders) is None:
+                    self._disk.make_folder(self._folders.workplace, 0o700)
                     return True
             except FileExistsError:
-                if patience is None:
+                if lock_timeout is None:
                     return False  # it has files of an earlier change that could not be removed
             if time.monotonic() >= end:
                 raise EnvironmentBusy(
                     "another process is changing the environment, or was killed",
-                    where=self._places.workplace,
+                    where=self._folders.workplace,
                     hint="if none is running, `wheelfit recover` repairs the environment",
                 )
             time.sleep(_PAUSE)
 
     def open(self, *, created: bool) -> None:
         """Mark the workplace in the library folder as one of this user."""
-        mark_workplace(self._places, self._places.workplace, self._disk, created=created)
-        self.near(self._places.library)
+        mark_workplace(self._folders, self._folders.workplace, self._disk, created=created)
+        self.near(self._folders.library)
         if self._created_before:
             self._record_folders()
 
@@ -128,8 +128,8 @@ class Workplaces:
         if scheme in self._staged:
             return self._staged[scheme]
         # Nested folders share one tree, since both may get files in the same subfolder.
-        outer = self._places.outermost(scheme)
-        root, top = self._places.roots[scheme], self._places.roots[outer]
+        outer = self._folders.outermost(scheme)
+        root, top = self._folders.roots[scheme], self._folders.roots[outer]
         staged = os.path.join(self.near(root), f"new-{self._token}", outer)  # noqa: PTH118
         self._stages[staged] = top
         folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
@@ -152,13 +152,13 @@ class Workplaces:
         if device not in self._workplaces:
             workplace = os.path.join(self._parent_of_workplace(device, folder), WORKPLACE)  # noqa: PTH118
             self._workplaces[device] = workplace
-            if workplace != self._places.workplace:
+            if workplace != self._folders.workplace:
                 self._record_folders()
                 created = False
                 with suppress(FileExistsError):
                     self._disk.make_folder(workplace, 0o700)
                     created = True
-                mark_workplace(self._places, workplace, self._disk, created=created)
+                mark_workplace(self._folders, workplace, self._disk, created=created)
         return self._workplaces[device]
 
     def is_near(self, path: str, folder: str) -> bool:
@@ -183,7 +183,7 @@ class Workplaces:
 
     def _parent_of_workplace(self, device: Hashable, folder: str) -> str:
         """Return the parent of a workplace: a folder of the environment, if possible."""
-        for root in self._places.roots.values():
+        for root in self._folders.roots.values():
             if os.path.isdir(root) and self._device(root) == device:  # noqa: PTH112
                 return root
         self._make_root(folder)
@@ -196,7 +196,7 @@ class Workplaces:
 
     def _make_one(self, folder: str) -> None:
         """Create a folder, which may be above those of the environment."""
-        (self._disk if self._places.has(folder) else self._file_system).make_folder(folder)
+        (self._disk if self._folders.has(folder) else self._file_system).make_folder(folder)
 
     def _device(self, folder: str) -> Hashable:
         if folder not in self._devices:
@@ -206,16 +206,16 @@ class Workplaces:
     def _record_folders(self) -> None:
         """Record the created folders, so that another process can remove them."""
         created = {*self._created_before, *self._created}
-        main_workplace = self._places.workplace
+        main_workplace = self._folders.workplace
         data = format_folders(
-            self._places,
+            self._folders,
             [path for path in self._workplaces.values() if path != main_workplace],
             {
                 # The number of new folders in the path of the root.
                 scheme: sum(
                     root == folder or root.startswith(folder + os.sep) for folder in created
                 )
-                for scheme, root in self._places.roots.items()
+                for scheme, root in self._folders.roots.items()
                 if root in created
             },
         )

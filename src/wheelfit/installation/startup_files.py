@@ -26,7 +26,7 @@ class StartupFiles(Enum):
     DENY = "deny"
 
 
-class StartupPlaces:
+class StartupFolders:
     """The folders in which Python looks for startup files."""
 
     def __init__(self, environment: Environment) -> None:
@@ -36,8 +36,8 @@ class StartupPlaces:
         )
         self._real: dict[str, str] = {}
 
-    def are_near(self, folder: str) -> bool:
-        """Return whether a folder can have such files; most folders cannot."""
+    def may_contain(self, folder: str) -> bool:
+        """Return whether a folder may contain such files; most folders cannot."""
         lower = (folder + os.sep).lower()
         for root in map(str.lower, self._folders):
             if lower == root:

@@ -31,11 +31,11 @@ class StepKind(StrEnum):
     """The kind of a step."""
 
     PUT = "put"
-    """A staged path is moved to its place, which was free."""
+    """A staged path is moved to a free path of the environment."""
     SWAP = "swap"
-    """A staged path and the one in its place exchange their names."""
+    """A staged path and one of the environment exchange their names."""
     TAKE = "take"
-    """An existing path is moved aside."""
+    """A path of the environment is moved into a workplace."""
     DROP = "drop"
     """A folder that is empty by now is removed."""
 
@@ -45,17 +45,17 @@ class Step:
     """One rename."""
 
     kind: StepKind
-    place: str
+    path: str
     """The file or folder in the environment."""
-    aside: str = ""
-    """The path that it is moved from, moved to or exchanged with."""
+    workplace_path: str = ""
+    """The path in a workplace that it is moved from, moved to or exchanged with."""
     owners: frozenset[str] = frozenset()
     """The distributions that own the removed files."""
-    new_number: int = 0
-    """The number of the new path (`wheelfit.installation.recovery.number_of`), recorded before the
-    first step."""
-    old_number: int = 0
-    """The number of the old path."""
+    new_identity: int = 0
+    """The identity of the new path (`wheelfit.installation.recovery.identity_of`), recorded before
+    the first step; 0: there is none."""
+    old_identity: int = 0
+    """The identity of the old path, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class _Planner:
 
     def turn(self, step: Step) -> tuple[bool, str]:
         """Return a sort key that puts the records of distributions last, by project."""
-        match = _RECORD.match(step.place)
+        match = _RECORD.match(step.path)
         # Deeper ones are vendored copies of other projects.
         if match is None or self.key(match["folder"]) not in self.kept:
             return False, ""
@@ -168,24 +168,24 @@ class _Planner:
         self.filled.add(self.key(final))
         names = {self.key(name): name for name in (*present.files, *present.folders)}
         for name in sorted((*listing.files, *listing.folders)):
-            aside, place = os.path.join(staged, name), os.path.join(final, name)  # noqa: PTH118
+            staged_path, path = os.path.join(staged, name), os.path.join(final, name)  # noqa: PTH118
             existing = names.get(self.key(name))
             if existing is None:
-                self.steps.append(Step(StepKind.PUT, place, aside))
+                self.steps.append(Step(StepKind.PUT, path, staged_path))
                 continue
             old = os.path.join(final, existing)  # noqa: PTH118
             owners = self.owners(old, is_folder=existing in present.folders)
             is_merged = name in listing.folders and self.read_folder(old) is not None
             is_split = not self.whole_folders and existing in present.folders
             if is_merged and (owners is None or is_split):
-                self.merge(aside, old if existing in present.folders else self.real(old))
+                self.merge(staged_path, old if existing in present.folders else self.real(old))
             elif owners is not None:
-                self.give_way(old, owners, place, aside)
+                self.replace_path(old, owners, path, staged_path)
             elif existing not in present.folders and (
                 # Bytecode of a removed module has no owner.
                 self.replace or os.path.basename(final) == "__pycache__"  # noqa: PTH119
             ):
-                self.give_way(old, frozenset(), place, aside)
+                self.replace_path(old, frozenset(), path, staged_path)
             else:
                 raise IntegrityError(
                     "a file appeared in the environment while it was changed",
@@ -194,15 +194,15 @@ class _Planner:
                     hint="nothing was changed; try again",
                 )
 
-    def give_way(self, old: str, owners: frozenset[str], place: str, aside: str) -> None:
+    def replace_path(self, old: str, owners: frozenset[str], path: str, staged_path: str) -> None:
         """Plan the replacement of an existing path by a staged one."""
         # An exchange cannot change the spelling of a name, also where case is ignored.
-        if self.exchange and old == place and (self.whole_folders or self.read_folder(old) is None):
-            self.steps.append(Step(StepKind.SWAP, place, aside, owners))
+        if self.exchange and old == path and (self.whole_folders or self.read_folder(old) is None):
+            self.steps.append(Step(StepKind.SWAP, path, staged_path, owners))
             self.moved.add(self.key(old))
         else:
             self.take(old, owners)
-            self.steps.append(Step(StepKind.PUT, place, aside))
+            self.steps.append(Step(StepKind.PUT, path, staged_path))
 
     # --- removals ---
 
@@ -228,8 +228,8 @@ class _Planner:
         listing = None if self.whole_folders else self.real_folder(path)
         if listing is None:
             self.count += 1
-            aside = os.path.join(self.store(os.path.dirname(path)), str(self.count))  # noqa: PTH118, PTH120
-            self.steps.append(Step(StepKind.TAKE, path, aside, owners))
+            stored = os.path.join(self.store(os.path.dirname(path)), str(self.count))  # noqa: PTH118, PTH120
+            self.steps.append(Step(StepKind.TAKE, path, stored, owners))
             return
         for name in (*listing.files, *sorted(listing.folders)):
             inside = os.path.join(path, name)  # noqa: PTH118

@@ -35,8 +35,8 @@ from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.journal import Journal, JournalStage, read_journal, stage_of
 from wheelfit.installation.recovery import (
     RecoveryOutcome,
+    identity_of,
     mark,
-    number_of,
     recover,
     sync_folders,
     undo,
@@ -63,12 +63,12 @@ def environment_error(
     error: OSError,
     nothing: str = "nothing was changed",
     *,
-    place: Path | None = None,
+    destination: Path | None = None,
     needed: int | None = None,
 ) -> EnvironmentUnavailable:
     """Return the error with the reason why the environment could not be changed.
 
-    :param place: the folder of the environment where everything is written.
+    :param destination: the folder of the environment where everything is written.
     :param needed: bytes needed there.
     """
     where = None if error.filename is None else os.fsdecode(error.filename)
@@ -81,11 +81,11 @@ def environment_error(
         )
     if error.errno in FULL:
         # Of a copy the first name is that of the source, which lies on another disk.
-        error_path = error.filename2 or (None if place else error.filename)
-        full_place = place if error_path is None else Path(os.fsdecode(error_path))
+        error_path = error.filename2 or (None if destination else error.filename)
+        full_folder = destination if error_path is None else Path(os.fsdecode(error_path))
         return EnvironmentUnavailable(
-            no_space_message(full_place or Path(), needed, error=error),
-            where=None if full_place is None else str(full_place),
+            no_space_message(full_folder or Path(), needed, error=error),
+            where=None if full_folder is None else str(full_folder),
             hint=f"{nothing}; make room and try again",
         )
     return EnvironmentUnavailable(
@@ -102,20 +102,20 @@ class Transaction:
     then call `switch` once. Leaving the block without that removes the staged files.
 
     :param created: folders that were created for this change, the deepest first.
-    :param patience: where the file system has no locks and the workplace serves as lock, seconds to
-        wait for another process; None: the environment is locked.
+    :param lock_timeout: seconds to wait for another process if the file system has no locks, and
+        the workplace serves as lock; None: the environment is locked.
     """
 
     def __init__(
         self,
-        places: EnvironmentFolders,
+        folders: EnvironmentFolders,
         *,
         created: Sequence[str] = (),
-        patience: float | None = None,
+        lock_timeout: float | None = None,
         file_system: FileSystem = NATIVE,
     ) -> None:
-        self._places = places
-        self._patience = patience
+        self._folders = folders
+        self._lock_timeout = lock_timeout
         self._file_system = file_system
         self._disk = file_system
         self._open: AbstractContextManager[FileSystem] | None = None
@@ -134,13 +134,13 @@ class Transaction:
         return self._disk
 
     def __enter__(self) -> Self:
-        self._open = self._file_system.limited_to(self._places.roots.values())
+        self._open = self._file_system.limited_to(self._folders.roots.values())
         self._disk = self._open.__enter__()
         try:
             self._workplaces = Workplaces(
-                self._places, self._created, self._disk, self._file_system
+                self._folders, self._created, self._disk, self._file_system
             )
-            created = self._workplaces.claim(self._patience)
+            created = self._workplaces.claim(self._lock_timeout)
             try:
                 self._workplaces.open(created=created)
             except BaseException as error:
@@ -163,17 +163,15 @@ class Transaction:
         try:
             recovered = self._recover()
         except (OSError, LinkInTheWay, NotRecoverable) as failure:
-            if error is None or stage_of(self._places) is JournalStage.COMMITTED:
-                self._notes = (f"what was replaced could not be removed yet: {failure}",)
+            if error is None or stage_of(self._folders) is JournalStage.COMMITTED:
+                self._notes = (f"the replaced files could not be removed yet: {failure}",)
                 return
             raise EnvironmentUnavailable(
-                "the environment could not be changed, nor restored",
-                where=self._places.workplace,
+                "the environment could be neither changed nor restored",
+                where=self._folders.workplace,
                 note=f"{error}\n{failure}",
-                hint=(
-                    "run `wheelfit recover`; the next command that changes the environment "
-                    "tries it, too"
-                ),
+                hint="run `wheelfit recover`; the next command that changes the environment does "
+                "the same",
             ) from error
         if recovered is not None:
             self._notes = recovered.notes
@@ -182,10 +180,10 @@ class Transaction:
 
     def _recover(self) -> Recovery | None:
         try:
-            return recover(self._places, self._disk)
+            return recover(self._folders, self._disk)
         except KeyboardInterrupt:
             # The clean-up is short, so an interrupt ends it only at the second attempt.
-            recover(self._places, self._disk)
+            recover(self._folders, self._disk)
             raise
 
     # --- stage ---
@@ -217,7 +215,7 @@ class Transaction:
         while True:
             steps = self._plan(removed_files, replace=replace, mode=mode)
             try:
-                self._carry_out(Journal(tuple(changes), steps))
+                self._make_changes(Journal(tuple(changes), steps))
             except OSError as error:
                 if error.errno not in _UNSUPPORTED or (next_mode := next(modes, None)) is None:
                     raise
@@ -229,7 +227,7 @@ class Transaction:
     def _plan(
         self, removed_files: Mapping[str, Mapping[str, str]], *, replace: bool, mode: _Mode
     ) -> tuple[Step, ...]:
-        ignores_case = not self._disk.is_case_sensitive(self._places.library)
+        ignores_case = not self._disk.is_case_sensitive(self._folders.library)
         real = RealPaths()
         # Links within the environment are followed here, so that steps name folders themselves.
         removed: dict[str, dict[str, str]] = {}
@@ -246,7 +244,7 @@ class Transaction:
             removed,
             read_folder=FolderScan(),  # afresh: what appeared meanwhile is in the way
             store=self._workplaces.store,
-            kept=self._places.unmovable | linked,
+            kept=self._folders.unmovable | linked,
             real=real.folder,
             replace=replace,
             whole_folders=mode.whole_folders,
@@ -254,10 +252,10 @@ class Transaction:
             fold=_fold if ignores_case else None,
         )
         for step in steps:
-            if not self._places.has(step.place):
+            if not self._folders.has(step.path):
                 raise LinkInTheWay(
                     "a link leads out of the environment, and is not followed",
-                    where=step.place,
+                    where=step.path,
                     hint="nothing was changed; remove the link",
                 )
         return tuple(self._numbered(self._in_same_file_system(step)) for step in steps)
@@ -269,70 +267,70 @@ class Transaction:
         """
         if step.kind not in {StepKind.PUT, StepKind.SWAP}:
             return step
-        folder = os.path.dirname(step.place)  # noqa: PTH120
-        if self._workplaces.is_near(step.aside, folder):
+        folder = os.path.dirname(step.path)  # noqa: PTH120
+        if self._workplaces.is_near(step.workplace_path, folder):
             return step
         near = f"{self._workplaces.store(folder)}{os.sep}new-{secrets.token_hex(4)}"
-        _copy(step.aside, near, self._disk)
-        return replace_fields(step, aside=near)
+        _copy(step.workplace_path, near, self._disk)
+        return replace_fields(step, workplace_path=near)
 
     def _numbered(self, step: Step) -> Step:
-        new_path = step.aside if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
-        old_path = step.place if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
+        new_path = step.workplace_path if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
+        old_path = step.path if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
         return replace_fields(
             step,
-            new_number=number_of(new_path) if new_path else 0,
-            old_number=number_of(old_path) if old_path else 0,
+            new_identity=identity_of(new_path) if new_path else 0,
+            old_identity=identity_of(old_path) if old_path else 0,
         )
 
-    def _carry_out(self, journal: Journal) -> None:
-        final = os.path.join(self._places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
-        self._disk.write(f"{final}.new", journal.to_bytes(self._places))
+    def _make_changes(self, journal: Journal) -> None:
+        final = os.path.join(self._folders.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
+        self._disk.write(f"{final}.new", journal.to_bytes(self._folders))
         self._workplaces.sync()
         self._disk.replace(f"{final}.new", final)
-        self._disk.sync_folder(self._places.workplace)
+        self._disk.sync_folder(self._folders.workplace)
         # From here on the environment changes.
         for step in journal.steps:
             self._make_step(step)
         sync_folders(journal.steps, self._disk)
         try:
-            mark(self._places, JournalStage.COMMITTED, self._disk)
+            mark(self._folders, JournalStage.COMMITTED, self._disk)
         except OSError as error:
-            self._withdraw(error)
+            self._revoke_commit(error)
             raise
 
-    def _withdraw(self, error: OSError) -> None:
+    def _revoke_commit(self, error: OSError) -> None:
         """Revoke the commit, which may not be on the disk."""
-        committed = os.path.join(self._places.workplace, JournalStage.COMMITTED.value)  # noqa: PTH118
+        committed = os.path.join(self._folders.workplace, JournalStage.COMMITTED.value)  # noqa: PTH118
         try:
             with suppress(FileNotFoundError):
                 self._disk.replace(
                     committed,
-                    os.path.join(self._places.workplace, JournalStage.JOURNAL.value),  # noqa: PTH118
+                    os.path.join(self._folders.workplace, JournalStage.JOURNAL.value),  # noqa: PTH118
                 )
         except OSError as failure:
             raise EnvironmentUnavailable(
                 "the environment was changed, but a power cut may undo the change",
-                where=self._places.workplace,
+                where=self._folders.workplace,
                 note=f"{error}\n{failure}",
-                hint="once the disk can be written, the next command that changes it makes sure",
+                hint="once the disk can be written, run `wheelfit recover`",
             ) from error
 
     def _make_step(self, step: Step) -> None:
         match step.kind:
             case StepKind.PUT:
-                self._disk.move(step.aside, step.place)
+                self._disk.move(step.workplace_path, step.path)
             case StepKind.TAKE:
-                self._disk.move(step.place, step.aside)
+                self._disk.move(step.path, step.workplace_path)
             case StepKind.DROP:
-                self._disk.remove_folder(step.place)
+                self._disk.remove_folder(step.path)
             case StepKind.SWAP:
-                if not self._disk.exchange(step.aside, step.place):
-                    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
+                if not self._disk.exchange(step.workplace_path, step.path):
+                    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.path)
 
     def _undo(self) -> None:
-        undo(self._places, read_journal(self._places, self._disk), self._disk)
-        self._disk.remove_file(os.path.join(self._places.workplace, JournalStage.JOURNAL.value))  # noqa: PTH118
+        undo(self._folders, read_journal(self._folders, self._disk), self._disk)
+        self._disk.remove_file(os.path.join(self._folders.workplace, JournalStage.JOURNAL.value))  # noqa: PTH118
 
 
 @dataclass(frozen=True, slots=True)

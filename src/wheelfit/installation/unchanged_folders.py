@@ -58,7 +58,7 @@ class _Comparison:
         self._new_folders = new_folders
         self._removed_files = removed_files
         self._read_folder = read_folder
-        self._numbers: Sequence[int] | None = None
+        self._inodes: Sequence[int] | None = None
         self._device = 0
         self._inner: dict[str, set[str]] = {}
         self._roots = roots
@@ -128,16 +128,16 @@ class _Comparison:
         )
 
     def _is_linked(self, folder: str, listing: FolderListing, part: WheelFolder) -> bool:
-        """Return whether the files of a folder are the unpacked ones of the wheel, by number."""
-        if self._numbers is None:
-            # They are as they were written: that was seen when they were found in the cache.
-            self._numbers = self._wheel.inodes or self._wheel.inspect().inodes
+        """Return whether the files of a folder are the unpacked ones of the wheel, by inode."""
+        if self._inodes is None:
+            # Their content was verified when they were found in the cache.
+            self._inodes = self._wheel.inodes or self._wheel.inspect().inodes
             self._device = os.stat(self._wheel.folder / TREE).st_dev  # noqa: PTH116
-        if not self._numbers:
+        if not self._inodes:
             return False
-        numbers = [self._numbers[number] for number in part.numbers]
-        if numbers != list(map(listing.files.get, part.names)):
+        inodes = [self._inodes[index] for index in part.indexes]
+        if inodes != list(map(listing.files.get, part.names)):
             return False
-        # Where file systems lie over each other, a folder may know other numbers than its files.
+        # In an overlay file system, inodes in a listing may differ from those of the files.
         status = os.lstat(f"{folder}{os.sep}{part.names[0]}")
-        return (status.st_dev, status.st_ino) == (self._device, numbers[0])
+        return (status.st_dev, status.st_ino) == (self._device, inodes[0])

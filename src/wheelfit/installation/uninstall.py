@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from wheelfit.installation.apply import PLANS, Applied, PlanOutdated, apply
-from wheelfit.installation.breakage import breakages
-from wheelfit.installation.locking import PATIENCE
+from wheelfit.installation.apply import MAX_PLANS, Applied, PlanOutdated, apply
+from wheelfit.installation.breakage import find_broken_requirements
+from wheelfit.installation.locking import LOCK_TIMEOUT
 from wheelfit.installation.plan import plan_uninstall
 from wheelfit.installation.removal import plan_removal
 from wheelfit_runtime.errors import UserError
@@ -27,19 +27,19 @@ def uninstall(
     *,
     dry_run: bool = False,
     break_system_packages: bool = False,
-    patience: float = PATIENCE,
+    lock_timeout: float = LOCK_TIMEOUT,
 ) -> Applied:
     """Remove distributions; all of them, or none.
 
     :param dry_run: whether to plan the removal only; raises the same errors.
-    :param patience: seconds to wait for another process that changes the environment.
+    :param lock_timeout: seconds to wait for another process that changes the environment.
     :raises UserError: ``not-installed``; one of them is not installed.
     :raises NotRemovable: the files of one of them are unknown.
     :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.
     :raises EnvironmentUnavailable: the environment cannot be written, or is busy.
     """
     requested = tuple(names)
-    attempts = PLANS
+    attempts = MAX_PLANS
     while True:
         installed = environment.installed()
         plan, missing = plan_uninstall(requested, installed)
@@ -50,14 +50,18 @@ def uninstall(
                 where=environment.name,
                 hint="nothing was removed; `wheelfit list` shows what is installed",
             )
-        breaks = breakages(plan, installed, environment.interpreter.environment)
+        broken_requirements = find_broken_requirements(
+            plan, installed, environment.interpreter.environment
+        )
         if dry_run:
             environment.check_allowed(break_system_packages=break_system_packages)
             environment.check_writable([entry.location for entry in plan.remove])
             remaining = tuple(entry for entry in installed if entry not in plan.remove)
             removals = [plan_removal(entry, environment, remaining) for entry in plan.remove]
             notes = tuple(note for removal in removals for note in removal.notes)
-            return Applied(removed=plan.remove, notes=notes, breaks=breaks)
+            return Applied(
+                removed=plan.remove, notes=notes, broken_requirements=broken_requirements
+            )
         attempts -= 1
         try:
             applied = apply(
@@ -65,10 +69,10 @@ def uninstall(
                 environment,
                 {},
                 break_system_packages=break_system_packages,
-                patience=patience,
+                lock_timeout=lock_timeout,
             )
         except PlanOutdated:
             if not attempts:
                 raise
         else:
-            return replace(applied, breaks=breaks)
+            return replace(applied, broken_requirements=broken_requirements)

@@ -124,7 +124,7 @@ def _agreement_reason(agreement: Agreement, old: Installed, pin: Pin) -> str:
 
 
 def _selection_reason(old: Installed, pin: Pin) -> str:
-    """Return the reason against the installed label in the new release."""
+    """Return the reason why the installed label was not chosen in the new release."""
     for verdict in pin.choice.selection.verdicts:
         if verdict.filename.label == old.label:
             return verdict.reason.removeprefix("compatible; ")

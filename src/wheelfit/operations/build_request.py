@@ -19,7 +19,10 @@ from wheelfit.operations.source_builds import build_environments, open_building
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.installation.builds.environments import (
+        IsolatedBuildEnvironments,
+        SharedBuildEnvironment,
+    )
     from wheelfit.operations.context import Context
     from wheelfit.resolution.request import DirectWheel, RequestedRequirement
     from wheelfit.sources.repository import Repository
@@ -66,7 +69,7 @@ class BuildRequest(
 @contextmanager
 def open_build_environments(
     request: BuildRequest, context: Context
-) -> Iterator[IsolatedPlaces | OwnPlaces]:
+) -> Iterator[IsolatedBuildEnvironments | SharedBuildEnvironment]:
     """Open the environments in which the backends of a build run."""
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.indexes import open_indexes, read_settings

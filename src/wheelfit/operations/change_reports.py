@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from wheelfit.installation.breakage import breakages
+from wheelfit.installation.breakage import find_broken_requirements
 from wheelfit.operations.text import plan_with_sizes
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.installed import InstalledVariant
-    from wheelfit.installation.breakage import Breakage
+    from wheelfit.installation.breakage import BrokenRequirement
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.changes import ChangeContext, ChangeDecision
     from wheelfit.operations.machine import ChosenMachine
@@ -33,7 +33,7 @@ class ChangeReport(Struct, frozen=True):
     """Whether nothing was done."""
     no_change_reason: str
     """The reason for an empty plan; it has no meaning for others."""
-    broken: tuple[Breakage, ...] = ()
+    broken: tuple[BrokenRequirement, ...] = ()
     """Requirements of installed distributions that are not met any more."""
     notes: tuple[str, ...] = ()
     """Remarks of little weight."""
@@ -64,7 +64,9 @@ class ChangeReport(Struct, frozen=True):
             ],
             "held_back": [held.to_mapping() for held in resolution.held_back],
             "agreements": [agreement.to_mapping() for agreement in resolution.agreements],
-            "broken_requirements": [breakage.to_mapping() for breakage in self.broken],
+            "broken_requirements": [
+                broken_requirement.to_mapping() for broken_requirement in self.broken
+            ],
             "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
             "plugins": _plugins(resolution),
             "degradations": [
@@ -91,15 +93,19 @@ def report_change(
     """
     planned, resolution = decision.planned, decision.resolution
     environment = context.environment.interpreter.environment
-    unmet = breakages(planned, decision.state.installed, environment)
+    unmet = find_broken_requirements(planned, decision.state.installed, environment)
     # Distributions of the result were resolved with it, or locked, so their conflicts are intended.
     broken = [
-        breakage
-        for breakage in unmet
-        if breakage.requirement.name not in resolution.replaced
-        and breakage.dependent not in planned.keep
+        broken_requirement
+        for broken_requirement in unmet
+        if broken_requirement.requirement.name not in resolution.replaced
+        and broken_requirement.dependent not in planned.keep
     ]
-    intended = [f"{breakage}, as was decided" for breakage in unmet if breakage not in broken]
+    intended = [
+        f"{broken_requirement}, as was decided"
+        for broken_requirement in unmet
+        if broken_requirement not in broken
+    ]
     preferences = context.candidates.policy.preferences
     names = {pin.name for pin in planned.install} | {entry.name for entry in planned.keep}
     return ChangeReport(

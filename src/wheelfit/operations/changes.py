@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.installed import FitVerdict
-    from wheelfit.installation.choice_record import Circumstances
+    from wheelfit.installation.choice_record import HostAndOverrides
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
@@ -335,7 +335,7 @@ def apply_decision(
     """
     if not decision.planned:
         return decision
-    from wheelfit.installation.apply import PLANS, PlanOutdated, WheelGone, apply
+    from wheelfit.installation.apply import MAX_PLANS, PlanOutdated, UnpackedWheelChanged, apply
     from wheelfit.installation.startup_files import StartupFiles
     from wheelfit.operations.self_change import affects_wheelfit, preload_modules
     from wheelfit.operations.source_builds import build_planned
@@ -343,7 +343,7 @@ def apply_decision(
     from wheelfit.wheels.linking import Linker, LinkMode
 
     wheels: dict[str, UnpackedWheel] = {}
-    attempts = PLANS
+    attempts = MAX_PLANS
     with (
         scratch_folder() as folder,
         reporter.transfers(change_context.repository.cancel) as transfers,
@@ -382,14 +382,14 @@ def apply_decision(
                         startup_files=StartupFiles(request.startup_files),
                         linker=Linker(LinkMode(request.link_mode)),
                         break_system_packages=request.break_system_packages,
-                        circumstances=_circumstances(change_context.machine),
+                        host_and_overrides=_host_and_overrides(change_context.machine),
                     )
-            except (PlanOutdated, WheelGone) as error:
+            except (PlanOutdated, UnpackedWheelChanged) as error:
                 if unload is not None:
                     unload()
                 if not attempts:
                     raise
-                if isinstance(error, WheelGone):
+                if isinstance(error, UnpackedWheelChanged):
                     reporter.note(f"note: {error.message}; unpacking again")
                     wheels.clear()
                     continue
@@ -447,11 +447,11 @@ def report_remarks_on_change(
     )
 
 
-def _circumstances(machine: ChosenMachine) -> Circumstances:
+def _host_and_overrides(machine: ChosenMachine) -> HostAndOverrides:
     """Return the host and the overrides for the record of each distribution (P-73)."""
-    from wheelfit.installation.choice_record import Circumstances
+    from wheelfit.installation.choice_record import HostAndOverrides
 
-    return Circumstances(
+    return HostAndOverrides(
         None if machine.host is None else machine.host.public_name, machine.all_overrides
     )
 

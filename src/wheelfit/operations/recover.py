@@ -56,7 +56,9 @@ def recover(request: RecoverRequest, context: Context) -> RecoverReport:
         if interruption is not None and interruption.refusal and not request.trust_journal:
             raise interruption.refusal
         return RecoverReport(environment.name, interruption, dry_run=True)
-    recovery = recover_environment(environment, alone=True, trusting=request.trust_journal)
+    recovery = recover_environment(
+        environment, allow_unlocked=True, trust_journal=request.trust_journal
+    )
     clear_abandoned()
     notes = () if recovery is None else tuple(recovery.notes)
     return RecoverReport(environment.name, recovery, dry_run=False, notes=notes)

@@ -64,8 +64,8 @@ class PackageVariant:
             self,
             "label properties condition fits",
             filename=None if choice is None else choice.filename,
-            host=None if choice is None else choice.circumstances.host,
-            overrides=() if choice is None else choice.circumstances.overrides,
+            host=None if choice is None else choice.host_and_overrides.host,
+            overrides=() if choice is None else choice.host_and_overrides.overrides,
             reason=self.reason or None,
         )
 

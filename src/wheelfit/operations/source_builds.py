@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.builds.building import BuildingRepository
     from wheelfit.installation.builds.consent import Consent
-    from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.installation.builds.environments import (
+        IsolatedBuildEnvironments,
+        SharedBuildEnvironment,
+    )
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.context import Context, Reporter
@@ -124,7 +127,7 @@ def build_environments(
     requires_hashes: bool = False,
     hashes_required_by: str = "",
     build_from_url: Callable[[RequestedRequirement], DirectWheel | None] | None = None,
-) -> IsolatedPlaces | OwnPlaces:
+) -> IsolatedBuildEnvironments | SharedBuildEnvironment:
     """Return the environments in which build backends run.
 
     :param request: whether builds are isolated.
@@ -134,12 +137,15 @@ def build_environments(
     :param build_from_url: returns the wheel of a build requirement with a URL; None: such
         requirements are refused.
     """
-    from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
+    from wheelfit.installation.builds.environments import (
+        IsolatedBuildEnvironments,
+        SharedBuildEnvironment,
+    )
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.request import ResolutionRequest
 
     if request.no_build_isolation:
-        return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
+        return SharedBuildEnvironment(environment.interpreter, environment.schemes.scripts, environ)
     # Preferences concern installed packages; rules about providers and metadata apply here too.
     backend_policy = ChoicePolicy(
         providers=policy.providers,
@@ -147,7 +153,7 @@ def build_environments(
         hashes=policy.hashes,
         sources=policy.sources,
     )
-    return IsolatedPlaces(
+    return IsolatedBuildEnvironments(
         environment.interpreter,
         lambda: Candidates(
             repository(),

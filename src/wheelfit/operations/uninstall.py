@@ -61,7 +61,7 @@ class UninstallReport:
             self,
             "dry_run seconds",
             removed=removed,
-            broken_requirements=self.uninstalled.breaks,
+            broken_requirements=self.uninstalled.broken_requirements,
         )
 
 

@@ -238,7 +238,7 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimi
 def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) -> str:
     with (
         _converted_errors(where),
-        _Budgeted(plain.open("rb", buffering=0)) as file,
+        _LimitedReader(plain.open("rb", buffering=0)) as file,
         tarfile.open(fileobj=file, mode="r:", errorlevel=2) as archive,
     ):
         members: list[tarfile.TarInfo] = []
@@ -264,7 +264,7 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) ->
         return top
 
 
-class _Budgeted(io.BufferedReader):
+class _LimitedReader(io.BufferedReader):
     """A file with a limit on what is read: ``tarfile`` reads whole headers into memory."""
 
     left: float = _CHUNK_SIZE

@@ -24,7 +24,7 @@ import build
 from wheelfit.errors import BuildFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 DistributionKind: TypeAlias = Literal["wheel", "editable", "sdist"]
 """The distribution to build; the metadata of an sdist cannot be requested."""
@@ -52,6 +52,21 @@ class BuildEnvironment(Protocol):
     @property
     def environ(self) -> Mapping[str, str]:
         """All environment variables of the backend's processes."""
+
+
+class ExtensibleEnvironment(BuildEnvironment, Protocol):
+    """An environment in which a backend runs and that takes further packages."""
+
+    @property
+    def marker_environment(self) -> Mapping[str, str]:
+        """The variables of environment markers."""
+
+    def add(self, requirements: Iterable[str], required_by: str) -> None:
+        """Install build requirements.
+
+        :param required_by: the name of the project to build.
+        :raises WheelfitError: a requirement is not available.
+        """
 
 
 class BackendProcesses:

@@ -22,7 +22,9 @@ class Here:
 
     python = Path(sys.executable)
     environ: Mapping[str, str] = {}
-    machine: Mapping[str, str] = {name: str(value) for name, value in default_environment().items()}
+    marker_environment: Mapping[str, str] = {
+        name: str(value) for name, value in default_environment().items()
+    }
 
     def __init__(self) -> None:
         self.added: list[str] = []
@@ -32,9 +34,9 @@ class Here:
         assert not list(folder.iterdir())
         return self
 
-    def add(self, requirements: Iterable[str], needing: str) -> None:
+    def add(self, requirements: Iterable[str], required_by: str) -> None:
         """Note what would be installed."""
-        assert needing == "demo"
+        assert required_by == "demo"
         self.added += requirements
 
 

@@ -335,7 +335,7 @@ def test_broken_dependents(setup: TargetFolder) -> None:
         {"name": "needing", "version": "1", "requirement": "needed>=2", "installed": "1"}
     ]
     result = setup.install("needed==1")
-    assert "warning: needing 1 needs needed>=2, and will find needed 1\n" in result.err
+    assert "warning: needing 1 needs needed>=2, but needed 1 will be installed\n" in result.err
     assert "needing" not in setup.install("needed==2").err
 
 

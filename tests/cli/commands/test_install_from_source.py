@@ -196,7 +196,7 @@ class TestFolders:
         result = workshop.install(*more, *words, command=command, code=3)
         assert "[source-off]" in result.err
         name = "always" if how == "setup.py" else "demo"
-        assert f"--allow-source {name} asks it, which runs code of the project" in result.err
+        assert f"--allow-source {name} runs the backend, which is code of the project" in result.err
         assert not mark.exists()
         if how != "setup.py":
             workshop.install(*more, *words, "--allow-source", "demo", command=command)
@@ -391,7 +391,7 @@ class TestArchives:
         """PEP 625: an archive whose name does not match its metadata is refused."""
         path = write_sdist(tmp_path, project, "demo", "2.0", pkg_info="")
         result = workshop.install(path, code=4)
-        assert "its name is that of demo 2.0" in result.err
+        assert "the archive is named demo 2.0" in result.err
         assert "demo 1.0" in result.err
 
     @pytest.mark.parametrize("url", ["https://host.example/main.exe", "git+https://h.example"])
@@ -598,7 +598,7 @@ class TestIndexes:
         """A source distribution whose metadata is of another release is refused (F-94)."""
         write_sdist(workshop.wheels, project, "demo", "3.0", pkg_info="")
         result = workshop.install("demo", "--allow-source", "demo", code=3)
-        assert "its name is that of demo 3.0" in result.err
+        assert "the archive is named demo 3.0" in result.err
 
     def test_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:
         """Build requirements are installed for the build only."""

@@ -105,5 +105,5 @@ def test_broken_dependents(run: Runner, tmp_path: Path) -> None:
     assert result.out == "removed needed 1\n"
     summary, warning = result.err.splitlines()
     assert summary.startswith("Uninstalled 1 package in ")
-    assert warning == "warning: needing 2 needs needed>=1, and nothing of needed will be left"
+    assert warning == "warning: needing 2 needs needed>=1, but needed will be removed"
     assert "warning" not in run("uninstall", "--target", folder, "needing").err

@@ -245,11 +245,11 @@ class TestFolder:
 
 def test_answers_are_remembered(environments: PluginEnvironments) -> None:
     """P-38: which wheels a question led to is kept; what cannot be read is forgotten."""
-    assert environments.remembered("q") is None
-    environments.remember("q", {"a-1-py3-none-any.whl": "0" * 64})
-    assert environments.remembered("q") == {"a-1-py3-none-any.whl": "0" * 64}
-    assert environments.remembered("other") is None
+    assert environments.cached_files("q") is None
+    environments.cache_files("q", {"a-1-py3-none-any.whl": "0" * 64})
+    assert environments.cached_files("q") == {"a-1-py3-none-any.whl": "0" * 64}
+    assert environments.cached_files("other") is None
     (kept,) = environments.folder.glob("*.json")
     for text in ("", "[]", json.dumps({"version": 9, "files": {"a": "b"}})):
         kept.write_text(text)
-        assert environments.remembered("q") is None
+        assert environments.cached_files("q") is None

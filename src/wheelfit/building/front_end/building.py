@@ -47,7 +47,7 @@ from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed
-from wheelfit.projects.backend import Backend, BackendProcesses, BuildEnvironment
+from wheelfit.projects.backend import Backend, BackendProcesses, ExtensibleEnvironment
 from wheelfit.wheels.binaries.optimisation import require_readers
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument, os_reason
@@ -67,17 +67,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
-
-
-class ExtensibleEnvironment(BuildEnvironment, Protocol):
-    """An environment in which a backend runs and that takes further packages."""
-
-    @property
-    def machine(self) -> Mapping[str, str]:
-        """Marker variables of the interpreter."""
-
-    def add(self, requirements: Iterable[str], needing: str) -> None:
-        """Install the build requirements."""
 
 
 class EnvironmentFactory(Protocol):
@@ -190,7 +179,7 @@ class _OpenOrder:
                 namespaces,
                 validate=order.ask_plugins,
                 python=environment.python,
-                machine=environment.machine,
+                machine=environment.marker_environment,
                 packages=contents.packages,
                 environ=self.builder.environ,
                 deadline=order.deadline,
@@ -205,7 +194,7 @@ class _OpenOrder:
                 documents.get(choice),
                 answers,
                 contents,
-                environment.machine,
+                environment.marker_environment,
             )
             for choice in order.choices
         )
@@ -427,7 +416,7 @@ class _OpenOrder:
         inputs = BuildInputs(
             {**environment.environ, **fixed, **recipe.environment},
             settings,
-            environment.machine,
+            environment.marker_environment,
             self.source.backend,
             self.source.folder,
             contents.compiler,

@@ -174,7 +174,7 @@ def show_uninstalled(report: UninstallReport, output: Output) -> None:
     output.result_json(report.to_json())
     for note in report.uninstalled.notes:
         output.note(f"note: {note}")
-    for broken in report.uninstalled.breaks:
+    for broken in report.uninstalled.broken_requirements:
         output.warn(str(broken))
     verb = "would remove" if report.dry_run else "removed"
     for package in report.uninstalled.removed:

@@ -130,9 +130,9 @@ def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:
     choice = variant.choice
     if choice is not None:
         yield "Variant-wheel", choice.filename
-        circumstances = choice.circumstances
-        chosen_for = "this machine" if circumstances.host is None else circumstances.host
-        yield "Variant-chosen-for", ", ".join((chosen_for, *circumstances.overrides))
+        host_and_overrides = choice.host_and_overrides
+        chosen_for = "this machine" if host_and_overrides.host is None else host_and_overrides.host
+        yield "Variant-chosen-for", ", ".join((chosen_for, *host_and_overrides.overrides))
     fits = {True: "yes", False: "no", None: "unknown"}[variant.fits]
     yield "Variant-fits", f"{fits}: {variant.reason}" if variant.reason else fits
 

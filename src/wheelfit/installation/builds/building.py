@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.builds.cache import BuiltWheels
     from wheelfit.installation.builds.consent import BuildPolicy
-    from wheelfit.installation.builds.environments import BuildPlaces
+    from wheelfit.installation.builds.environments import BuildEnvironmentFactory
     from wheelfit.installation.builds.projects import OpenProject
     from wheelfit.resolution.request import DirectSource
     from wheelfit.sources.page import ProjectPage
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
-_LARGEST_FETCHED = 64 << 20
+_MAX_FETCHED_SIZE = 64 << 20
 """Bytes of the largest source distribution that is fetched only to read its metadata."""
 
 
@@ -94,7 +94,7 @@ class BuildingRepository:
     def __init__(
         self,
         repository: Repository,
-        places: BuildPlaces,
+        environment_factory: BuildEnvironmentFactory,
         cache: BuiltWheels,
         policy: BuildPolicy,
         *,
@@ -105,7 +105,7 @@ class BuildingRepository:
         progress: Callable[[str], Progress] = _no_progress,
     ) -> None:
         self._repository = repository
-        self._places = places
+        self._environment_factory = environment_factory
         self._cache = cache
         self._policy = policy
         self._environ = environ
@@ -119,7 +119,7 @@ class BuildingRepository:
         """Names of the projects whose builds are in preparation, each needed by the one before."""
         self._products: dict[tuple[str, str], Product] = {}
         self._products_lock = threading.Lock()
-        """Never held for long, since pages are read during a build."""
+        """Locked only briefly, since pages are read during a build."""
         self._allowed: set[NormalizedName] = set()
         """Projects to which the user consented at a prompt."""
         self._given: dict[DirectSource, Product] = {}
@@ -381,15 +381,15 @@ class BuildingRepository:
     def _static_metadata(self, product: Product) -> bytes | None:
         """Return the metadata of a product if it is known without running code."""
         if product.metadata is None:
-            data = self._served(product) or self._remembered(product)
+            data = self._index_metadata(product) or self._cached_metadata(product)
             if data is None and not self._is_too_large(product):
-                data = product.opened().metadata or self._remembered(product)
+                data = product.opened().metadata or self._cached_metadata(product)
             if data is not None and product.project is not None:
                 product.project.check(data)
             product.metadata = data
         return product.metadata
 
-    def _served(self, product: Product) -> bytes | None:
+    def _index_metadata(self, product: Product) -> bytes | None:
         """Return the metadata that an index serves beside a source distribution (PEP 714)."""
         file = product.file
         if file.metadata_hashes is None or file.origin is None or product.is_named:
@@ -399,7 +399,7 @@ class BuildingRepository:
         )
         return data if is_reliable(data) else None
 
-    def _remembered(self, product: Product) -> bytes | None:
+    def _cached_metadata(self, product: Product) -> bytes | None:
         """Return the metadata that the backend returned for the same source before."""
         key = self._metadata_key(product)
         return None if key is None else self._cache.metadata(key)
@@ -417,22 +417,22 @@ class BuildingRepository:
         return built_metadata_key(identity, kind, self._policy.target, self._policy.settings)
 
     def _is_too_large(self, product: Product) -> bool:
-        """Return whether an archive is not worth fetching as long as it may not be built."""
+        """Return whether an archive is too large to fetch only for its metadata."""
         if product.is_named or product.project is not None:
             return False
-        return (product.file.size or 0) > _LARGEST_FETCHED and not self._is_allowed(product)
+        return (product.file.size or 0) > _MAX_FETCHED_SIZE and not self._is_allowed(product)
 
     def _metadata(self, product: Product) -> bytes:
         if product.metadata is not None:
             return product.metadata
         project = product.opened()
-        data = project.metadata or self._remembered(product)
+        data = project.metadata or self._cached_metadata(product)
         if data is None:
             self._check_consent(product, project)
             key = self._metadata_key(product)
             data = self._request_metadata(product, project)
             if key is not None:
-                self._cache.keep_metadata(key, data, {"source": redact(project.url)})
+                self._cache.store_metadata(key, data, {"source": redact(project.url)})
         project.check(data)
         product.metadata = data
         return data
@@ -443,12 +443,17 @@ class BuildingRepository:
             if not self._is_allowed(product):
                 raise self._not_allowed(product)
             return
-        name = project.promise[0] if project.promise else read_pyproject_name(project.folder)
+        name = (
+            project.expected_release[0]
+            if project.expected_release
+            else read_pyproject_name(project.folder)
+        )
         if not self._policy.allows_named(name):
             raise SourceOff(
                 "the metadata of this project is dynamic, and its build backend may not run",
                 where=project.name,
-                hint=f"--allow-source {name or 'always'} asks it, which runs code of the project",
+                hint=f"--allow-source {name or 'always'} runs the backend, which is code of the "
+                "project",
             )
 
     def _not_allowed(self, product: Product) -> SourceOff:
@@ -485,18 +490,19 @@ class BuildingRepository:
         self._busy.append(project.name)
         try:
             self._tell(f"preparing to build {project.name}")
-            place = product.place = self._places.make(self._new_folder("place"))
+            environment = self._environment_factory.make(self._new_folder("environment"))
+            product.environment = environment
             backend = Backend(
                 project.folder,
                 project.name,
-                place,
+                environment,
                 settings=self._policy.settings,
                 log=self._new_folder("log") / "build.log",
                 children=self._children,
                 echo=self._echo,
             )
-            place.add(backend.requires, project.name)
-            place.add(backend.requires_for_build(project.kind), project.name)
+            environment.add(backend.requires, project.name)
+            environment.add(backend.requires_for_build(project.kind), project.name)
         finally:
             self._busy.pop()
         product.backend = backend
@@ -528,7 +534,7 @@ class BuildingRepository:
 
     def _wheel_key(self, product: Product, project: OpenProject) -> str | None:
         """Return the cache key of a built wheel; None: it must not be cached."""
-        contents = None if product.place is None else product.place.contents
+        contents = None if product.environment is None else product.environment.contents
         if project.identity is None or contents is None:
             return None
         policy = self._policy

@@ -52,7 +52,7 @@ class BuiltWheels:
         entry = self._store.read(KIND, key)
         return None if entry is None else entry.body
 
-    def keep_metadata(self, key: str, data: bytes, about: Mapping[str, object]) -> None:
+    def store_metadata(self, key: str, data: bytes, about: Mapping[str, object]) -> None:
         """Store the metadata that a backend returned."""
         self._store.write(KIND, key, about, data)
 

@@ -16,12 +16,12 @@ MODES = ("ask", "never", "always")
 
 
 class Consent(Struct, frozen=True):
-    """The decision which source distributions of an index may be built."""
+    """The user's consent to builds of source distributions from indexes."""
 
     names: frozenset[str] = frozenset()
     """Projects that may be built, independent of the mode for others."""
     mode: str = "ask"
-    """One of `MODES`; ``always`` does not mean projects with variants, which must be named."""
+    """One of `MODES`; ``always`` excludes projects with variants, which must be named."""
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Consent:
@@ -45,11 +45,11 @@ class BuildPolicy(Struct, frozen=True):
     target: tuple[str, ...] = ()
     """The identity of the interpreter; a wheel must be rebuilt if it changes."""
     requires_hashes: bool = False
-    """Whether what the user names must have a promised hash; nothing of the rest is opened."""
+    """Whether projects that the user names must have a promised hash to be opened."""
     offline: bool = False
     """Whether no server may be contacted."""
     builds_named: bool = True
-    """Whether to name a project is consent to build it; else it must be allowed too."""
+    """Whether naming a project is consent to build it; otherwise it must be allowed too."""
 
     def allows_named(self, name: str | None) -> bool:
         """Return whether the backend of a project that the user named may be run."""

@@ -22,6 +22,7 @@ from wheelfit.installation.virtual_environments import (
     HIDDEN_VARIABLES,
     create_virtual_environment,
 )
+from wheelfit.projects.backend import ExtensibleEnvironment
 from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.urls import redact
@@ -36,36 +37,18 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import DirectWheel
 
 
-class BuildPlace(Protocol):
-    """An environment for one build: a `wheelfit.projects.backend.BuildEnvironment`."""
-
-    @property
-    def python(self) -> Path:
-        """The interpreter that has the backend."""
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The whole environment of its processes."""
-
-    @property
-    def machine(self) -> Mapping[str, str]:
-        """Marker variables of the interpreter."""
+class ManagedBuildEnvironment(ExtensibleEnvironment, Protocol):
+    """An environment for one build, whose packages are known."""
 
     @property
     def contents(self) -> tuple[str, ...] | None:
         """Its packages, as far as they decide the result of a build; None: unknown."""
 
-    def add(self, requirements: Iterable[str], needing: str) -> None:
-        """Install build requirements.
 
-        :raises WheelfitError: a requirement is not available.
-        """
-
-
-class BuildPlaces(Protocol):
+class BuildEnvironmentFactory(Protocol):
     """A factory of environments for builds."""
 
-    def make(self, folder: Path) -> BuildPlace:
+    def make(self, folder: Path) -> ManagedBuildEnvironment:
         """Return an environment for one project.
 
         :raises EnvironmentUnavailable: it cannot be created.
@@ -73,7 +56,7 @@ class BuildPlaces(Protocol):
 
 
 @dataclass(frozen=True)
-class IsolatedPlaces:
+class IsolatedBuildEnvironments:
     """A factory of environments with the build requirements and nothing else (PEP 517)."""
 
     interpreter: Interpreter
@@ -82,12 +65,12 @@ class IsolatedPlaces:
     environ: Mapping[str, str]
     request: ResolutionRequest = ResolutionRequest()
     """The rules for every request: constraints, hashes, pre-releases."""
-    given: Callable[[RequestedRequirement], DirectWheel | None] | None = None
+    resolve_url: Callable[[RequestedRequirement], DirectWheel | None] | None = None
     """Returns the project of a requirement with a URL, or None if the URL is of a wheel. None:
     such requirements are refused, since only users may request URLs.
     """
 
-    def make(self, folder: Path) -> BuildPlace:
+    def make(self, folder: Path) -> ManagedBuildEnvironment:
         """Return an empty environment."""
         create_virtual_environment(self.interpreter.executable, folder, self.environ)
         return _IsolatedEnvironment(folder, self)
@@ -96,9 +79,9 @@ class IsolatedPlaces:
 class _IsolatedEnvironment:
     """An environment made for one build."""
 
-    def __init__(self, folder: Path, factory: IsolatedPlaces) -> None:
+    def __init__(self, folder: Path, factory: IsolatedBuildEnvironments) -> None:
         self._folder = folder
-        self._given = factory.given
+        self._resolve_url = factory.resolve_url
         self._candidates = factory.candidates()
         self._request = factory.request
         environ = factory.environ
@@ -109,7 +92,7 @@ class _IsolatedEnvironment:
         """The unbuilt wheels of projects that requirements name by URL."""
         self._contents: dict[str, str] = {}
         self.python = self._environment.interpreter.executable
-        self.machine = self._environment.interpreter.environment
+        self.marker_environment = self._environment.interpreter.environment
         scripts = self._environment.schemes.scripts
         self.environ = {
             **{name: value for name, value in environ.items() if name not in HIDDEN_VARIABLES},
@@ -122,19 +105,19 @@ class _IsolatedEnvironment:
     def contents(self) -> tuple[str, ...]:
         return tuple(f"{name} {digest}" for name, digest in sorted(self._contents.items()))
 
-    def add(self, requirements: Iterable[str], needing: str) -> None:
+    def add(self, requirements: Iterable[str], required_by: str) -> None:
         try:
             requested = [
                 RequestedRequirement(
-                    parse_requirement(text, allow_variant_markers=False), f"to build {needing}"
+                    parse_requirement(text, allow_variant_markers=False), f"to build {required_by}"
                 )
                 for text in requirements
             ]
             for requirement in requested:
-                if requirement.requirement.url is not None and self._given is None:
+                if requirement.requirement.url is not None and self._resolve_url is None:
                     raise UserError(
-                        f"{needing} asks for {redact(str(requirement.requirement))}, but only you "
-                        "may request a URL",
+                        f"{required_by} requires {redact(str(requirement.requirement))}, but only "
+                        "you may request a URL",
                         hint="--no-build-isolation builds with the packages you have installed",
                     )
             self._add(
@@ -142,8 +125,8 @@ class _IsolatedEnvironment:
             )
         except WheelfitError as error:
             if isinstance(error, InvalidRequirement):
-                error.where = error.where or needing
-            note = f"it is needed to build {needing}"
+                error.where = error.where or required_by
+            note = f"it is needed to build {required_by}"
             error.note = "\n".join(filter(None, (error.note, note)))
             raise
 
@@ -153,8 +136,8 @@ class _IsolatedEnvironment:
         self._requested += tuple(new_requirements)
         for requirement in new_requirements:
             wheel = None
-            if self._given is not None and requirement.requirement.url is not None:
-                wheel = self._given(requirement)
+            if self._resolve_url is not None and requirement.requirement.url is not None:
+                wheel = self._resolve_url(requirement)
             if wheel is None:
                 self._requirements += (requirement,)
             else:
@@ -178,17 +161,17 @@ class _IsolatedEnvironment:
         self._contents |= {wheel.filename.text: wheel.sha256 for wheel in wheels.values()}
 
 
-class OwnPlaces:
+class SharedBuildEnvironment:
     """A factory that returns the environment being changed (``--no-build-isolation``)."""
 
     def __init__(self, interpreter: Interpreter, scripts: Path, environ: Mapping[str, str]) -> None:
         path = os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)])
-        self._place = _SharedEnvironment(interpreter, {**environ, "PATH": path})
+        self._environment = _SharedEnvironment(interpreter, {**environ, "PATH": path})
 
-    def make(self, folder: Path) -> BuildPlace:
+    def make(self, folder: Path) -> ManagedBuildEnvironment:
         """Return the environment itself."""
         del folder
-        return self._place
+        return self._environment
 
 
 class _SharedEnvironment:
@@ -198,8 +181,8 @@ class _SharedEnvironment:
 
     def __init__(self, interpreter: Interpreter, environ: Mapping[str, str]) -> None:
         self.python = interpreter.executable
-        self.machine = interpreter.environment
+        self.marker_environment = interpreter.environment
         self.environ = environ
 
-    def add(self, requirements: Iterable[str], needing: str) -> None:
-        del requirements, needing
+    def add(self, requirements: Iterable[str], required_by: str) -> None:
+        del requirements, required_by

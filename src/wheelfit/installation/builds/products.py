@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wheelfit.installation.builds.cache import BuiltWheel
-    from wheelfit.installation.builds.environments import BuildPlace
+    from wheelfit.installation.builds.environments import ManagedBuildEnvironment
     from wheelfit.installation.builds.projects import OpenProject
     from wheelfit.projects.backend import Backend
     from wheelfit.sources.page import File
@@ -27,11 +27,11 @@ class Product:
     """The state of one project: its files, its metadata, its wheel, as far as they exist."""
 
     file: File
-    """How it is listed at present."""
+    """The file as it is listed at present."""
     open: Callable[[], OpenProject]
     is_named: bool = False
     project: OpenProject | None = None
-    place: BuildPlace | None = None
+    environment: ManagedBuildEnvironment | None = None
     backend: Backend | None = None
     metadata: bytes | None = None
     wheel: BuiltWheel | None = None
@@ -50,7 +50,7 @@ def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
 
     :raises BuildFailed: the wheel is damaged, or of another release than its project.
     """
-    expected = project.promise
+    expected = project.expected_release
     if project.metadata is not None:
         declared = core_metadata_of(project.metadata, project.name)
         expected = declared.name, declared.version
@@ -61,7 +61,7 @@ def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
                 f"the backend of {project.name} built a wheel of {filename.name} "
                 f"{filename.version}",
                 where=wheel.filename,
-                note="it should be {} {}".format(*expected),
+                note="expected: {} {}".format(*expected),
             )
         with WheelArchive(wheel.path, filename, where=wheel.filename) as archive:
             archive.verify()

@@ -1,4 +1,4 @@
-"""Open projects: look at a folder, fetch an archive, check out a repository."""
+"""Open projects: inspect a folder, fetch an archive, check out a repository."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OpenProject:
     """The content of ``direct_url.json`` (PEP 610); None: an index lists it."""
     hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Promised digests that were verified."""
-    promise: tuple[NormalizedName, Version] | None = None
+    expected_release: tuple[NormalizedName, Version] | None = None
     """The release in its file name."""
     metadata: bytes | None = field(default=None, repr=False)
     """Its core metadata, if known without its backend."""
@@ -66,10 +66,10 @@ class OpenProject:
         :raises InvalidSource: they are of another release.
         """
         core = core_metadata_of(metadata, self.name)
-        if self.promise is not None and (core.name, core.version) != self.promise:
-            name, version = self.promise
+        if self.expected_release is not None and (core.name, core.version) != self.expected_release:
+            name, version = self.expected_release
             raise InvalidSource(
-                f"its name is that of {name} {version}, but its metadata is that of "
+                f"the archive is named {name} {version}, but its metadata is that of "
                 f"{core.name} {core.version}",
                 where=self.name,
                 hint="nothing was built or installed; report it to the publisher",
@@ -191,7 +191,7 @@ def _inside(folder: Path, subdirectory: str, name: str) -> Path:
     """Return a folder within a project, refusing links that lead out of it."""
     project = folder / subdirectory if subdirectory else folder
     if not project.resolve().is_relative_to(folder.resolve()) or not project.is_dir():
-        raise FileProblem(f"it has no folder {subdirectory}", where=name)
+        raise FileProblem(f"the project has no folder {subdirectory}", where=name)
     return project
 
 
@@ -238,7 +238,7 @@ def open_listed(
     """Open a source distribution that an index lists.
 
     :raises HashMismatch: it has another hash than promised.
-    :raises InvalidSource: it is not sound.
+    :raises InvalidSource: it is not valid.
     :raises NetworkError: it cannot be fetched.
     """
     path, digest = _download(file, files, folder, progress)
@@ -294,7 +294,7 @@ def _open_archive(
     top = unpack_archive(path, inside, filename, where=shown)
     project = _inside(top, subdirectory, shown)
     data, is_reliable = read_sdist_metadata(project)
-    promise = sdist_release(filename) if data is not None or source is None else None
+    expected_release = sdist_release(filename) if data is not None or source is None else None
     if not is_project(project):
         raise InvalidSource(
             "no project found: pyproject.toml and setup.py are missing", where=shown
@@ -306,6 +306,6 @@ def _open_archive(
         identity=("archive", digest, subdirectory),
         direct_url=direct_url,
         hashes=hashes,
-        promise=promise,
+        expected_release=expected_release,
         metadata=data if is_reliable else read_pyproject_metadata(project),
     )

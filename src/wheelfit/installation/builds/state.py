@@ -38,12 +38,12 @@ def state_of(folder: Path) -> tuple[str, ...] | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder, onerror=_raise):
+    for parent, folders, names in os.walk(folder, onerror=_raise):
         if "pyvenv.cfg" in names:
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if _is_relevant(name))
-        yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
 
 
 def _is_relevant(folder: str) -> bool:

@@ -52,9 +52,9 @@ FOLDER = "plugins"
 
 _RECORD = "wheelfit-plugin.json"
 _VERSION = 1
-_PATIENCE = 300.0
+_LOCK_TIMEOUT = 300.0
 """Seconds to wait for another process that builds the same environment."""
-_MOST = 64 << 20
+_MAX_RECORD_SIZE = 64 << 20
 """Bytes of the longest record."""
 
 
@@ -171,7 +171,7 @@ class PluginEnvironments:
             )
         return built
 
-    def remembered(self, question: str) -> Mapping[str, str] | None:
+    def cached_files(self, question: str) -> Mapping[str, str] | None:
         """Return the stored wheels of a question; None if unknown.
 
         :param question: a text with everything that the wheels depend on.
@@ -182,7 +182,7 @@ class PluginEnvironments:
             return None
         return {str(name): str(digest) for name, digest in answer.items()}
 
-    def remember(self, question: str, files: Mapping[str, str]) -> None:
+    def cache_files(self, question: str, files: Mapping[str, str]) -> None:
         """Store the wheels of a question; errors of the disk are ignored."""
         place = self.folder / f"{_digest(question)}.json"
         with suppress(OSError):
@@ -220,12 +220,12 @@ class PluginEnvironments:
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        lock = FileLock(self.folder / f"{key}.lock", timeout=_PATIENCE, poll_interval=0.05)
+        lock = FileLock(self.folder / f"{key}.lock", timeout=_LOCK_TIMEOUT, poll_interval=0.05)
         try:
             lock.acquire()
         except Timeout:
             raise EnvironmentBusy(
-                f"another process is building the same environment (waited {_PATIENCE:g} s)",
+                f"another process is building the same environment (waited {_LOCK_TIMEOUT:g} s)",
                 where=str(self.folder),
                 hint="try again when it has finished",
             ) from None
@@ -294,12 +294,12 @@ def _digest(text: str) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Return an object written here; empty where it is not valid."""
+    """Read a JSON object that this user wrote; empty if it is missing or not valid."""
     try:
         with path.open("rb") as file:
             if not is_own(os.fstat(file.fileno())):
                 return {}
-            value = json.loads(file.read(_MOST))
+            value = json.loads(file.read(_MAX_RECORD_SIZE))
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) and value.get("version") == _VERSION else {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GROUP = "variant_plugins"
 """The entry point group."""
-_LARGEST = 1 << 20
+_MAX_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def listed_plugins(installed: Iterable[Installed]) -> Iterator[ListedPlugin]:
     for entry in installed:
         try:
             with (entry.path / "entry_points.txt").open("rb") as file:
-                text = file.read(_LARGEST)
+                text = file.read(_MAX_SIZE)
         except OSError:
             continue
         for name, endpoint in plugin_entry_points(text):

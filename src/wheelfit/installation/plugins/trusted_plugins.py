@@ -84,7 +84,7 @@ class TrustedPlugins(Struct):
         if trusted.trusts_all:
             self.note(
                 f"every plugin is trusted: {question} of {question.namespace} is installed and "
-                "run, whoever published it"
+                "run, regardless of its publisher"
             )
         try:
             environment = self._environment(question, trusted)
@@ -127,9 +127,9 @@ class TrustedPlugins(Struct):
             ]
         )
         # Plugins trusted by hash need no source once installed; others are resolved each time.
-        remembered = None if trusted.trusts_all else environments.remembered(question_key)
-        if remembered is not None and remembered.items() <= trusted.files.items():
-            environment = environments.find(self.interpreter, remembered)
+        cached_files = None if trusted.trusts_all else environments.cached_files(question_key)
+        if cached_files is not None and cached_files.items() <= trusted.files.items():
+            environment = environments.find(self.interpreter, cached_files)
             if environment is not None:
                 return environment
         repository = self.open_sources()
@@ -153,7 +153,7 @@ class TrustedPlugins(Struct):
             except (NoFit, HashMismatch) as error:
                 raise self._error_for_changed_files(error, trusted_files, question) from None
         if not trusted.trusts_all:
-            environments.remember(question_key, environment.files)
+            environments.cache_files(question_key, environment.files)
         return environment
 
     @staticmethod
