@@ -255,7 +255,7 @@ class TestProofs:
             f"d{n} 1": ["c<2"] for n in range(60)
         }
         lines = proof(Graph(releases), "a", "c>=2").splitlines()
-        assert lines[0] == "these cannot all hold:"
+        assert lines[0] == "these cannot all be met:"
         assert lines[1:3] == ["  - you ask for c>=2", "  - you ask for a"]
         assert len(lines) <= 32
 

@@ -167,8 +167,8 @@ class BridgeFamily:
     hosts: tuple[str, ...] = ()
     """The hosts of files of a family of indexes, beside those of its locations."""
     registry: bool = False
-    """Whether files on the registry count beside those of a family of indexes, because they have
-    the same owner; otherwise they count only if the indexes cannot be reached."""
+    """Whether files on the registry are used beside those of a family of indexes, because they
+    have the same owner; otherwise they are used only if the indexes cannot be reached."""
 
     @property
     def distributions(self) -> tuple[NormalizedName, ...]:
@@ -184,7 +184,7 @@ class BridgeFamily:
     def only_hosts(self) -> tuple[str, ...]:
         """The hosts from which its files may be fetched; empty: any.
 
-        A family that counts by default is limited to its own hosts.
+        A family that is used by default is limited to its own hosts.
         """
         if not (self.hosts or self.by_default):
             return ()
@@ -301,7 +301,7 @@ class BridgeFamily:
     def document(self, members: Iterable[FamilyMember]) -> dict[str, Any]:
         """Return variant metadata for some members as plain data (PEP 850).
 
-        :param members: the members with wheels; of each label the first counts.
+        :param members: the members with wheels; of each label the first is used.
         """
         labelled: dict[str, FamilyMember] = {}
         for member in members:

@@ -85,7 +85,7 @@ class CoreMetadata(Struct, frozen=True):
     where: str = ""
     """The wheel, for errors."""
     digest: bytes = b""
-    """SHA-256 of all of the metadata; empty if it was not read from a file. Does not count in
+    """SHA-256 of all of the metadata; empty if it was not read from a file. Ignored in
     comparisons."""
 
     def __eq__(self, other: object) -> bool:

@@ -40,7 +40,7 @@ def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | N
     >>> [values["os_name"] for values in representatives([parse_marker("os_name == 'nt'")]) or ()]
     ['nt', '?']
 
-    :param markers: markers without variant variables; extras count as not requested.
+    :param markers: markers without variant variables; no extra is requested.
     :return: None if there are too many combinations.
     """
     values: dict[str, dict[str, None]] = {}

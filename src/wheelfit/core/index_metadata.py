@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 def combine(documents: Iterable[tuple[str, VariantDocument]]) -> VariantDocument:
     """Combine the documents of one release.
 
-    Documents of one layout give a document of that layout; others become L7 (F-64).
+    If all documents have one layout, the result has it too; else it has L7 (F-64).
 
     :param documents: each with the wheel or file it is from, for messages; at least
         one. One wheel per label is enough.

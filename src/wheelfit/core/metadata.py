@@ -122,7 +122,7 @@ def write_document(
     *,
     accept_losses: bool = False,
 ) -> bytes:
-    """Return the canonical bytes of a document: equal input gives equal bytes (F-29).
+    """Return the canonical bytes of a document, equal for equal documents (F-29).
 
     :param layout: ``850``, or ``825`` if the user requests it, which drops the providers (F-57).
     :param accept_losses: whether to write although the layout cannot express all of it (F-56); see

@@ -1,6 +1,6 @@
 """The order of a release's variants, with the user's preferences (F-66, F-69, F-91).
 
-For each feature of a variant the best supported value counts. The *key* of the feature is the
+For each feature of a variant the best supported value is compared. The *key* of the feature is the
 position of its namespace, of the feature and of this value in their lists. Variants are compared by
 their keys, one after another; if all are equal, the variant with more keys comes first.
 """
@@ -70,8 +70,8 @@ class Preferences(Struct, frozen=True):
     require: tuple[Choice, ...] = ()
     """The properties that a variant must have, all of them; a plain wheel has none."""
     forbid: tuple[Choice, ...] = ()
-    """The properties a variant must not need. A forbidden value counts as unsupported; a variant
-    with another supported value of the feature stays.
+    """The properties a variant must not need. A forbidden value is treated as unsupported, but a
+    variant with another supported value of the feature may be chosen.
     """
     labels: Mapping[str, Label] = field(default_factory=dict)
     """The only label that may be chosen, by normalised project name."""

@@ -56,7 +56,7 @@ class Vulnerability(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     """The same vulnerability in other databases, as ``CVE-2021-3281``."""
     withdrawn: str | None = None
-    """When it was withdrawn, in RFC 3339; None: it counts."""
+    """When it was withdrawn, in RFC 3339; None: it is valid."""
     ranges: tuple[tuple[Event, ...], ...] = ()
     versions: tuple[str, ...] = ()
     """Affected versions that are listed one by one, as written."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def features_text(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
-    """Return features with values in the given order, with a namespace only where it changes.
+    """Return features with values in their order, with a namespace only where it changes.
 
     As ``nvidia :: cuda_version_lower_bound :: 12.9, sm_arch :: 80_real or 90_real``.
     """

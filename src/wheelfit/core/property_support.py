@@ -63,7 +63,7 @@ class Support(Struct, frozen=True, dict=True):
 
     @cached_property
     def _values(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
-        """Values by namespace and feature; of a repeated feature the first entry counts (P-34)."""
+        """Values by namespace and feature; of a repeated feature the first entry is used (P-34)."""
         return {
             namespace: {
                 config.name: frozenset(config.values) for config in reversed(detection.features)

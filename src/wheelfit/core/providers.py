@@ -132,7 +132,7 @@ def required_packages(
 ) -> tuple[Requirement, ...]:
     """Return the requirements of a plugin in an environment (P-6).
 
-    :return: the requirements whose marker holds, in order.
+    :return: the requirements whose marker is true, in order.
     """
     requirements: list[Requirement] = []
     for text in provider.requires:

@@ -27,7 +27,7 @@ class JsonLimits(Struct, frozen=True):
     size: int = 4 * 1024 * 1024
     """Bytes of the whole document."""
     depth: int = 8
-    """Objects and lists within each other; the document itself counts as one."""
+    """Objects and lists within each other; the document itself is one."""
     labels: int = 10_000
     """Entries of ``variants``."""
     values: int = 200_000

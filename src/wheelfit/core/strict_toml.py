@@ -20,7 +20,7 @@ class TomlLimits(NamedTuple):
     size: int = 4 * 1024 * 1024
     """Bytes of the whole document."""
     depth: int = 32
-    """Nesting of tables and arrays; the document itself counts as one level."""
+    """Nesting of tables and arrays; the document itself is one level."""
     entries: int = 1_000_000
     """The number of keys and array elements; a table counts as eight, by its memory."""
 

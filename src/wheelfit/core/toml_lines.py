@@ -64,7 +64,7 @@ def headers_of(text: str) -> tuple[tuple[int, tuple[str | int, ...]], ...]:
 def blocks_of(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
     r"""Return first line, line after the content, and name of every table that has a header.
 
-    Lines count from 0. Comments and empty lines before the next header belong to that.
+    Lines are numbered from 0. Comments and empty lines before the next header belong to that.
 
     >>> blocks_of('[a]\nb = 1\n\n# about c\n[c]\n')
     [(0, 2, ('a',)), (4, 5, ('c',))]

@@ -63,7 +63,7 @@ class TrustEntry(Struct, frozen=True):
     source: str = ""
     """The source of the files, without credentials."""
     added: str = ""
-    """The date on which trust was given, as ``2026-11-22``."""
+    """The date of the entry, as ``2026-11-22``."""
 
     def applies(self, question: PluginQuestion) -> bool:
         """Return whether the entry covers a namespace and an endpoint."""
@@ -103,7 +103,7 @@ class Trust(Struct, frozen=True):
 
 
 class PolicyFile(Struct, frozen=True):
-    """A policy file; of several, the strictest rules count."""
+    """A policy file; of several, the strictest rules apply."""
 
     where: str
     """The file, for messages."""

@@ -91,7 +91,7 @@ def read_policy(data: bytes, where: str, *, grants_trust: bool) -> PolicyFile:
 
 
 def format_trust(trust: Trust) -> str:
-    """Return the text of ``providers.toml``; reading it gives an equal value.
+    """Return the text of ``providers.toml``, from which `read_trust` returns an equal value.
 
     Bytes that are not text are escaped.
     """

@@ -25,9 +25,9 @@ _SETTINGS = frozenset([*PROPERTY_SETTINGS, LABEL_SETTING, NULL_SETTING])
 
 @dataclass(frozen=True, slots=True)
 class VariantRequest:
-    """The requested variant of a build: at least one of the two fields is given.
+    """The requested variant of a build, by properties, label, or both.
 
-    :raises UserError: ``invalid-label``; the label ``null`` is given to properties (F-6, B-33).
+    :raises UserError: ``invalid-label``; there are properties with the label ``null`` (F-6, B-33).
     :raises InvalidConfiguration: nothing is requested.
     """
 
@@ -84,7 +84,7 @@ def read_settings(settings: Mapping[str, str | Sequence[str]]) -> VariantRequest
     )
     labels = list(_texts(settings.get(LABEL_SETTING, ())))
     if len(labels) > 1:
-        raise InvalidConfiguration(f"{LABEL_SETTING} is given {len(labels)} times")
+        raise InvalidConfiguration(f"{LABEL_SETTING} is set {len(labels)} times")
     return VariantRequest(properties, parse_label(labels[0]) if labels else None)
 
 
@@ -95,15 +95,14 @@ def choose_variant(
 
     :param variants: the known variants of the release: those in the table of the project, and those
         of existing wheels.
-    :raises UserError: ``invalid-label``; the label is unknown, or a given or derived label names
-        other properties (F-143).
+    :raises UserError: ``invalid-label``; the label is unknown, or names other properties (F-143).
     """
     label, properties = request.label, request.properties
     if label is None:
         label = derive_label(properties)  # F-140
         if variants.get(label, properties) != properties:
             raise UserError(
-                f"the label {label}, derived from the properties, stands for others already: "
+                f"the label {label}, derived from the properties, already has other properties: "
                 f"{variants[label]}",
                 code="invalid-label",
                 hint="choose a label (F-143)",
@@ -113,7 +112,7 @@ def choose_variant(
         return label, _selected(label, variants)
     if variants.get(label, properties) != properties:
         raise UserError(
-            f"the label {label} stands for other properties: {variants[label]}",
+            f"the label {label} has other properties: {variants[label]}",
             code="invalid-label",
             hint="leave the properties out, or choose another label (B-16)",
         )
@@ -128,7 +127,7 @@ def _selected(label: Label, variants: Mapping[Label, PropertySet]) -> PropertySe
         raise UserError(
             f"there is no label {label} to build; there are: {known}",
             code="invalid-label",
-            hint="give properties, or list the label in [variant.variants] (B-16)",
+            hint="add properties, or list the label in [variant.variants] (B-16)",
         )
     return variants[label]
 

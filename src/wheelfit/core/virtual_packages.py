@@ -104,7 +104,7 @@ def _subdir(target: Target, tags: tuple[str, ...]) -> str:
 
 
 _SYSTEM_NAMES: Final = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
-_LEAST_CHIPS: Final = {"8.4a": "m1", "8.5a": "m2"}
+_FIRST_CHIPS: Final = {"8.4a": "m1", "8.5a": "m2"}
 """The first chip of each version, on macOS."""
 
 
@@ -118,8 +118,8 @@ def _processor_package(entries: dict[str, HostProvider], subdir: str) -> Iterato
     elif architecture == "x86_64":
         name = architecture if values[0] == "v1" else f"{architecture}_{values[0]}"
         yield VirtualPackage(ARCHSPEC, "1", name)
-    elif subdir.startswith("osx") and values[0] in _LEAST_CHIPS:
-        yield VirtualPackage(ARCHSPEC, "1", _LEAST_CHIPS[values[0]])
+    elif subdir.startswith("osx") and values[0] in _FIRST_CHIPS:
+        yield VirtualPackage(ARCHSPEC, "1", _FIRST_CHIPS[values[0]])
     else:
         name = architecture if values[0] == "8a" else f"armv{values[0]}"
         yield VirtualPackage(ARCHSPEC, "1", name)

@@ -99,7 +99,7 @@ _ProjectState: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
 
 
 class _SharedData:
-    """The data from the sources, and the conclusions that hold in all contexts.
+    """The data from the sources, and the conclusions that are true in all contexts.
 
     The key of each entry has all values it depends on, so entries are never replaced.
     """
@@ -506,7 +506,7 @@ class Candidates:
 
         Otherwise a property that one project has would exclude every other project.
 
-        :param document: the document of the examined release; None: only the listing counts.
+        :param document: the document of the examined release; None: only the listing is used.
         :raises NetworkError: a source cannot be read.
         """
         preferences = self.policy.preferences

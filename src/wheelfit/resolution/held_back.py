@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.solver import Solved
 
 _MAX_ROUNDS = 2_000
-"""Rounds of the solver after which the search for the reason is given up."""
+"""Rounds of the solver after which the search for the reason ends."""
 
 
 class HeldBackSearch:
@@ -40,7 +40,7 @@ class HeldBackSearch:
     :param roots: the user's requirements.
     :param constraints: the user's constraints.
     :param solved: the solution.
-    :param prereleases: whether pre-releases count like final releases.
+    :param prereleases: whether pre-releases are treated like final releases.
     :param preferred: the version of each project in an older lock.
     """
 

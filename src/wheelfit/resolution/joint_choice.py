@@ -275,7 +275,7 @@ def choose_agreeing_builds(
     :param installed: the installed builds, by name.
     :param order: the requested packages, the most important first; the others follow by name.
     :param may_change_value: installed packages that may be replaced by a build for another value.
-    :param companions: installed packages whose replacement does not count.
+    :param companions: installed packages whose replacement is ignored in the comparison.
     :param efforts: the efforts that the caller supports, the smallest search first.
     :raises NoConsistentSet: no value is possible for all packages.
     :raises WheelfitError: nothing can be chosen for any value.

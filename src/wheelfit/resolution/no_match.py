@@ -31,7 +31,7 @@ _HOW_TO_BUILD = (
     "`wheelfit build {} -o wheels` builds a wheel, which runs code of its publisher; "
     "`--find-links wheels` finds it"
 )
-"""The hint if only wheels count, as in a lock."""
+"""The hint for commands that use wheels only, as for a lock."""
 _MAX_VERSIONS = 8
 """Versions of one project that a message lists."""
 _MAX_LINES = 12

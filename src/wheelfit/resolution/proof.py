@@ -59,11 +59,11 @@ class Term(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True, eq=False):
-    """Terms that cannot all hold, and the reason."""
+    """Terms that cannot all be true, and the reason."""
 
     kind: StepKind
     terms: tuple[Term, ...]
-    """The terms that cannot hold together; empty at the top of a proof."""
+    """The terms that cannot all be true; empty at the top of a proof."""
     text: str = ""
     """The requirement or the constraint as its author wrote it, if it is one."""
     causes: tuple[Step, ...] = ()
@@ -242,7 +242,7 @@ def _derived(top: Step) -> list[Step]:
 
 def _facts_only(top: Step, words: _Words) -> str:
     order = list(dict.fromkeys(words.clause(fact) for fact in _newest_first(top)))
-    lines = ["these cannot all hold:", *(f"  - {clause}" for clause in order[:_MAX_FACTS])]
+    lines = ["these cannot all be met:", *(f"  - {clause}" for clause in order[:_MAX_FACTS])]
     if len(order) > _MAX_FACTS:
         lines.append(f"  - and {len(order) - _MAX_FACTS} more like these")
     return "\n".join(lines)

@@ -142,7 +142,7 @@ class ResolutionRequest(Struct, frozen=True):
     upgrade_only: frozenset[NormalizedName] = frozenset()
     """Projects to upgrade, requested or not."""
     prereleases: bool = False
-    """Whether pre-releases count like final releases."""
+    """Whether pre-releases are treated like final releases."""
     dependencies: bool = True
     """Whether dependencies are resolved too."""
     require_hashes: bool = False

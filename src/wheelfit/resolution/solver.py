@@ -64,7 +64,7 @@ class Unsolvable(Exception):
 
 
 class Exhausted(Exception):
-    """Raised if the solver gives up without a proof."""
+    """Raised if the solver ends after too many steps, without a solution and without a proof."""
 
 
 class _VersionsAdded(Exception):
@@ -84,8 +84,8 @@ def solve(
     :param releases: the available releases.
     :param roots: the requested packages; several dependencies may be on one package.
     :param constraints: limits on projects that are required.
-    :param prereleases: whether pre-releases count like final releases.
-    :param rounds: steps after which the search is given up.
+    :param prereleases: whether pre-releases are treated like final releases.
+    :param rounds: steps after which the search ends.
     :raises Unsolvable: there is no solution.
     :raises Exhausted: the search took too many steps.
     """
@@ -134,7 +134,7 @@ class _Search:
         """Return the solution of the library.
 
         :raises Unsolvable: it proves that there is no solution.
-        :raises Exhausted: it gives up.
+        :raises Exhausted: it takes too many steps.
         """
         while True:
             provider = _Provider(self._releases, self._policy, self._roots, self.excluded)
@@ -230,7 +230,7 @@ _MAX_ATTEMPTS = 200
 """Solutions that are tried before the search for a better one ends."""
 
 _Clause = list[Term[Package, Any]]
-"""Literals that cannot hold together."""
+"""Terms that cannot all be true."""
 
 
 def _solution(pins: Mapping[Package, Version], edges: Sequence[tuple[Package, Package]]) -> Solved:
@@ -519,7 +519,7 @@ class _Provider(BaseProvider[Package, Any]):
     def widen_decision(self, package: Package, version: Version) -> VersionSet | None:
         """Return the gap between the next lower and the next higher admitted release.
 
-        No other version inside it can be chosen, so facts about this version hold for the gap;
+        No other version inside it can be chosen, so facts about this version are true for the gap;
         adjacent gaps can be merged.
         """
         key = (package.base, version)

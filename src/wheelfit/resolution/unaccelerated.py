@@ -104,7 +104,7 @@ def acceleration_of(
     """Return the use of accelerators by a package; None for most packages.
 
     :param verdicts: the verdicts on the wheels of the release, best first.
-    :param candidates: the candidates; wheels for other platforms count too.
+    :param candidates: the candidates; wheels for other platforms are considered too.
     :raises NetworkError: a source cannot be read.
     """
     used = accelerators_of(properties)

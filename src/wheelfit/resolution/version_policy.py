@@ -1,4 +1,4 @@
-"""The admission of versions: pre-releases and yanked releases count only when requested.
+"""The admission of versions: pre-releases and yanked releases only when requested.
 
 PEP 440 admits a pre-release if a specifier names one, or if nothing else matches. PEP 592 admits a
 yanked release if it is pinned. Both depend on the requirements, and the solver learns from an empty
@@ -23,7 +23,7 @@ class VersionPolicy:
     """The versions that are admitted by the dependencies so far.
 
     :param releases: the available releases.
-    :param prereleases: whether pre-releases always count.
+    :param prereleases: whether pre-releases are always admitted.
     """
 
     def __init__(self, releases: Releases, *, prereleases: bool) -> None:

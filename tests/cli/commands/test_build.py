@@ -279,7 +279,7 @@ class TestSelection:
         """B-16: A label of the table cannot be used for other properties."""
         builder.project()
         result = builder.build("--variant", "v3", "-p", "x86_64::level::v4", code=1)
-        assert "stands for other properties" in result.err
+        assert "has other properties" in result.err
 
     def test_variant_without_a_table(self, builder: Builder) -> None:
         """B-8: without a table a variant needs --provider for its namespace."""

@@ -98,7 +98,7 @@ def read_old_priorities(document: Mapping[str, Any], findings: Findings) -> OldP
 def _members(
     value: object, where: tuple[str, ...], findings: Findings
 ) -> Iterable[tuple[str, Any]]:
-    """Return the members of an object; an empty list counts as an empty object (F-55)."""
+    """Return the members of an object; an empty list is read as an empty object (F-55)."""
     if isinstance(value, dict):
         return value.items()
     if isinstance(value, list) and not value:
