@@ -141,7 +141,7 @@ def fill(folder: Path, wheels: Path) -> None:
     from packaging.utils import canonicalize_name
 
     from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.server.store.blobs import put
+    from wheelfit.server.store.blobs import store_bytes
     from wheelfit.server.store.opening import open_store
     from wheelfit.server.store.records import NewFile
     from wheelfit.wheels.archive import WheelArchive
@@ -149,7 +149,7 @@ def fill(folder: Path, wheels: Path) -> None:
     with open_store(folder) as store:
         for path in wheels.rglob("*.whl"):
             name = parse_wheel_filename(path.name)
-            blob = put(store.blobs, [path.read_bytes()])
+            blob = store_bytes(store.blobs, [path.read_bytes()])
             with WheelArchive(path) as archive:
                 metadata = archive.metadata()
             new = NewFile(

@@ -316,8 +316,8 @@ class EnvironmentBusy(EnvironmentUnavailable, code="environment-busy"):
 class StorageUnavailable(EnvironmentUnavailable, code="storage-unavailable"):
     """Raised when the database or storage of an index cannot be read or written now.
 
-    :param trouble: ``silent``: it does not answer; ``full``: it has no space left; empty: another
-        error.
+    :param cause: ``unresponsive``: it does not answer; ``full``: it has no space left; empty:
+        another error.
     """
 
     def __init__(
@@ -327,10 +327,10 @@ class StorageUnavailable(EnvironmentUnavailable, code="storage-unavailable"):
         where: str | None = None,
         note: str | None = None,
         hint: str | None = None,
-        trouble: Literal["silent", "full", ""] = "",
+        cause: Literal["unresponsive", "full", ""] = "",
     ) -> None:
         super().__init__(message, where=where, note=note, hint=hint)
-        self.trouble = trouble
+        self.cause = cause
 
 
 class WorkerLost(EnvironmentUnavailable, code="worker-lost"):

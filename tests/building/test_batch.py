@@ -148,7 +148,7 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     error = outcomes[3].error
     assert isinstance(error, WorkerLost)
     assert error.message == "the process that worked on it ended, 3 times"
-    assert error.where == "errand 3"
+    assert error.where == "item 3"
     # When 4 ends their process first, that is an attempt of 3 too, though it has not begun.
     assert (tmp_path / "3.begun").read_bytes() in (b"..", b"...")
 

@@ -328,7 +328,7 @@ class TestUploadTimes:
         def dated(file: File) -> File:
             return replace(file, upload_time=times.get(file.filename.split("-")[1]))
 
-        with RecordingIndex(FolderIndex(sources.folder / "first", revise=dated)) as index:
+        with RecordingIndex(FolderIndex(sources.folder / "first", edit_entry=dated)) as index:
             yield SourceSetup(run, sources.folder, index, index)
 
     @pytest.mark.parametrize(

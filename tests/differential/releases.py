@@ -139,7 +139,7 @@ class Shelves:
     def shelf(self, name: str) -> Path:
         """Return the folder of a project, which is served from now on."""
         if name not in self._indexes:
-            self._indexes[name] = FolderIndex(self._folder / name, revise=self._revise)
+            self._indexes[name] = FolderIndex(self._folder / name, edit_entry=self._revise)
         return self._folder / name
 
     def remove(self, name: str, filename: str) -> None:

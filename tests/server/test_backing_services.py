@@ -16,12 +16,12 @@ from wheelfit.server.backing_services import Dependency
 
 def time_out() -> None:
     """Raise the error of a service that does not respond."""
-    raise StorageUnavailable("nothing", trouble="silent")
+    raise StorageUnavailable("nothing", cause="unresponsive")
 
 
 def use(dependency: Dependency, work: Callable[[], None] = lambda: None) -> None:
     """Use a dependency."""
-    with dependency.turn():
+    with dependency.use():
         work()
 
 
@@ -38,7 +38,7 @@ def test_max_threads() -> None:
     """A thread that ends makes room for a waiting one."""
     dependency = Dependency("database", max_threads=1, usual_seconds=60)
     entered = threading.Event()
-    with dependency.turn():
+    with dependency.use():
         other = threading.Thread(target=use, args=(dependency, entered.set))
         other.start()
         assert not entered.wait(0.05)
@@ -50,17 +50,17 @@ def test_no_queue_behind_slow_threads() -> None:
     """A thread is refused while all others are slow."""
     dependency = Dependency("database", max_threads=1, usual_seconds=0)
     with ThreadPoolExecutor(1) as pool:
-        with dependency.turn(), pytest.raises(StorageUnavailable, match="too many"):
+        with dependency.use(), pytest.raises(StorageUnavailable, match="too many"):
             pool.submit(use, dependency).result()
         pool.submit(use, dependency).result()
-        with dependency.turn(is_long=True):  # takes no room
+        with dependency.use(is_long=True):  # takes no room
             pool.submit(use, dependency).result()
 
 
 def test_nested_use() -> None:
     """Nested use by the same thread takes one place."""
     dependency = Dependency("database", max_threads=1, usual_seconds=0)
-    with ThreadPoolExecutor(1) as pool, dependency.turn():
+    with ThreadPoolExecutor(1) as pool, dependency.use():
         use(dependency)
         with pytest.raises(StorageUnavailable):  # nor has the inner one left for both
             pool.submit(use, dependency).result()
@@ -70,18 +70,18 @@ def test_open_circuit() -> None:
     """After repeated failures only one thread tries in each pause."""
     changes: list[str] = []
     dependency = Dependency("storage", failures=3, pause=0.2)
-    dependency.on_change = lambda one: changes.append(one.trouble)
+    dependency.on_change = lambda one: changes.append(one.fault)
     fail_repeatedly(dependency, 2)
     use(dependency)
     fail_repeatedly(dependency, 2)
-    assert not dependency.is_silent
+    assert not dependency.is_unresponsive
     fail_repeatedly(dependency, 1)
-    assert (dependency.is_silent, dependency.trouble) == (True, "does not answer")
+    assert (dependency.is_unresponsive, dependency.fault) == (True, "does not answer")
     asked: list[str] = []
     with pytest.raises(StorageUnavailable, match="the storage does not answer"):
         use(dependency, lambda: asked.append("in vain"))
     assert not asked
-    while dependency.is_silent:  # after the pause somebody may try
+    while dependency.is_unresponsive:  # after the pause somebody may try
         try:
             use(dependency)
         except StorageUnavailable:
@@ -94,7 +94,7 @@ def test_other_errors() -> None:
     dependency = Dependency("storage", failures=1)
 
     def full() -> None:
-        raise StorageUnavailable("no space left", trouble="full")
+        raise StorageUnavailable("no space left", cause="full")
 
     def slip() -> None:
         raise KeyError
@@ -102,16 +102,16 @@ def test_other_errors() -> None:
     fail_repeatedly(dependency, 3, full)
     with pytest.raises(KeyError):
         use(dependency, slip)
-    assert not dependency.is_silent
+    assert not dependency.is_unresponsive
 
 
 def test_nested_dependencies() -> None:
     """A silent storage inside a transaction does not count against the database."""
     database, storage = Dependency("database", failures=1), Dependency("storage", failures=1)
     fail_repeatedly(database, 1, lambda: use(storage, time_out))
-    assert (database.is_silent, storage.is_silent) == (False, True)
+    assert (database.is_unresponsive, storage.is_unresponsive) == (False, True)
     fail_repeatedly(database, 1, lambda: use(storage))  # which is refused
-    assert not database.is_silent
+    assert not database.is_unresponsive
 
 
 def test_probe() -> None:
@@ -120,15 +120,15 @@ def test_probe() -> None:
     fail_repeatedly(dependency, 1)
 
     def full() -> None:
-        with dependency.turn():
-            raise StorageUnavailable("no space left", trouble="full")
+        with dependency.use():
+            raise StorageUnavailable("no space left", cause="full")
 
     dependency.probe(full)
-    assert (dependency.is_silent, dependency.trouble) == (False, "has no room")
+    assert (dependency.is_unresponsive, dependency.fault) == (False, "is full")
     dependency.probe(time_out)
-    assert dependency.is_silent
+    assert dependency.is_unresponsive
     dependency.probe(lambda: use(dependency))
-    assert (dependency.is_silent, dependency.trouble) == (False, "")
+    assert (dependency.is_unresponsive, dependency.fault) == (False, "")
     released, over = threading.Event(), threading.Event()
 
     def hang() -> None:
@@ -136,21 +136,21 @@ def test_probe() -> None:
 
     watching = threading.Thread(target=dependency.watch, args=(hang, over))
     watching.start()
-    while not dependency.is_silent:
+    while not dependency.is_unresponsive:
         over.wait(0.02)
     with pytest.raises(StorageUnavailable):
         use(dependency)
     over.set()
     released.set()
     watching.join()
-    assert not dependency.is_silent
+    assert not dependency.is_unresponsive
 
 
 def test_cancel_overdue() -> None:
     """An overdue use is cancelled once."""
     dependency = Dependency("database")
     given_up = threading.Event()
-    with dependency.turn(timeout=60) as turn:
+    with dependency.use(timeout=60) as turn:
         turn.cancel = given_up.set
         dependency.cancel_overdue()
         assert not given_up.is_set()
@@ -168,12 +168,12 @@ def test_cancel_of_an_ended_use(tmp_path: Path) -> None:
     given_up, is_in, over = threading.Event(), threading.Event(), threading.Event()
 
     def wait() -> None:
-        with dependency.turn(timeout=0) as turn:
+        with dependency.use(timeout=0) as turn:
             turn.cancel = given_up.set
             is_in.set()
             over.wait(20)
 
-    with ThreadPoolExecutor(1) as pool, dependency.turn(timeout=0) as turn:
+    with ThreadPoolExecutor(1) as pool, dependency.use(timeout=0) as turn:
         turn.cancel = closed.interrupt
         waiting = pool.submit(wait)
         is_in.wait(20)

@@ -175,7 +175,7 @@ def test_unacceptable(tmp_path: Path) -> None:
 def test_revised_entries(tmp_path: Path) -> None:
     """The caller can revise entries."""
     path = build_wheel(tmp_path, "some", "1.0")
-    index = FolderIndex(tmp_path, revise=lambda file: replace(file, yanked="bad", hashes={}))
+    index = FolderIndex(tmp_path, edit_entry=lambda file: replace(file, yanked="bad", hashes={}))
     (entry,) = page(index, "some")
     assert entry["yanked"] == "bad"
     assert get(index, f"/files/{path.name}").status == 200

@@ -50,7 +50,7 @@ def answer(request):
         size += len(piece)
     return Response.text(200, str(size))
 
-limits = ClientLimits(head_size=4096, body_size=1_000_000, patience=1.0, idle_timeout=1,
+limits = ClientLimits(head_size=4096, body_size=1_000_000, io_timeout=1.0, idle_timeout=1,
                       connections=6, response_timeout=1.0)
 listener = listen_at("127.0.0.1", 0)
 told = []

@@ -179,7 +179,7 @@ def test_heads_that_can_be_read_in_two_ways(line: str) -> None:
 def test_a_head_that_never_ends() -> None:
     """Slow loris: who brings a byte now and then is not waited for longer than others."""
     with (
-        LoopbackServer(lambda one: Response.text(200, one.path), patience=1.0) as server,
+        LoopbackServer(lambda one: Response.text(200, one.path), timeout=1.0) as server,
         socket.create_connection(address(server), timeout=0.1) as connection,
     ):
         connection.sendall(b"GET / HTTP/1.1\r\n")

@@ -158,7 +158,7 @@ class Relay(socketserver.ThreadingUnixStreamServer):
 
     def __init__(self, folder: Path, target: Path) -> None:
         self.target = target
-        self.is_silent = False
+        self.is_unresponsive = False
         self.count = 0
         super().__init__(str(folder / target.name), _Relayed)
 
@@ -179,7 +179,7 @@ class _Relayed(socketserver.BaseRequestHandler):
                     data = end.recv(1 << 16)
                     if not data:
                         return
-                    if not relay.is_silent:
+                    if not relay.is_unresponsive:
                         ends[end].sendall(data)
 
 
@@ -203,7 +203,7 @@ def test_who_was_broken_off_connects_no_more(postgresql: Postgresql) -> None:
             with database.reading() as execute:
                 assert execute("SELECT 1") == [(1,)]
             before = relay.count
-            relay.is_silent = True
+            relay.is_unresponsive = True
             with ThreadPoolExecutor(2) as pool:
                 reading = pool.submit(database.probe)
                 probing = pool.submit(dependency.probe, lambda: _wait_for(over))
@@ -367,13 +367,13 @@ def test_a_full_disk_is_not_ready(small_disk: Path, tmp_path: Path) -> None:
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
-        full = {"database": "has no room", "storage": "has no room"}
+        full = {"database": "is full", "storage": "is full"}
         wait_until(lambda: readiness(index) == (503, full))
         assert index.get("/simple/roomy/")[0] == 200
         assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
         filler.unlink()
         wait_until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
-        assert states(index, "storage") == ["has no room", "ready"]
+        assert states(index, "storage") == ["is full", "ready"]
 
 
 def test_a_first_token_that_cannot_be_kept_is_told(tmp_path: Path) -> None:

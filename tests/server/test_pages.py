@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
-from wheelfit.server.pages import choose_type, write_project, write_projects, write_site
+from wheelfit.server.pages import choose_type, write_project, write_projects, write_static_index
 from wheelfit.sources.page import ACCEPT, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
 
@@ -179,7 +179,7 @@ def test_projects() -> None:
 def test_a_whole_index_as_files() -> None:
     """Every page is there as HTML and as JSON, and the list names the projects in order."""
     other = ProjectPage(canonicalize_name("another"), (), "index")
-    site = write_site([PAGE, other])
+    site = write_static_index([PAGE, other])
     assert site == {
         "index.html": write_projects(["another", "some"], HTML),
         "index.json": write_projects(["another", "some"], JSON),

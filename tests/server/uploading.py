@@ -11,7 +11,7 @@ from typing import Any
 
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.records import Violation
-from wheelfit.server.uploads.accepting import AcceptedUpload, accept
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept_upload
 from wheelfit.server.uploads.form import read_form
 from wheelfit.testing.wheels import release_document
 
@@ -69,13 +69,13 @@ def upload(
 
     :param filename: how it shall be called; by default as it is.
     :param changes: fields that are other ones.
-    :param options: for `accept`.
+    :param options: for `accept_upload`.
     """
     content, filename = path.read_bytes(), filename or path.name
     fields = {**fields_of(path.name, content), **(changes or {})}
     body = io.BytesIO(form(filename, content, fields))
     with read_form(body, CONTENT_TYPE, store.blobs.draft()) as came:
-        return accept(came, store, **{"now": NOW, **options})
+        return accept_upload(came, store, **{"now": NOW, **options})
 
 
 def refused(answer: AcceptedUpload | tuple[Violation, ...]) -> set[str]:

@@ -26,7 +26,7 @@ def put_together(original: bytes, wheel: VirtualWheel, start: int = 0, stop: int
     end = wheel.size if stop < 0 else stop
     return b"".join(
         original[first:last] if data is None else data
-        for first, last, data in wheel.between(start, end)
+        for first, last, data in wheel.ranges_between(start, end)
     )
 
 
@@ -135,8 +135,8 @@ def test_what_is_left_out_completes_the_original(wheel: Path) -> None:
     reordered(wheel, first=True)
     original = wheel.read_bytes()
     made = virtual(wheel)
-    pieces = [(start, original[start:stop]) for start, stop in made.kept]
-    assert b"".join(data for _, data in sorted([*pieces, *made.left_out])) == original
+    pieces = [(start, original[start:stop]) for start, stop in made.kept_ranges]
+    assert b"".join(data for _, data in sorted([*pieces, *made.removed_parts])) == original
 
 
 def test_signatures_go(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_positions_beyond_four_gigabytes(tmp_path: Path) -> None:
             stop = min(start + length, made.size)
             return b"".join(
                 source.read_at(first, last - first) if data is None else data
-                for first, last, data in made.between(start, stop)
+                for first, last, data in made.ranges_between(start, stop)
             )
 
         def close(self) -> None:

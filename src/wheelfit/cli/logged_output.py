@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.cli.output import Output, deliver
-from wheelfit.server.hosting.logs import json_line, log_form, traceback_of
+from wheelfit.server.hosting.logs import choose_log_format, json_line, traceback_of
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Style
@@ -21,7 +21,7 @@ def logged_as(output: Output, log_format: str) -> Output:
     :param output: the output whose other settings are kept.
     :param log_format: ``json``, which makes the result JSON as well, ``plain`` or ``auto``.
     """
-    is_json = log_form(log_format, sys.stderr) == "json"
+    is_json = choose_log_format(log_format, sys.stderr) == "json"
     kind = LoggedOutput if is_json else Output
     return kind(**{**vars(output), "json": output.json or log_format == "json"})
 

@@ -192,7 +192,7 @@ class BridgeFamily:
         hosts = (str(urlsplit(place).hostname) for place in places)
         return tuple(dict.fromkeys((*hosts, *self.hosts)))
 
-    def stands_for(self, project: NormalizedName) -> bool:
+    def has_project(self, project: NormalizedName) -> bool:
         """Return whether the family supplies the builds of a project."""
         return _is_among(project, self.projects)
 

@@ -32,7 +32,7 @@ from wheelfit.locking.document import write_lock
 from wheelfit.operations.bundle_contents import words_in_effect
 from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.hosts import host_text
-from wheelfit.server.pages import write_site
+from wheelfit.server.pages import write_static_index
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.repository import FileSize
 from wheelfit.sources.urls import file_url, redact
@@ -322,7 +322,7 @@ class _BundleWriter:
             ProjectPage(name, tuple(sorted(files, key=_by_name)), "")
             for name, files in entries.items()
         ]
-        for path, data in write_site(pages).items():
+        for path, data in write_static_index(pages).items():
             self._write(f"simple/{path}", data)
 
     def _write(self, path: str, data: bytes) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.conversion import ConvertedProject
-    from wheelfit.server.generate.request import Generated
+    from wheelfit.server.generate.request import GenerateResult
     from wheelfit.sources.repository import Repository
 
 
@@ -55,7 +55,7 @@ class ConvertedIndex:
     """The name of the target."""
     projects: Mapping[str, ConvertedProject]
     """The converted projects, by name."""
-    generated: Generated
+    generated: GenerateResult
     """The new index."""
 
     @property
@@ -125,7 +125,9 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
                     rewrite_wheels=request.rewrite_wheels,
                     accept_losses=request.accept_losses,
                 )
-                if converted.files or converted.findings:  # folders without files are not projects
+                if (
+                    converted.entries or converted.findings
+                ):  # folders without files are not projects
                     projects[name] = converted
             progress.advance(1)
         progress.done()

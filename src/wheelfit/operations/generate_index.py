@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.operations.context import Context
-    from wheelfit.server.generate.request import Generated
+    from wheelfit.server.generate.request import GenerateResult
     from wheelfit.server.generate.targets import Target
 
 
@@ -56,7 +56,7 @@ class GeneratedIndex:
     """As the user named it."""
     target: str
     """The name of the target."""
-    generated: Generated
+    generated: GenerateResult
     """The index."""
 
     @property
@@ -102,7 +102,7 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
     if request.site:
         from wheelfit.server.site.static_pages import check_pages
 
-        with target.opened():
+        with target.lock():
             check_pages(target)  # before anything is published
     generated = _generate(request, folder, target, target_folder, context)
     if request.site and generated.is_published:
@@ -116,7 +116,7 @@ def _generate(
     target: Target,
     target_folder: Path | None,
     context: Context,
-) -> Generated:
+) -> GenerateResult:
     """Generate the index, unless it is up to date since the last run."""
     options = GenerateOptions(
         frozenset(map(_parse_release, request.release)),
@@ -124,8 +124,8 @@ def _generate(
         replace=request.replace,
         prune=request.prune,
         allow_empty=request.allow_empty,
-        full=request.full,
-        elsewhere=_other_pages(request),
+        check_content=request.full,
+        other_pages=_other_pages(request),
     )
     if request.cache_file:
         from wheelfit.server.generate.file_facts import check_cache_file
@@ -144,14 +144,14 @@ def _generate(
     if generated is not None:
         return generated
     # Imported only now, since most runs of a schedule find nothing to do.
-    from wheelfit.server.generate.file_facts import FactsMemory
+    from wheelfit.server.generate.file_facts import FactsCache
     from wheelfit.server.generate.generation import generate
 
     with context.reporter.work("reading") as progress:
         return generate(
             folder,
             target,
-            FactsMemory(facts_file, full=request.full),
+            FactsCache(facts_file, check_content=request.full),
             options,
             in_place=in_place,
             excluded=excluded,
@@ -185,12 +185,14 @@ def _output_folders(folder: Path, target_folder: Path | None) -> frozenset[Path]
     return frozenset(output)
 
 
-def _with_site(generated: Generated, request: GenerateIndexRequest, target: Target) -> Generated:
+def _with_site(
+    generated: GenerateResult, request: GenerateIndexRequest, target: Target
+) -> GenerateResult:
     """Write the pages for people beside the index; return the index with them."""
     from wheelfit.server.generate.publishing import PublishedIndex
     from wheelfit.server.site.static_pages import publish_pages
 
-    with target.opened():
+    with target.lock():
         index = PublishedIndex(target)
         written = publish_pages(index, target, public_url=request.public_url)
     return replace(generated, written=(*generated.written, *written))

@@ -19,7 +19,7 @@ from wheelfit.operations.plain_data import PlainReport, plain_fields
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.records import Violation
-from wheelfit.server.uploads.accepting import AcceptedUpload, accept_listed
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept_from_index
 from wheelfit.server.uploads.rules import check_name
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.local_files import LocalFiles, path_of
@@ -217,7 +217,9 @@ class _Import:
     def note(self, source: str) -> None:
         """Add the number of imported files to the audit log."""
         if self._store is not None and self.counts["added"] and not self._dry_run:
-            self._store.records.note("import", f"{self.counts['added']} files of {redact(source)}")
+            self._store.records.record_action(
+                "import", f"{self.counts['added']} files of {redact(source)}"
+            )
 
     def add(self, file: File) -> None:
         """Add a file unless it exists."""
@@ -266,7 +268,7 @@ class _Import:
             with path.open("rb") as content:
                 while chunk := content.read(_CHUNK_SIZE):
                     draft.write(chunk)
-            result = accept_listed(
+            result = accept_from_index(
                 draft,
                 file,
                 store,

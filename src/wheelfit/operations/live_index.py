@@ -337,7 +337,7 @@ def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexR
     store = _new_store(request)
     with closing(store), context.reporter.work("copying") as progress:
         moved = import_index(folder, counts, store.records.database, store.blobs, progress)
-        store.records.note("import", f"{moved.files} files, {moved.records} records")
+        store.records.record_action("import", f"{moved.files} files, {moved.records} records")
     return MovedIndexReport(*moved)
 
 

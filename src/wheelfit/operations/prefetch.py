@@ -137,8 +137,8 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
             advisories=denied,
         )
         try:
-            index = mirrors.with_own(
-                StoredIndex(store), owners=settings.owners, claims=store.records.claims
+            index = mirrors.merge_with_uploads(
+                StoredIndex(store), owners=settings.owners, owns_name=store.records.owns_name
             )
             with context.reporter.work("reading pages") as progress:
                 plan = _plan(request, selection, mirrors, index, progress)
@@ -393,7 +393,7 @@ def _family_pages(
             failed.append(FailedFile(mirror.name, error.message))
         for name in map(canonicalize_name, dict.fromkeys(names)):
             is_requested = not selection.names or name in selection.names
-            if is_requested and "*" not in name and family.family.stands_for(name):
+            if is_requested and "*" not in name and family.family.has_project(name):
                 yield _PageToRead(name, partial(_page, mirror))
 
 
@@ -441,7 +441,7 @@ def _check_room(plan: _Plan, settings: ServerSettings) -> None:
         raise StorageUnavailable(
             f"{size_in_words(plan.to_fetch)} are to be fetched, and {size_in_words(free)} are free",
             where=str(settings.folder),
-            trouble="full",
+            cause="full",
         )
 
 
@@ -457,7 +457,7 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
                 mirror.content(filename)
                 return
             if not mirror_file.is_kept:
-                mirror.keep(filename, progress.advance)
+                mirror.fetch_and_store(filename, progress.advance)
                 fetched.append(mirror_file.file.size or 0)
             if mirror_file.file.metadata_hashes is not None:
                 mirror.content(f"{filename}.metadata")

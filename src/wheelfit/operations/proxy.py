@@ -36,7 +36,7 @@ from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.offering import OfferedRepository, OfferRules
 from wheelfit.server.proxy.application import PathRouter, Proxy, SecretPathGuard
 from wheelfit.server.proxy.profiles import Profile
-from wheelfit.server.proxy.serving import serve_to_others
+from wheelfit.server.proxy.serving import serve_on_network
 from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upstream
 from wheelfit.server.rebinding_guard import RebindingGuard
 from wheelfit.sources.cooldown import Cooldown
@@ -148,7 +148,7 @@ def open_proxy(
             profiles,
             mode="full" if request.full else "additive",
             all_variants=request.all_variants,
-            in_locks_of_uv=request.uv_lock,
+            allows_uv_locks=request.uv_lock,
             note=context.reporter.warn,
         )
         for name, path_indexes in indexes.items()
@@ -454,11 +454,11 @@ def _serve(
     """Serve until interrupted; without the extra, on the loopback interface only."""
     host, port = request.listen_at, request.port
     try:
-        serve_to_others(
+        serve_on_network(
             session.application,
             host=host,
             port=port,
-            names=request.allowed_host,
+            host_names=request.allowed_host,
             ready=ready,
             note=context.reporter.warn,
             cancel=session.cancel,

@@ -249,8 +249,8 @@ class StaticIndex:
     ) -> dict[NormalizedName, tuple[File, ...]]:
         """Return the published files of projects."""
         del context
-        files = read_manifest(self.target.read(MANIFEST), where=self.target.name).files
-        return {name: files.get(name, ()) for name in projects}
+        entries = read_manifest(self.target.read(MANIFEST), where=self.target.name).entries
+        return {name: entries.get(name, ()) for name in projects}
 
     @contextmanager
     def documents(self, context: Context) -> Iterator[Callable[[File], bytes | None]]:

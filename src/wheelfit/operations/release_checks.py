@@ -30,7 +30,7 @@ from wheelfit.core.filename import release_of
 from wheelfit.core.metadata import read_document
 from wheelfit.core.project_table import read_project_table
 from wheelfit.errors import AttestationProblem, InconsistentDocuments, reporting_os_errors
-from wheelfit.server.generate.file_facts import FactsMemory
+from wheelfit.server.generate.file_facts import FactsCache
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.publishing import path_of_entry
 from wheelfit.server.generate.request import GenerateOptions
@@ -69,7 +69,7 @@ def publish_static(
             _write_provenance(file, folder)
         _add_published_files(index, outgoing, published, folder)
         options = GenerateOptions(frozenset(outgoing.releases))
-        facts = FactsMemory(folder / ".facts.json")
+        facts = FactsCache(folder / ".facts.json")
         generated = generate(folder, index.target, facts, options, progress=progress)
     return generated.written, generated.refused
 

@@ -18,7 +18,7 @@ from wheelfit.operations.installers import installers_of, read_command
 from wheelfit.operations.proxy import ProxiedRequest, open_loopback_server, open_proxy
 from wheelfit.operations.user_folders import home
 from wheelfit.server.proxy.application import SecretPathGuard
-from wheelfit.server.proxy.environment import environment_for
+from wheelfit.server.proxy.environment import proxy_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -132,8 +132,8 @@ def run(request: RunRequest, context: Context) -> int:
         context.reporter.warn(note)
     # An owner's index is used instead of the registry, and pip takes the newest of both.
     families = families_in_effect(request, installers.pip, context.environ)
-    whole_for_pip = not request.full and families.uses_owner_indexes()
-    if whole_for_pip and command.tool == "pip" and command.last("index-url", "pypi-url"):
+    replaces_pip_indexes = not request.full and families.uses_owner_indexes()
+    if replaces_pip_indexes and command.tool == "pip" and command.last("index-url", "pypi-url"):
         context.reporter.warn(
             "pip queries its --index-url beside the proxy, and takes the newest release of both; "
             "remove the option, or pass it to `wheelfit run`"
@@ -146,11 +146,11 @@ def run(request: RunRequest, context: Context) -> int:
         with open_loopback_server(application, port=request.port or 0) as server:
             base = f"{server.origin}/{secret}/" if secret else f"{server.origin}/"
             context.reporter.detail(f"proxy: {server.origin}/{'…/' * bool(secret)}simple/")
-            environ = environment_for(
+            environ = proxy_environment(
                 context.environ,
                 base,
-                whole=request.full,
-                whole_for_pip=whole_for_pip,
+                replaces_indexes=request.full,
+                replaces_pip_indexes=replaces_pip_indexes,
                 extra_index_urls=settings.extra_index_urls,
                 pip_index=installers.pip_index,
                 uv_index=installers.uv_index,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.server.hosting.serving import run_server
-from wheelfit.server.hosting.sessions import ROOT
+from wheelfit.server.hosting.sessions import SESSION_ROOT
 from wheelfit.server.hosting.settings import read_settings, unknown_variables
 from wheelfit.sources.urls import is_loopback
 
@@ -88,7 +88,7 @@ def serve(
             ServedIndex(
                 f"{server.origin}/simple/",
                 f"{server.origin}/legacy/",
-                f"{server.origin}/{ROOT}/",
+                f"{server.origin}/{SESSION_ROOT}/",
                 server.token_file,
                 tuple(f"{name}@{server.origin}/bridges/{name}" for name in server.bridges),
             )

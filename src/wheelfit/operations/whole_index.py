@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.indexes import read_settings
 from wheelfit.operations.user_folders import home
-from wheelfit.server.generate.object_store import open_store
+from wheelfit.server.generate.object_store import open_object_store_target
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.urls import file_path
@@ -37,7 +37,7 @@ def open_target(text: str) -> tuple[Target, Path | None]:
     if text.startswith("file:"):
         text = file_path(text)
     if "://" in text:
-        return open_store(text), None
+        return open_object_store_target(text), None
     return FolderTarget(Path(text)), Path(text)
 
 

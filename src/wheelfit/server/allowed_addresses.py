@@ -1,9 +1,9 @@
 """The hosts, addresses and ports that pages of an upstream index may name, which is untrusted.
 
-A server that fetches URLs of strangers can be made to request servers that only it can reach: the
+A server that fetches untrusted URLs can be made to request servers that only it can reach: the
 metadata service of a cloud, a database on this machine (server-side request forgery). So a public
-index may name public addresses only. The address of the connection is checked, since its name may
-resolve to another the next time. That is too late for ports, so `UrlRules` compares URLs.
+index may name public addresses only. The address of each connection is checked, because a name may
+resolve to another one the next time; ports are checked before, in URLs, by `UrlRules`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Classes of addresses, the most private last; one in `_NEVER` is never requested.
 _PUBLIC, _PRIVATE, _THIS_MACHINE, _NEVER = range(4)
-_OLD_FORM = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}", re.IGNORECASE)
+_LEGACY_IPV4 = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class AddressRules:
 
     hosts: frozenset[str]
     """Hosts allowed at any address: the index itself, and those that the operator named."""
-    reach: int
+    max_class: int
     """The most private class of addresses that other hosts may have."""
 
     @classmethod
@@ -67,7 +67,7 @@ class AddressRules:
         :param address: the address that answered; the host again if it is unknown.
         """
         host = host.strip("[]").lower().rstrip(".")
-        return host in self.hosts or _address_class(address) <= self.reach
+        return host in self.hosts or _address_class(address) <= self.max_class
 
 
 def _address_class(address: str) -> int:
@@ -78,7 +78,7 @@ def _address_class(address: str) -> int:
     try:
         ip = ipaddress.ip_address(text)
     except ValueError:
-        ipv4 = _old_form(text)
+        ipv4 = _legacy_ipv4(text)
         if ipv4 is None:
             return _PUBLIC
         ip = ipv4
@@ -87,7 +87,7 @@ def _address_class(address: str) -> int:
         return _THIS_MACHINE
     if ip.is_link_local or ip.is_unspecified or ip.is_multicast or ip in _METADATA:
         return _NEVER
-    # Translations of IPv4 addresses lead to the address in their last bytes.
+    # IPv6 addresses that stand for an IPv4 address have it in their last bytes.
     embedded = getattr(ip, "sixtofour", None)
     if embedded is None and ip in _TRANSLATED:
         embedded = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
@@ -96,12 +96,12 @@ def _address_class(address: str) -> int:
     return _PUBLIC if ip.is_global and ip not in _PRIVATE_NETWORKS else _PRIVATE
 
 
-def _old_form(text: str) -> ipaddress.IPv4Address | None:
-    """Read an address as old resolvers do: ``127.1``, ``0x7f000001``.
+def _legacy_ipv4(text: str) -> ipaddress.IPv4Address | None:
+    """Read a numeric address as resolvers do: ``127.1``, ``0x7f000001``.
 
-    A connection through a proxy does not show the address that a host resolves to.
+    Through a proxy, the address of the connection is unknown, so the text has to be checked.
     """
-    if _OLD_FORM.fullmatch(text) is None:
+    if _LEGACY_IPV4.fullmatch(text) is None:
         return None
     try:
         return ipaddress.IPv4Address(socket.inet_aton(text))
@@ -125,7 +125,7 @@ _METADATA = _Networks(
     *("169.254.0.0/16", "fd00:ec2::254/128", "100.100.100.200/32"),
     *("192.0.0.192/32", "168.63.129.16/32"),
 )
-"""Metadata services of clouds, which have secrets."""
+"""Metadata services of clouds, which return secrets."""
 _PRIVATE_NETWORKS = _Networks("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24")
 """Private networks that older Pythons report as public."""
 

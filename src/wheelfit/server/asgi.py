@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 REASON = "wheelfit.reason"
 """The key of a scope for the reason phrase, for which ASGI has no field."""
 _PAUSE = 0.1
-"""Seconds after which a body that yielded nothing is read again."""
+"""Seconds between two reads of a body that has no new bytes."""
 _DISCARD_TIMEOUT = 3.0
-"""Seconds without a byte after which an ignored body is not waited for any more."""
+"""Seconds without a byte after which the rest of an ignored body is not awaited."""
 _Message: TypeAlias = "MutableMapping[str, Any]"
 _Receive: TypeAlias = "Callable[[], Awaitable[_Message]]"
 _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
@@ -43,10 +43,10 @@ class ClientLimits:
     """Bytes of a request line and its headers together."""
     body_size: int = (10 << 30) + (32 << 20)
     """Bytes of a body: the largest file, and the form around it."""
-    patience: float = 30.0
+    io_timeout: float = 30.0
     """Seconds for a head, and for the next bytes of a body, in either direction."""
     min_rate: int = 1024
-    """Bytes a second of a body on average, once it has taken longer than that."""
+    """Bytes a second of a body on average, once it has taken longer than `io_timeout`."""
     idle_timeout: int = 65
     """Seconds that a connection may wait for its next request."""
     connections: int = 2000
@@ -63,7 +63,7 @@ class ClientLimits:
 
 @dataclass(frozen=True, slots=True)
 class ServedRequest:
-    """The record of an answered request."""
+    """The record of a request and its response."""
 
     request: Request
     status: int
@@ -123,27 +123,27 @@ class AsgiApplication:
         source = ForwardedRequest(str(scope["client"][0]) if scope.get("client") else "")
         if self._proxies is not None:
             source = self._proxies(source.client, headers)
-        incoming = _Incoming(receive, headers, self._limits, asyncio.get_running_loop())
+        body_reader = _RequestBody(receive, headers, self._limits, asyncio.get_running_loop())
         request = Request(
             scope["method"],
             scope["raw_path"].decode("latin-1"),
             headers,
             _with_tls(self._origin) if source.scheme == "https" else self._origin,
             scope["query_string"].decode("latin-1"),
-            incoming,
+            body_reader,
             source.client,
             source.host,
         )
         timeout = self._limits.response_timeout
-        outgoing = _Outgoing(send, receive, request, self._threads, timeout)
+        sender = _ResponseSender(send, receive, request, self._threads, timeout)
         error: Exception | None = None
         status = 0
         try:
-            response, error = await self._respond(request, incoming)
+            response, error = await self._respond(request, body_reader)
             status = response.status
             if response.reason:
                 scope[REASON] = response.reason
-            await outgoing.send(response, self._raw_headers(response), incoming)
+            await sender.send(response, self._raw_headers(response), body_reader)
         except Disconnect:
             status = 499
         except Exception as caught:
@@ -153,22 +153,22 @@ class AsgiApplication:
             if self._on_served is not None:
                 seconds = time.perf_counter() - began
                 self._on_served(
-                    ServedRequest(request, status, outgoing.sent, seconds, source.client, error)
+                    ServedRequest(request, status, sender.sent, seconds, source.client, error)
                 )
 
     async def _respond(
-        self, request: Request, incoming: _Incoming
+        self, request: Request, body_reader: _RequestBody
     ) -> tuple[Response, Exception | None]:
-        if self._cached_response is not None and not incoming.has_body:
+        if self._cached_response is not None and not body_reader.has_body:
             response = self._cached_response(request)
             if response is not None:
                 return response, None
         if not request.path.startswith("/"):
             return Response.text(400, "the request has no path"), None
-        if incoming.announced_size > self._limits.body_size:
+        if body_reader.announced_size > self._limits.body_size:
             return _too_large(self._limits), None
-        pool = self._uploads if incoming.has_body else self._threads
-        timeout = None if incoming.has_body else self._limits.response_timeout
+        pool = self._uploads if body_reader.has_body else self._threads
+        timeout = None if body_reader.has_body else self._limits.response_timeout
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout) as deadline:
@@ -203,7 +203,7 @@ class _UnreadableBody(Exception):
         self.response = response
 
 
-class _Incoming:
+class _RequestBody:
     """The body of a request, read by a thread while it arrives: a `Body`."""
 
     def __init__(
@@ -239,11 +239,11 @@ class _Incoming:
         piece, self._buffer = self._buffer[:size], self._buffer[size:]
         return piece
 
-    async def next(self, patience: float | None = None) -> bytes:
+    async def next(self, read_timeout: float | None = None) -> bytes:
         """Return the next bytes; called in the event loop."""
         self.expects_continue = False
         try:
-            async with asyncio.timeout(patience or self._limits.patience):
+            async with asyncio.timeout(read_timeout or self._limits.io_timeout):
                 message = await self._receive()
         except TimeoutError:
             raise _UnreadableBody(_too_slow()) from None
@@ -256,7 +256,7 @@ class _Incoming:
         if self._count > self._limits.body_size:
             raise _UnreadableBody(_too_large(self._limits))
         elapsed = time.monotonic() - self._started
-        if elapsed > self._limits.patience and self._count < elapsed * self._limits.min_rate:
+        if elapsed > self._limits.io_timeout and self._count < elapsed * self._limits.min_rate:
             raise _UnreadableBody(_too_slow())
         return body
 
@@ -266,10 +266,10 @@ class _Incoming:
             return
         with suppress(_UnreadableBody, Disconnect):
             while not self.is_complete:
-                await self.next(min(_DISCARD_TIMEOUT, self._limits.patience))
+                await self.next(min(_DISCARD_TIMEOUT, self._limits.io_timeout))
 
 
-class _Outgoing:
+class _ResponseSender:
     """One response, sent as fast as the client takes it."""
 
     def __init__(
@@ -289,14 +289,14 @@ class _Outgoing:
         """Bytes of the body so far."""
 
     async def send(
-        self, response: Response, headers: list[tuple[bytes, bytes]], incoming: _Incoming
+        self, response: Response, headers: list[tuple[bytes, bytes]], body_reader: _RequestBody
     ) -> None:
         """Send all of it.
 
         :raises Disconnect: the client has disconnected.
         :raises ConnectionError: the body is shorter than announced; the server cuts the connection.
         """
-        if not incoming.is_complete:
+        if not body_reader.is_complete:
             headers.append((b"connection", b"close"))
         await self._send(
             {"type": "http.response.start", "status": response.status, "headers": headers}
@@ -305,15 +305,15 @@ class _Outgoing:
         if self._request.method == "HEAD" or response.status == 304:
             body = ()
         elif isinstance(body, tuple):
-            if incoming.is_complete:
+            if body_reader.is_complete:
                 await self._send_piece(b"".join(body), is_last=True)
                 return
             await self._send_piece(b"".join(body))
         else:
-            await self._stream(iter(body), watches_client=incoming.is_complete)
+            await self._stream(iter(body), watches_client=body_reader.is_complete)
             if self.sent != response.length:
                 raise ConnectionError(f"{self.sent} bytes of {response.length}")
-        await incoming.discard_rest()
+        await body_reader.discard_rest()
         await self._send_piece(b"", is_last=True)
 
     async def _stream(self, pieces: Iterator[bytes], *, watches_client: bool) -> None:

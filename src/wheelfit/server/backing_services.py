@@ -1,7 +1,7 @@
 """Services that a server depends on: a database, a storage, an upstream index.
 
 Any of them may stop answering. Then few threads wait for it at once (a bulkhead), each for a
-limited time (a deadline), and once it is silent none at all until it answers again (a circuit
+limited time (a deadline), and none at all while it is known to be unresponsive (a circuit
 breaker).
 """
 
@@ -24,23 +24,25 @@ if TYPE_CHECKING:
 
 
 _LATE_PROBE = 0.8
-"""Seconds after which a probe without a response is reported as trouble."""
-_PROBE_PAUSE = 0.5
-"""Seconds between two probes of a dependency that is silent."""
+"""Seconds after which a late probe is reported as a fault."""
+_UNRESPONSIVE_PROBE_INTERVAL = 0.5
+"""Seconds between two probes of an unresponsive dependency."""
 _PROBE_INTERVAL = 1.0
-"""Seconds between two probes of a dependency that responses."""
+"""Seconds between two probes of a responsive dependency."""
 _NEVER = float("inf")
 _RETRY_PAUSE = 1.0
 """Seconds between two tries of an index that does not answer."""
 
 
-class Turn:
-    """The time during which one thread uses a dependency: a context manager.
+class DependencyUse:
+    """The use of a dependency by one thread: a context manager.
 
-    :param until: its deadline, by the system's monotonic clock.
+    :param until: the deadline, by the system's monotonic clock.
+    :param is_long: as for `Dependency.use`.
+    :param uses_other_hosts: as for `Dependency.use`.
     """
 
-    # A class, since a generator takes three times as long, for every request.
+    # A class: a generator would take three times as long, in every request.
     __slots__ = ("_dependency", "cancel", "is_long", "key", "since", "until", "uses_other_hosts")
 
     def __init__(
@@ -80,12 +82,12 @@ class Dependency:
     `watch`, only a probe closes it again; otherwise one caller in each pause tries.
 
     :param max_threads: threads that may use it at once.
-    :param usual_seconds: seconds in which it normally answers. If all places are taken for longer,
+    :param usual_seconds: seconds in which it normally answers. If `max_threads` use it for longer,
         further threads are refused.
     :param failures: failures in a row that open the breaker.
     :param pause: seconds between two tries while the breaker is open.
     :param make_error: returns the error for a refused thread, from a message.
-    :param is_unresponsive_error: returns whether an error means that there was no answer.
+    :param is_unresponsive_error: returns whether an error means that it did not answer.
     """
 
     def __init__(
@@ -95,18 +97,18 @@ class Dependency:
         max_threads: int = 16,
         usual_seconds: float = 2.0,
         failures: int = 3,
-        pause: float = _PROBE_PAUSE,
+        pause: float = _UNRESPONSIVE_PROBE_INTERVAL,
         make_error: Callable[[str], WheelfitError] = lambda text: StorageUnavailable(
-            text, trouble="silent"
+            text, cause="unresponsive"
         ),
         is_unresponsive_error: Callable[[Exception], bool] = lambda error: (
-            isinstance(error, StorageUnavailable) and error.trouble == "silent"
+            isinstance(error, StorageUnavailable) and error.cause == "unresponsive"
         ),
     ) -> None:
         self.name = name
         self.on_change: Callable[[Dependency], None] = lambda _self: None
-        """Called when its `trouble` has changed."""
-        self.reason: Exception | None = None
+        """Called after its `fault` has changed."""
+        self.last_error: Exception | None = None
         """The last error; it may have addresses, which clients must not see."""
         self._max_threads = max_threads
         self._usual_seconds = usual_seconds
@@ -114,57 +116,57 @@ class Dependency:
         self._pause = pause
         self._make_error = make_error
         self._is_unresponsive_error = is_unresponsive_error
-        self._turns: dict[int, Turn] = {}
-        self._long: dict[int, Turn] = {}
-        self._room = threading.Condition()
+        self._uses: dict[int, DependencyUse] = {}
+        self._long: dict[int, DependencyUse] = {}
+        self._condition = threading.Condition()
         self._failed = 0
         self._is_open = False
         self._next_try = 0.0
         self._is_watched = False
-        self._probe: Turn | None = None
-        self._trouble = ""
-        self._reported = ""
+        self._probe: DependencyUse | None = None
+        self._fault = ""
+        self._reported_fault = ""
 
     @property
-    def is_silent(self) -> bool:
+    def is_unresponsive(self) -> bool:
         """Whether callers are refused at the moment."""
         return self._is_open or self._is_probe_late(self._usual_seconds)
 
     @property
-    def trouble(self) -> str:
-        """Its current fault, without addresses; empty: there is none."""
-        # Reported sooner than callers are refused, for which a slow disk is no reason.
-        is_silent = self._is_open or self._is_probe_late(_LATE_PROBE)
-        return "does not answer" if is_silent else self._trouble
+    def fault(self) -> str:
+        """Its current fault, without addresses; empty: none."""
+        # Reported before callers are refused: a slow disk is no reason to refuse them.
+        is_unresponsive = self._is_open or self._is_probe_late(_LATE_PROBE)
+        return "does not answer" if is_unresponsive else self._fault
 
     def _is_probe_late(self, seconds: float) -> bool:
         probe = self._probe
         return probe is not None and time.monotonic() - probe.since > seconds
 
-    def turn(
+    def use(
         self, *, timeout: float = _NEVER, is_long: bool = False, uses_other_hosts: bool = False
-    ) -> AbstractContextManager[Turn]:
-        """Return a turn to enter, or the current turn of this thread.
+    ) -> AbstractContextManager[DependencyUse]:
+        """Return a context in which this thread uses it; inside another use it has no effect.
 
-        Entering it raises the error of `make_error` if the dependency is silent, or too many
+        Entering it raises the error of `make_error` if the dependency is unresponsive, or too many
         threads use it.
 
         :param timeout: seconds after which `cancel_overdue` ends it.
-        :param is_long: whether it may take minutes; it takes no place then, because the number of
-            such threads is limited elsewhere.
+        :param is_long: whether it may take minutes; `max_threads` does not include it then,
+            because the number of such threads is limited elsewhere.
         :param uses_other_hosts: whether another host may be requested, as that of a listed file,
             whose success or failure is irrelevant to this dependency.
         """
         key = threading.get_ident()
-        current = self._turns.get(key) or self._long.get(key)
+        current = self._uses.get(key) or self._long.get(key)
         if current is not None:
             return nullcontext(current)
         until = _NEVER if timeout == _NEVER else time.monotonic() + timeout
-        return Turn(self, until, is_long=is_long, uses_other_hosts=uses_other_hosts)
+        return DependencyUse(self, until, is_long=is_long, uses_other_hosts=uses_other_hosts)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record success or failure of a block, without a turn."""
+        """Record the success or failure of a block that `max_threads` does not include."""
         self.check()
         error: BaseException | None = None
         try:
@@ -177,46 +179,44 @@ class Dependency:
 
     def check(self) -> None:
         """Raise the error of `make_error` if callers are refused."""
-        if self.is_silent and not self._may_try():
+        if self.is_unresponsive and not self._may_try():
             raise self._refusal(f"the {self.name} does not answer")
 
     def cancel_overdue(self) -> None:
         """Cancel the turns that are past their deadlines; to be called several times a second."""
         now = time.monotonic()
-        # A silent dependency does not answer older calls either.
-        longest = 2 * self._usual_seconds if self.is_silent else _NEVER
+        # An unresponsive dependency does not answer older calls either.
+        longest = 2 * self._usual_seconds if self.is_unresponsive else _NEVER
         self._report()  # a late probe, which has not failed yet
-        with self._room:
-            turns = [*self._turns.values(), *self._long.values()]
-        for turn in turns:
-            if now > min(turn.until, turn.since + longest):
-                cancel, turn.cancel = turn.cancel, None
+        with self._condition:
+            uses = [*self._uses.values(), *self._long.values()]
+        for use in uses:
+            if now > min(use.until, use.since + longest):
+                cancel, use.cancel = use.cancel, None
                 if cancel is not None:
-                    with suppress(Exception):  # the thread may have closed the resource of the turn
+                    with suppress(Exception):  # the thread may have closed the connection
                         cancel()
 
     def probe(self, send_request: Callable[[], None]) -> None:
-        """Send it a small request, also while it is silent, and open or close the breaker."""
-        probe = Turn(self, time.monotonic() + 2 * self._usual_seconds, is_long=True)
-        with self._room:
+        """Send it a small request, even if it is unresponsive, and open or close the breaker."""
+        probe = DependencyUse(self, time.monotonic() + 2 * self._usual_seconds, is_long=True)
+        with self._condition:
             self._probe = self._long[probe.key] = probe
-        is_silent, trouble = False, ""
+        is_unresponsive, fault = False, ""
         try:
             send_request()
-        except Exception as error:  # noqa: BLE001 - a probe that fails is a response too
-            self.reason = error
-            is_full = isinstance(error, StorageUnavailable) and error.trouble == "full"
-            is_silent, trouble = (
-                self._is_unresponsive_error(error),
-                "has no room" if is_full else "fails",
-            )
+        except Exception as error:  # noqa: BLE001 - any error is the result of a probe
+            self.last_error = error
+            is_full = isinstance(error, StorageUnavailable) and error.cause == "full"
+            is_unresponsive = self._is_unresponsive_error(error)
+            fault = "is full" if is_full else "fails"
         finally:
-            with self._room:
+            with self._condition:
                 del self._long[probe.key]
                 # Together, so that it never seems to answer between the two.
-                self._probe, self._is_open = None, is_silent
-        self._trouble = trouble
-        if is_silent:
+                self._probe, self._is_open = None, is_unresponsive
+        self._fault = fault
+        if is_unresponsive:
             self._open()
         else:
             self._close()
@@ -239,29 +239,29 @@ class Dependency:
 
     # --- bulkhead ---------------------------------------------------------------------
 
-    def enter(self, turn: Turn) -> None:
-        """Start a turn, as soon as there is a place."""
-        if not turn.uses_other_hosts:
+    def enter(self, use: DependencyUse) -> None:
+        """Start a use, as soon as fewer than `max_threads` use it."""
+        if not use.uses_other_hosts:
             self.check()
-        with self._room:
-            if turn.is_long:
-                self._long[turn.key] = turn
+        with self._condition:
+            if use.is_long:
+                self._long[use.key] = use
                 return
-            while len(self._turns) >= self._max_threads:
-                oldest = min(active.since for active in self._turns.values())
+            while len(self._uses) >= self._max_threads:
+                oldest = min(active.since for active in self._uses.values())
                 remaining = oldest + self._usual_seconds - time.monotonic()
                 if remaining <= 0:
-                    raise self._refusal(f"too many wait for the {self.name} already")
-                self._room.wait(remaining)
-            self._turns[turn.key] = turn
+                    raise self._refusal(f"too many requests wait for the {self.name}")
+                self._condition.wait(remaining)
+            self._uses[use.key] = use
 
-    def leave(self, turn: Turn, error: BaseException | None) -> None:
-        """Finish a turn."""
-        with self._room:
-            if self._long.pop(turn.key, None) is None:
-                del self._turns[turn.key]
-                self._room.notify()
-        if not turn.uses_other_hosts:
+    def leave(self, use: DependencyUse, error: BaseException | None) -> None:
+        """Finish a use."""
+        with self._condition:
+            if self._long.pop(use.key, None) is None:
+                del self._uses[use.key]
+                self._condition.notify()
+        if not use.uses_other_hosts:
             self._record(error)
 
     # --- circuit breaker --------------------------------------------------------------
@@ -270,7 +270,7 @@ class Dependency:
         """Return whether this caller may try it although the breaker is open."""
         if self._is_watched:
             return False
-        with self._room:
+        with self._condition:
             now = time.monotonic()
             if now < self._next_try:
                 return False
@@ -286,7 +286,7 @@ class Dependency:
             is_own = vars(error).setdefault("dependency", self.name) == self.name
             if is_own and self._is_unresponsive_error(error):
                 self._failed += 1
-                self.reason = error
+                self.last_error = error
                 if self._failed >= self._failures:
                     self._open()
                 return
@@ -305,11 +305,11 @@ class Dependency:
         self._report()
 
     def _report(self) -> None:
-        with self._room:
-            trouble = self.trouble
-            if self._reported == trouble:
+        with self._condition:
+            fault = self.fault
+            if self._reported_fault == fault:
                 return
-            self._reported = trouble
+            self._reported_fault = fault
         with suppress(Exception):  # an error of the log must not reach callers
             self.on_change(self)
 

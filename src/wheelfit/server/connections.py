@@ -1,6 +1,6 @@
-"""The limits of each connection, which `uvicorn` leaves to a server in front.
+"""The limits of connections, which `uvicorn` leaves to a server in front.
 
-They are for heads that are long or never end, clients that read nothing, and too many connections.
+They apply to long or endless heads, clients that read nothing, and the number of connections.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ else:
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _FINAL_WAIT = 1.0
-"""Seconds in which a connection may still bring its request, once the server stops."""
+"""Seconds in which a connection may still send a request, once the server stops."""
 _LONGEST_REASON = 400
 _RETRY_SOON = "retry-after: 1\r\n"
 _METHOD = re.compile(rb"[A-Za-z-]{1,24} [/*]")
@@ -48,12 +48,12 @@ class Connections:
         self.is_stopping = False
         """Whether every response is the last of its connection."""
         # Dictionaries, for their order: the first has waited longest.
-        self.silent: dict[Any, None] = {}
-        """Connections without a request so far."""
+        self.unused: dict[Any, None] = {}
+        """Connections that have not sent a request yet."""
         self.idle: dict[Any, None] = {}
         """Connections between two requests."""
         self.closing: set[Any] = set()
-        """Connections that were closed to make room, and are still there."""
+        """Connections that were closed to make room, whose end is not confirmed yet."""
 
     def close_stalled(self, connections: set[Any]) -> None:
         """Close connections that have stalled."""
@@ -64,17 +64,17 @@ class Connections:
     def make_room(self, new: Any) -> None:
         """Close an idle connection if there are too many; if none is idle, the new one.
 
-        Connections without a request so far are closed first: an attacker has many of them.
+        Connections that have not sent a request are closed first: an attacker has many of them.
         """
         if len(new.connections) - len(self.closing) <= self.limits.connections:
             return
-        for waiting in (self.silent, self.idle):
+        for waiting in (self.unused, self.idle):
             for connection in waiting:
                 if not connection.transport.get_write_buffer_size():
                     self._close(connection)
                     return
         for connection in new.connections:
-            # A client that has its response, and continues to send an ignored body, blocks others.
+            # A client that has its response, and still sends an ignored body, blocks others.
             if connection is not new and connection.is_answered():
                 self._close(connection)
                 return
@@ -88,7 +88,7 @@ class Connections:
 
     def mark_busy(self, connection: Any) -> None:
         """Record that a connection no longer waits for a request."""
-        self.silent.pop(connection, None)
+        self.unused.pop(connection, None)
         self.idle.pop(connection, None)
 
     def remove(self, connection: Any) -> None:
@@ -100,7 +100,7 @@ class Connections:
 class BoundedConnection(_Protocol):
     """One connection with limits, a mixin for uvicorn's."""
 
-    pool: Connections
+    shared: Connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Set up the connection, and close idle ones if there are too many."""
@@ -117,15 +117,15 @@ class BoundedConnection(_Protocol):
         """Bytes of chunk headers and trailers since the last byte of a body."""
         self.unsent_size = 0
         self.stuck_since = time.monotonic()
-        self.is_last = self.pool.is_stopping
-        self.pool.make_room(self)
+        self.is_last = self.shared.is_stopping
+        self.shared.make_room(self)
         if not self.transport.is_closing():
-            self.pool.silent[self] = None
+            self.shared.unused[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the limits."""
         super().connection_lost(exc)
-        self.pool.remove(self)
+        self.shared.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes outside bodies."""
@@ -138,10 +138,10 @@ class BoundedConnection(_Protocol):
         self.latest = data
         super().data_received(data)
         # Bytes behind a head are a body, which is counted there.
-        if self.waiting_since is not None and self.head_size > self.pool.limits.head_size:
+        if self.waiting_since is not None and self.head_size > self.shared.limits.head_size:
             self.refuse(431, "the headers of the request are too large")
-        elif self.waiting_since is None and self.overhead_size > self.pool.limits.head_size:
-            self.cut()  # a response may have begun
+        elif self.waiting_since is None and self.overhead_size > self.shared.limits.head_size:
+            self.reset()  # too late for an error: a response may have begun
 
     def on_message_begin(self) -> None:
         """Start a request."""
@@ -161,9 +161,9 @@ class BoundedConnection(_Protocol):
     def on_headers_complete(self) -> None:
         """Start to answer a request, unless its head is refused."""
         self.waiting_since = None
-        self.pool.mark_busy(self)
+        self.shared.mark_busy(self)
         self.head_size = self.overhead_size = 0
-        if self.headers_size > self.pool.limits.head_size:
+        if self.headers_size > self.shared.limits.head_size:
             self.refuse(431, "the headers of the request are too large")
             return
         if self.parser.get_http_version() not in ("1.0", "1.1"):
@@ -173,7 +173,7 @@ class BoundedConnection(_Protocol):
         if self.scope["method"] == "POST":
             # The response is written through this transport, since ASGI has no field for a reason.
             self.cycle.transport = _ReasonTransport(self.transport, self.scope)  # type: ignore[assignment]
-        if self.pool.is_stopping or self.is_last:
+        if self.shared.is_stopping or self.is_last:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
@@ -227,20 +227,20 @@ class BoundedConnection(_Protocol):
             self.refuse(400, "this is not an HTTP request")
 
     def shutdown(self) -> None:
-        """Close, after a request that is on its way."""
+        """Close the connection after a request that is being sent."""
         self.is_last = True
         if self.is_idle():
             self.loop.call_later(_FINAL_WAIT, self.close_if_idle)
         elif not self.cycle.response_started:
-            self.cycle.keep_alive = False  # which the headers of the response announce
+            self.cycle.keep_alive = False  # announced in the headers of the response
 
     def on_response_complete(self) -> None:
         """Close after the last response."""
         super().on_response_complete()
         if self.is_idle() and not self.transport.is_closing():
-            self.pool.idle[self] = None
+            self.shared.idle[self] = None
         if self.is_last and not self.transport.is_closing():
-            # The response did not announce "close", so the next request may be on its way.
+            # The response did not announce "close", so the next request may have been sent.
             self.loop.call_later(_FINAL_WAIT, self.close_if_idle)
 
     def close_if_idle(self) -> None:
@@ -253,16 +253,19 @@ class BoundedConnection(_Protocol):
         buffered = self.transport.get_write_buffer_size()
         if not buffered or buffered != self.unsent_size:
             self.unsent_size, self.stuck_since = buffered, now
-        elif now - self.stuck_since > self.pool.limits.patience:
-            self.cut()  # the client does not read
+        elif now - self.stuck_since > self.shared.limits.io_timeout:
+            self.reset()  # the client does not read
             return
-        if self.waiting_since is not None and now - self.waiting_since > self.pool.limits.patience:
+        if (
+            self.waiting_since is not None
+            and now - self.waiting_since > self.shared.limits.io_timeout
+        ):
             if self.transport.is_closing():
-                self.cut()
+                self.reset()
             else:
                 self.refuse(408, "the headers of the request did not arrive in time")
 
-    def cut(self) -> None:
+    def reset(self) -> None:
         """Close it at once, and drop the data that the kernel has buffered."""
         with suppress(OSError):
             raw_socket = self.transport.get_extra_info("socket")

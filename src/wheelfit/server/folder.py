@@ -1,7 +1,7 @@
 """An index over the files of one folder.
 
 The folder is listed with every request, so that a new file appears at once; the facts of a file
-are kept until it changes.
+are cached until it changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename, project_of
-from wheelfit.server.messages import FilePart, Response
+from wheelfit.server.messages import FilePart, not_found
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.file_readers import ContentFiles
 from wheelfit.sources.page import File, ProjectPage
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.messages import Request
+    from wheelfit.server.messages import Request, Response
 
 
 _METADATA_SUFFIX = ".metadata"
 _Signature = tuple[int, int, int, int, int]
+"""Device, inode, size, and the times of the last changes of content and status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +58,25 @@ class FolderIndex(ContentFiles):
 
     :param folder: its wheels, source distributions and ``-variants.json`` are served; subfolders
         are not.
+    :param edit_entry: returns the entry of a file on a page from the original one.
     """
 
-    def __init__(self, folder: Path, *, revise: Callable[[File], File] = lambda file: file) -> None:
+    def __init__(
+        self, folder: Path, *, edit_entry: Callable[[File], File] = lambda file: file
+    ) -> None:
         self._simple_index = SimpleIndex(self)
         self._folder = folder
         self.name = str(folder)
-        self._revise = revise
-        self._known: dict[str, _FileFacts] = {}
+        self._edit_entry = edit_entry
+        self._facts: dict[str, _FileFacts] = {}
         self._lock = threading.Lock()
 
     def __call__(self, request: Request) -> Response:
         """Answer a request."""
         try:
             return self._simple_index(request)
-        except FileNotFoundError:  # it was removed meanwhile
-            return Response.text(404, "there is no such page or file")
+        except FileNotFoundError:  # the file was removed after it was listed
+            return not_found()
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects with files."""
@@ -80,11 +84,11 @@ class FolderIndex(ContentFiles):
         return tuple(sorted(name for name in names if name is not None))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project; None if there is no file of it."""
+        """Return the page of a project; None if it has no file."""
         paths = [path for path in self._paths() if project_of(path.name) == name]
         if not paths:
             return None
-        files = tuple(self._revise(self._look(path).file) for path in paths)
+        files = tuple(self._edit_entry(self._facts_of(path).file) for path in paths)
         return ProjectPage(name, files, source=self.name)
 
     def stamp(self, name: NormalizedName) -> None:  # noqa: ARG002 - of the interface
@@ -96,11 +100,11 @@ class FolderIndex(ContentFiles):
         wheel = filename.removesuffix(_METADATA_SUFFIX)
         for path in self._paths():
             if path.name == filename:
-                known = self._look(path)
+                facts = self._facts_of(path)
                 parts = partial(FilePart, path)
-                return Content(known.signature[2], known.file.hashes["sha256"], parts)
+                return Content(facts.signature[2], facts.file.hashes["sha256"], parts)
             if path.name == wheel:
-                metadata = self._look(path).metadata
+                metadata = self._facts_of(path).metadata
                 return None if metadata is None else content_of(metadata)
         return None
 
@@ -119,8 +123,8 @@ class FolderIndex(ContentFiles):
             if project_of(path.name) is not None and path.is_file()
         )
 
-    def _look(self, path: Path) -> _FileFacts:
-        """Return the facts of a file, read again if it is new or has changed."""
+    def _facts_of(self, path: Path) -> _FileFacts:
+        """Return the facts of a file, which is read if it is new or has changed."""
         status = path.stat()
         signature = (
             status.st_dev,
@@ -129,14 +133,14 @@ class FolderIndex(ContentFiles):
             status.st_mtime_ns,
             status.st_ctime_ns,
         )
-        known = self._known.get(path.name)
-        if known is None or known.signature != signature:
+        facts = self._facts.get(path.name)
+        if facts is None or facts.signature != signature:
             with self._lock:
-                known = self._known[path.name] = _FileFacts(signature, path, *describe(path))
-        return known
+                facts = self._facts[path.name] = _FileFacts(signature, path, *describe_file(path))
+        return facts
 
 
-def describe(path: Path, *, lenient: bool = False) -> tuple[File, bytes | None]:
+def describe_file(path: Path, *, lenient: bool = False) -> tuple[File, bytes | None]:
     """Return the entry of a file in an index, and the METADATA of a wheel that can be read.
 
     :param lenient: whether METADATA of damaged wheels is used, too.

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _BACKLOG = 2048
 """Connections that may wait in the kernel to be accepted."""
-_AT_ONCE = 32
+_ACCEPT_BATCH = 32
 """Connections that are accepted before the server checks whether there are too many."""
-_RESERVE = 256
+_RESERVED_FILES = 256
 """Open files that no connection may take: for the database, storages, upstreams and uploads."""
-_FILES_EACH = 2
+_FILES_PER_CONNECTION = 2
 """Open files of one connection: its own, and the file that is sent."""
 
 
@@ -100,7 +100,7 @@ def max_connections(files: int) -> int:
     >>> max_connections(1024), max_connections(4256), max_connections(64)
     (384, 2000, 16)
     """
-    return max(1, (files - min(_RESERVE, files // 2)) // _FILES_EACH)
+    return max(1, (files - min(_RESERVED_FILES, files // 2)) // _FILES_PER_CONNECTION)
 
 
 class _LoopErrors:
@@ -108,7 +108,7 @@ class _LoopErrors:
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self._count: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     def __call__(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Count an error: an exception handler of an event loop."""
@@ -118,14 +118,14 @@ class _LoopErrors:
         else:
             reason = type(error).__name__ if error is not None else ""
         event = "no connection can be accepted" if "socket" in context else context["message"]
-        self._count[f"{event}: {reason}" if reason else str(event)] += 1
+        self._counts[f"{event}: {reason}" if reason else str(event)] += 1
 
     def report(self) -> None:
         """Report the errors since the last report, by the most frequent one."""
-        if self._count:
-            message, _ = self._count.most_common(1)[0]
-            self._note(f"{message} ({count_of(self._count.total(), 'time')})")
-            self._count.clear()
+        if self._counts:
+            message, _ = self._counts.most_common(1)[0]
+            self._note(f"{message} ({count_of(self._counts.total(), 'time')})")
+            self._counts.clear()
 
 
 def serve(
@@ -151,7 +151,7 @@ def serve(
     except ImportError as error:
         raise NeedsExtra("server", error.name or "uvicorn") from None
 
-    needed = limits.connections * _FILES_EACH + _RESERVE
+    needed = limits.connections * _FILES_PER_CONNECTION + _RESERVED_FILES
     files = raise_file_limit(needed)
     if files is not None and max_connections(files) < limits.connections:
         limit = max_connections(files)
@@ -161,7 +161,7 @@ def serve(
             f"LimitNOFILE={needed} in a systemd unit)"
         )
         limits = replace(limits, connections=limit)
-    shared = Connections(limits)
+    connections = Connections(limits)
     errors = _LoopErrors(note)
     # The application has its own log.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
@@ -171,7 +171,7 @@ def serve(
     class Connection(BoundedConnection, HttpToolsProtocol):
         """A connection of this server."""
 
-        pool = shared
+        shared = connections
 
     class Server(uvicorn.Server):
         """A server that checks its connections."""
@@ -186,12 +186,12 @@ def serve(
 
         async def on_tick(self, counter: int) -> bool:
             if counter % 10 == 0:
-                shared.close_stalled(self.server_state.connections)
+                connections.close_stalled(self.server_state.connections)
                 errors.report()
             return await super().on_tick(counter)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            shared.is_stopping = True
+            connections.is_stopping = True
             await super().shutdown(sockets)
             # A signal to stop was received and obeyed: that is success.
             self._captured_signals.clear()
@@ -207,7 +207,7 @@ def serve(
         proxy_headers=False,
         timeout_keep_alive=limits.idle_timeout,
         timeout_graceful_shutdown=shutdown_timeout,
-        backlog=_AT_ONCE,
+        backlog=_ACCEPT_BATCH,
     )
     try:
         Server(config).run([listener])

@@ -1,6 +1,6 @@
-"""A small HTTP server for this machine only, and an index over a folder served by it.
+"""A small HTTP server for this machine only, and an index of a folder on it.
 
-It needs the standard library alone, and has a thread for each connection.
+It uses the standard library alone, and has a thread for each connection.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 _HOST = "127.0.0.1"
-_PATIENCE = 60.0
-_MOST = 500
-_PAUSE = 0.1
+_TIMEOUT = 60.0
+_MAX_CONNECTIONS = 500
+_RETRY_PAUSE = 0.1
 _LINE_ENDS = frozenset("\r\n")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -45,7 +45,7 @@ class LoopbackServer:
     '/hello'
 
     :param port: 0 takes a free one.
-    :param patience: seconds for a head, and for a client to read the next bytes of a response.
+    :param timeout: seconds for a head, and for a client to read the next bytes of a response.
     :param max_connections: connections at once; further ones are closed.
     """
 
@@ -55,10 +55,10 @@ class LoopbackServer:
         *,
         host: str = _HOST,
         port: int = 0,
-        patience: float = _PATIENCE,
-        max_connections: int = _MOST,
+        timeout: float = _TIMEOUT,
+        max_connections: int = _MAX_CONNECTIONS,
     ) -> None:
-        self._server = _Server(application, host, port, patience, max_connections)
+        self._server = _Server(application, host, port, timeout, max_connections)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="loopback"
         )
@@ -74,7 +74,7 @@ class LoopbackServer:
         return tuple(self._server.failures)
 
     def start(self) -> None:
-        """Start the thread that responses."""
+        """Start the thread that answers requests."""
         self._thread.start()
 
     def close(self) -> None:
@@ -117,22 +117,28 @@ class LoopbackIndex(LoopbackServer):
 
 
 class _Server(ThreadingHTTPServer):
-    # Threads are waited for, which is quick because hang_up() ends their connections.
+    # close() waits for the threads, which end when close_connections() ends their connections.
     daemon_threads = False
     block_on_close = True
     request_queue_size = 128
 
     def __init__(
-        self, application: Application, host: str, port: int, patience: float, max_connections: int
+        self,
+        application: Application,
+        host: str,
+        port: int,
+        io_timeout: float,
+        max_connections: int,
     ) -> None:
         self.application = application
-        self.patience = patience
+        self.io_timeout = io_timeout
         self._max_connections = max_connections
         self.failures: list[Exception] = []
         self.origin = ""
         self._connections: set[socket.socket] = set()
         self._to_reset: set[socket.socket] = set()
         self._waiting: dict[socket.socket, float] = {}
+        """Connections that wait for the head of a request, with the time they started."""
         self._last_check = 0.0
         super().__init__((host, port), _Handler)
 
@@ -146,8 +152,8 @@ class _Server(ThreadingHTTPServer):
         try:
             connection, address = super().get_request()
         except OSError:
-            # It is tried again at once, without success as long as no file can be opened.
-            time.sleep(_PAUSE)
+            # The caller tries again at once, in vain while this process can open no file.
+            time.sleep(_RETRY_PAUSE)
             raise
         self._connections.add(connection)
         return connection, address
@@ -155,23 +161,24 @@ class _Server(ThreadingHTTPServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
         return len(self._connections) <= self._max_connections
 
-    def set_waiting(self, connection: socket.socket, *, is_waiting: bool) -> None:
-        """Record whether a connection waits for a head."""
-        if is_waiting:
-            self._waiting.pop(connection, None)
-        else:
-            self._waiting[connection] = time.monotonic()
+    def start_waiting(self, connection: socket.socket) -> None:
+        """Record that a connection waits for the head of a request."""
+        self._waiting[connection] = time.monotonic()
+
+    def stop_waiting(self, connection: socket.socket) -> None:
+        """Record that a connection has received the head of a request."""
+        self._waiting.pop(connection, None)
 
     def service_actions(self) -> None:
-        """Close connections that send a head byte by byte; called again and again."""
+        """Close connections that send a head too slowly; called by `serve_forever`."""
         now = time.monotonic()
         if now - self._last_check < 1:
             return
         self._last_check = now
         for connection, since in tuple(self._waiting.items()):
-            if now - since > self.patience:
+            if now - since > self.io_timeout:
                 self._waiting.pop(connection, None)
-                _end(connection)
+                _shut_down(connection)
 
     def shutdown_request(self, request: Any) -> None:
         self._connections.discard(request)
@@ -191,14 +198,14 @@ class _Server(ThreadingHTTPServer):
     def close_connections(self) -> None:
         """Close every connection."""
         for connection in tuple(self._connections):
-            _end(connection)
+            _shut_down(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that disconnect."""
 
 
-def _end(connection: socket.socket) -> None:
-    with suppress(OSError):  # it has ended by itself
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):  # it is closed already
         connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -210,24 +217,24 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def setup(self) -> None:
-        self.request.settimeout(self.server.patience)
+        self.request.settimeout(self.server.io_timeout)
         super().setup()
 
     def handle_one_request(self) -> None:
-        self.server.set_waiting(self.connection, is_waiting=False)
+        self.server.start_waiting(self.connection)
         super().handle_one_request()
 
     def handle_expect_100(self) -> bool:
         return True  # bodies are not read, so none is requested
 
     def do_GET(self) -> None:
-        self.server.set_waiting(self.connection, is_waiting=True)
+        self.server.stop_waiting(self.connection)
         if self._is_ambiguous():
             self.close_connection = True
-            self._send(Response.text(400, "the head of the request can be read in two ways"))
+            self._send(Response.text(400, "the headers of the request are ambiguous"))
             return
         if "close" in self.headers.get("connection", "").lower():
-            self.close_connection = True  # also among other words
+            self.close_connection = True  # the base class compares the whole header
         if "content-length" in self.headers or "transfer-encoding" in self.headers:
             self.close_connection = True  # the body is not read
         path, _, query = self.path.partition("?")
@@ -242,10 +249,13 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - its name there
 
     def _is_ambiguous(self) -> bool:
-        """Return whether a server in front may see other headers, or another end of them."""
+        """Return whether a server in front may parse other headers, or end them elsewhere."""
         headers = self.headers
-        ends = [*headers.get_all("content-length", ()), *headers.get_all("transfer-encoding", ())]
-        return bool(headers.defects or headers.get_payload() or len(ends) > 1) or any(
+        lengths = [
+            *headers.get_all("content-length", ()),
+            *headers.get_all("transfer-encoding", ()),
+        ]
+        return bool(headers.defects or headers.get_payload() or len(lengths) > 1) or any(
             _NAME.fullmatch(name) is None or not _LINE_ENDS.isdisjoint(value)
             for name, value in headers.items()
         )

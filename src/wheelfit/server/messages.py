@@ -93,7 +93,7 @@ class Response:
 
 
 Application: TypeAlias = Callable[[Request], Response]
-"""A function that responses requests; called from several threads at once."""
+"""A function from requests to responses; called from several threads at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,32 +38,32 @@ class OfferRules:
     advisories: Advisories | None = None
     """The vulnerabilities whose releases are withheld."""
 
-    def apply_to(self, name: NormalizedName) -> bool:
+    def may_withhold(self, name: NormalizedName) -> bool:
         """Return whether files of a project may have to be withheld."""
         has_advisories = self.advisories is not None and self.advisories.may_affect(name)
         return has_advisories or self.cooldown.cutoff(name) is not None
 
     def stamp(self, name: NormalizedName) -> Hashable:
         """Return a value that stays equal as long as the same files of a page are offered."""
-        if not self.apply_to(name):
+        if not self.may_withhold(name):
             return None
         generation = 0 if self.advisories is None else self.advisories.generation
         has_cutoff = self.cooldown.cutoff(name) is not None
         return generation, int(time.time() // _MINUTE) if has_cutoff else 0
 
-    def without_withheld(
+    def filter_page(
         self, page: ProjectPage, note: Callable[[str], None] = lambda _text: None
     ) -> ProjectPage:
-        """Return a page with the offered files, and with the reasons for those it withholds.
+        """Return a page with the offered files, and the reasons for withholding the others.
 
         :param note: called for a project whose files have no times of upload.
         """
-        if not self.apply_to(page.name):
+        if not self.may_withhold(page.name):
             return page
         files, withheld = self.split(page.name, page.files)
         if not withheld:
             return page
-        self.cooldown.admitted(page, note)  # only for its note
+        self.cooldown.admitted(page, note)  # only to call `note`
         return replace(page, files=files, withheld=tuple(withheld.items()), fresh_seconds=0.0)
 
     def split(
@@ -108,7 +108,7 @@ class OfferRules:
         valid = [vulnerability for vulnerability in affecting if vulnerability.withdrawn is None]
         if not valid:
             return ""
-        return f"{name} {version} has known vulnerabilities: {vulnerabilities_in_words(valid)}"
+        return f"{name} {version} has known vulnerabilities: {_list_vulnerabilities(valid)}"
 
     def _recent_upload(self, name: NormalizedName, file: File) -> str:
         """Return the reason to withhold a file as too recent; empty if there is none."""
@@ -133,22 +133,22 @@ class OfferedRepository(RepositoryWrapper):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project with the offered files; None if there is no project."""
         page = self._repository.project(name)
-        return None if page is None else self._rules.without_withheld(page)
+        return None if page is None else self._rules.filter_page(page)
 
 
 def _is_index_file(file: File) -> bool:
     return parse_index_file_name(file.filename) is not None
 
 
-def why_withheld(page: ProjectPage, release: tuple[NormalizedName, Version] | None) -> str:
+def withheld_reason(page: ProjectPage, release: tuple[NormalizedName, Version] | None) -> str:
     """Return the reason for withholding files of a release; empty if all are offered."""
     if release is None:
         return ""
     return next((reason for name, reason in page.withheld if release_of(name) == release), "")
 
 
-def vulnerabilities_in_words(vulnerabilities: Iterable[Vulnerability]) -> str:
-    """Return a list of vulnerabilities in words, each once even if several databases have it."""
+def _list_vulnerabilities(vulnerabilities: Iterable[Vulnerability]) -> str:
+    """Return a text that lists vulnerabilities, each once even if several databases have it."""
     items = []
     reported: set[str] = set()
     for vulnerability in vulnerabilities:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 API_VERSION = "1.1"
-_WITH_ELSEWHERE = "1.2"
+_WITH_OTHER_PAGES = "1.2"
 """Of pages with other locations (PEP 708)."""
 _WITH_PROVENANCE = "1.3"
 """Of pages with provenance (PEP 740)."""
@@ -26,9 +26,10 @@ JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
 LEGACY_HTML = "text/html"
 
-# A client that accepts anything may be a browser, or an installer that reads HTML only.
-_IF_ANYTHING = (LEGACY_HTML, JSON, HTML)
-_IF_NAMED = (JSON, HTML, LEGACY_HTML)
+# For equal qualities. A client that accepts anything may be a browser, or an installer that reads
+# HTML only.
+_WILDCARD_ORDER = (LEGACY_HTML, JSON, HTML)
+_EXPLICIT_ORDER = (JSON, HTML, LEGACY_HTML)
 
 
 def choose_type(accept: str | None) -> str | None:
@@ -42,16 +43,20 @@ def choose_type(accept: str | None) -> str | None:
     """
     qualities: dict[str, float] = {}
     for item in (accept or "*/*").lower().split(","):
-        kind, *parameters = (part.strip() for part in item.split(";"))
-        qualities[kind.replace(".latest+", ".v1+")] = _quality(parameters)
-    explicit = {kind: qualities[kind] for kind in _IF_NAMED if kind in qualities}
+        media_type, *parameters = (part.strip() for part in item.split(";"))
+        qualities[media_type.replace(".latest+", ".v1+")] = _quality(parameters)
+    explicit = {
+        media_type: qualities[media_type]
+        for media_type in _EXPLICIT_ORDER
+        if media_type in qualities
+    }
     implied = {
-        kind: qualities.get(f"{kind.partition('/')[0]}/*", qualities.get("*/*", 0.0))
-        for kind in _IF_ANYTHING
-        if kind not in explicit
+        media_type: qualities.get(f"{media_type.partition('/')[0]}/*", qualities.get("*/*", 0.0))
+        for media_type in _WILDCARD_ORDER
+        if media_type not in explicit
     }
     all_qualities = explicit | implied
-    best = max(all_qualities, key=all_qualities.__getitem__)  # of equal ones the first
+    best = max(all_qualities, key=all_qualities.__getitem__)  # the first of equal ones
     return best if all_qualities[best] > 0 else None
 
 
@@ -76,22 +81,22 @@ def write_projects(names: Iterable[str], media_type: str) -> bytes:
 
 def write_project(page: ProjectPage, media_type: str) -> bytes:
     """Write the page of a project."""
-    elsewhere, status, version = page.other_pages, page.status, _version(page)
+    other_pages, status, version = page.other_pages, page.status, _version(page)
     if media_type != JSON:
-        metas = [("pypi:tracks", url) for url in elsewhere.tracks]
-        metas += [("pypi:alternate-locations", url) for url in elsewhere.alternates]
+        metas = [("pypi:tracks", url) for url in other_pages.tracks]
+        metas += [("pypi:alternate-locations", url) for url in other_pages.alternates]
         if status:
             metas.append(("pypi:project-status", status.marker))
         if status and status.reason:
             metas.append(("pypi:project-status-reason", status.reason))
         return _html(f"Links for {page.name}", map(_link, page.files), metas, version)
     meta: dict[str, object] = {"api-version": version}
-    if elsewhere.tracks:
-        meta["tracks"] = list(elsewhere.tracks)
+    if other_pages.tracks:
+        meta["tracks"] = list(other_pages.tracks)
     content = {
         "meta": meta,
         "name": page.name,
-        **({"alternate-locations": list(elsewhere.alternates)} if elsewhere.alternates else {}),
+        **({"alternate-locations": list(other_pages.alternates)} if other_pages.alternates else {}),
         **({"project-status": _status(status)} if status else {}),
         "versions": _versions(page.files),
         "files": [_entry(file) for file in page.files],
@@ -101,7 +106,7 @@ def write_project(page: ProjectPage, media_type: str) -> bytes:
     return _json(content)
 
 
-def write_site(pages: Iterable[ProjectPage]) -> dict[str, bytes]:
+def write_static_index(pages: Iterable[ProjectPage]) -> dict[str, bytes]:
     """Return all pages of an index as files for any static server.
 
     :param pages: one for each project; their URLs may be relative to the project's folder.
@@ -110,11 +115,11 @@ def write_site(pages: Iterable[ProjectPage]) -> dict[str, bytes]:
     """
     by_name = {page.name: page for page in pages}
     names = sorted(by_name)
-    kinds = {"index.html": HTML, "index.json": JSON}
-    site = {file: write_projects(names, kind) for file, kind in kinds.items()}
+    media_types = {"index.html": HTML, "index.json": JSON}
+    site = {file: write_projects(names, media_type) for file, media_type in media_types.items()}
     for name in names:
-        for file, kind in kinds.items():
-            site[f"{name}/{file}"] = write_project(by_name[name], kind)
+        for file, media_type in media_types.items():
+            site[f"{name}/{file}"] = write_project(by_name[name], media_type)
     return site
 
 
@@ -165,7 +170,7 @@ def _version(page: ProjectPage) -> str:
         return _WITH_STATUS
     if any(file.provenance is not None for file in page.files):
         return _WITH_PROVENANCE
-    return _WITH_ELSEWHERE if page.other_pages else API_VERSION
+    return _WITH_OTHER_PAGES if page.other_pages else API_VERSION
 
 
 def _status(status: Status) -> dict[str, str]:

@@ -27,18 +27,19 @@ _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Response.text(
     421,
-    "this is not a host name of the server; --allowed-host HOST adds it",
+    "this is not a host name of the server; --allowed-host HOST allows it",
     {"connection": "close"},
 )
 
 
-def host_name(text: str) -> str:
-    """Return the name or address of a server, or raise ``ValueError`` for anything else.
+def parse_host_name(text: str) -> str:
+    """Return a host name or address unchanged.
 
     :param text: without scheme and port.
+    :raises ValueError: it is neither.
     """
     if _NAME.fullmatch(text.lower()) is None:
-        raise ValueError(f"{text[:80]!r} is not a host; name it without scheme and port")
+        raise ValueError(f"{text[:80]!r} is not a host name or address (without scheme and port)")
     return text
 
 
@@ -50,7 +51,7 @@ class HostNames:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower().strip("[].") for name in names)
-        self._accepted: set[str] = set()  # headers that were accepted: every request has one
+        self._accepted: set[str] = set()  # a cache, since every request has such a header
 
     def refusal(self, request: Request) -> Response | None:
         """Return the response to a request for another name; None if it is for one of these.
@@ -60,7 +61,7 @@ class HostNames:
         header = request.headers.get("host", "localhost")
         if not self._is_accepted(header):
             return _MISDIRECTED
-        # A page may have put in the second one, which a server in front passed on.
+        # A server in front may have passed on a host name that the page has set.
         if request.forwarded_host and not self._is_accepted(request.forwarded_host):
             return _MISDIRECTED
         return None
@@ -77,7 +78,7 @@ class HostNames:
 
 
 class RebindingGuard:
-    """An `Application` around another that responses only requests for certain host names.
+    """An `Application` around another that answers only requests for certain host names.
 
     :param names: hosts besides those of this machine, without ports.
     """
@@ -100,7 +101,7 @@ def is_on_loopback(listener: socket.socket) -> bool:
 def is_from_browser(request: Request) -> bool:
     """Return whether a request has a header that only browsers send.
 
-    Browsers send it to servers with TLS and of this machine.
+    Browsers send it to servers with TLS and to servers on the same machine.
     """
     return "sec-fetch-site" in request.headers
 

@@ -1,4 +1,4 @@
-"""Object storages like S3, by the library `obstore`; the one importer of that library."""
+"""Object storages like S3, through `obstore`; the only importer of that library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Storage: TypeAlias = "ObjectStore"
 """A store of objects by path, below a prefix."""
 
-_PATIENCE = timedelta(seconds=60)
+_RETRY_TIMEOUT = timedelta(seconds=60)
 _RETRIES = 4
 _UNLIMITED = timedelta(days=1)
 
@@ -34,7 +34,9 @@ def without_options(url: str) -> str:
     return urlunsplit(urlsplit(url)._replace(query=""))
 
 
-def open_storage(url: str, *, timeout: float | None = None, stall: float | None = None) -> Storage:
+def open_storage(
+    url: str, *, timeout: float | None = None, read_timeout: float | None = None
+) -> Storage:
     """Open the storage of a URL.
 
     Credentials come from the usual variables of that storage, as ``AWS_ACCESS_KEY_ID``.
@@ -42,8 +44,8 @@ def open_storage(url: str, *, timeout: float | None = None, stall: float | None 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests, with
         options as ``?endpoint=http://127.0.0.1:9000&region=…``.
     :param timeout: seconds for a request with all its retries; None: retries end after a minute.
-    :param stall: seconds without a byte after which a request fails; its whole duration is then
-        not limited, and retries end after as long.
+    :param read_timeout: seconds without a byte after which a request fails; its whole duration is
+        then unlimited, and retries end after the same time.
     :raises InvalidConfiguration: it is not the URL of a storage.
     :raises NeedsExtra: the library is not installed.
     """
@@ -52,8 +54,8 @@ def open_storage(url: str, *, timeout: float | None = None, stall: float | None 
         raise InvalidConfiguration(
             "a web server is not a storage that can be written to",
             where=redact(without_options(url)),
-            hint="name a folder, or s3://bucket/prefix; endpoint=https://storage.example.org may "
-            "follow a ? there",
+            hint="name a folder, or s3://bucket/prefix with options after a ?, as "
+            "endpoint=https://storage.example.org",
         )
     try:
         from obstore.exceptions import BaseError
@@ -64,14 +66,18 @@ def open_storage(url: str, *, timeout: float | None = None, stall: float | None 
         return MemoryStore()
     options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
     client: Any = {"allow_http": True} if options.get("endpoint", "").startswith("http:") else {}
-    patience = _PATIENCE
+    retry_timeout = _RETRY_TIMEOUT
     if timeout is not None:
-        patience = timedelta(seconds=timeout / 2)
-        client |= {"timeout": timedelta(seconds=timeout), "connect_timeout": patience}
-    if stall is not None:
-        patience = timedelta(seconds=stall)
-        client |= {"read_timeout": patience, "timeout": _UNLIMITED, "connect_timeout": patience}
-    retries: Any = {"max_retries": _RETRIES, "retry_timeout": patience}
+        retry_timeout = timedelta(seconds=timeout / 2)
+        client |= {"timeout": timedelta(seconds=timeout), "connect_timeout": retry_timeout}
+    if read_timeout is not None:
+        retry_timeout = timedelta(seconds=read_timeout)
+        client |= {
+            "read_timeout": retry_timeout,
+            "timeout": _UNLIMITED,
+            "connect_timeout": retry_timeout,
+        }
+    retries: Any = {"max_retries": _RETRIES, "retry_timeout": retry_timeout}
     where = without_options(url)
     try:
         return from_url(where, client_options=client or None, retry_config=retries, **options)
@@ -79,35 +85,38 @@ def open_storage(url: str, *, timeout: float | None = None, stall: float | None 
         raise InvalidConfiguration(
             f"this is not the URL of a storage: {first_line(error)}",
             where=where,
-            hint=hint_for(error, where)
-            or "as s3://bucket/prefix; endpoint=https://storage.example.org may follow a ? there",
+            hint=credentials_hint(error, where)
+            or "name s3://bucket/prefix with options after a ?, as "
+            "endpoint=https://storage.example.org",
         ) from None
 
 
 @contextmanager
-def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Raise errors of a storage as ``StorageUnavailable``.
+def reporting_storage_failures(
+    where: str, *, except_for: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Raise errors of a storage in the block as ``StorageUnavailable``.
 
     :param where: the URL of the storage or of the object.
-    :param passing: errors that are raised unchanged, as ``FileNotFoundError``.
+    :param except_for: errors that are raised unchanged, as ``FileNotFoundError``.
     """
     from obstore.exceptions import BaseError, GenericError
 
     try:
         yield
-    except passing:
+    except except_for:
         raise
     except (BaseError, OSError) as error:
         raise StorageUnavailable(
             f"the storage failed: {first_line(error)}",
             where=where,
-            hint=hint_for(error, where),
-            trouble="silent" if isinstance(error, GenericError) else "",
+            hint=credentials_hint(error, where),
+            cause="unresponsive" if isinstance(error, GenericError) else "",
         ) from error
 
 
 def condition_errors() -> tuple[type[Exception], ...]:
-    """Return the errors for objects that do not exist, or do not meet a condition."""
+    """Return the classes of errors for missing objects and unmet conditions of a request."""
     from obstore.exceptions import (
         AlreadyExistsError,
         PreconditionError,
@@ -116,21 +125,21 @@ def condition_errors() -> tuple[type[Exception], ...]:
     return (FileNotFoundError, AlreadyExistsError, PreconditionError)
 
 
-def hint_for(error: BaseException, where: str) -> str | None:
-    """Return a hint if an error is about credentials.
+def credentials_hint(error: BaseException, where: str) -> str | None:
+    """Return a hint if an error is about credentials, else None.
 
-    Without any, the library requests the metadata service of the cloud.
+    Without credentials, the library requests the metadata service of the cloud.
 
-    >>> hint_for(ValueError("Account must be specified"), "az://container")
+    >>> credentials_hint(ValueError("Account must be specified"), "az://container")
     'set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY'
     """
     text = str(error).lower()
-    if not any(phrase in text for phrase in _UNKNOWN_USER):
+    if not any(phrase in text for phrase in _NO_CREDENTIALS):
         return None
     return _CREDENTIALS.get(urlsplit(where).scheme, _S3_CREDENTIALS)
 
 
-_UNKNOWN_USER = ("169.254.169.254", "credential", "account must be specified")
+_NO_CREDENTIALS = ("169.254.169.254", "credential", "account must be specified")
 _S3_CREDENTIALS = "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
 _AZURE_CREDENTIALS = "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
 _CREDENTIALS = {
@@ -142,5 +151,5 @@ _CREDENTIALS = {
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error; further lines have requests."""
+    """Return the first line of an error; further lines describe the request."""
     return (str(error) or type(error).__name__).strip().partition("\n")[0][:300]

@@ -111,7 +111,9 @@ class RecordingIndex(LoopbackServer):
         """The present faults."""
         self.requests: list[Recorded] = []
         """Every request so far."""
-        self._inner = source if callable(source) else FolderIndex(source, revise=self._revise)
+        self._inner = (
+            source if callable(source) else FolderIndex(source, edit_entry=self._edit_entry)
+        )
         self._numbers = itertools.count()
         self._closing = threading.Event()
         super().__init__(self._respond)
@@ -219,7 +221,7 @@ class RecordingIndex(LoopbackServer):
                 if pause is not None:
                     self._closing.wait(pause)
 
-    def _revise(self, file: File) -> File:
+    def _edit_entry(self, file: File) -> File:
         """Change an entry of a page."""
         faults = self.faults
         if file.filename in faults.wrong_hash:

@@ -37,9 +37,9 @@ class ByteRange(NamedTuple):
 class VirtualWheel:
     """A wheel with replaced METADATA, as ranges of the original and new bytes."""
 
-    kept: tuple[tuple[int, int], ...]
+    kept_ranges: tuple[tuple[int, int], ...]
     """The kept ranges of the original, in order; no two are adjacent."""
-    left_out: tuple[tuple[int, bytes], ...]
+    removed_parts: tuple[tuple[int, bytes], ...]
     """The removed parts of the original: position and bytes, the directory last. With them the
     original can be hashed while the kept ranges are streamed.
     """
@@ -49,12 +49,12 @@ class VirtualWheel:
     @property
     def size(self) -> int:
         """Bytes of the whole."""
-        return sum(stop - start for start, stop in self.kept) + len(self.tail)
+        return sum(stop - start for start, stop in self.kept_ranges) + len(self.tail)
 
-    def between(self, start: int, stop: int) -> Iterator[ByteRange]:
+    def ranges_between(self, start: int, stop: int) -> Iterator[ByteRange]:
         """Yield the origins of the bytes between two positions."""
         position = 0
-        for first, last in self.kept:
+        for first, last in self.kept_ranges:
             length = last - first
             low, high = max(start - position, 0), min(stop - position, length)
             if low < high:
@@ -92,8 +92,8 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
         new_member(record_name, format_record(rows, record.terminator), STORED, timestamp),
     ]
 
-    kept, left_out, moved = _split(archive, removed)
-    size = sum(stop - start for start, stop in kept)
+    kept_ranges, removed_parts, moved = _split(archive, removed)
+    size = sum(stop - start for start, stop in kept_ranges)
     bodies, entries = bytearray(), bytearray()
     for member in archive.members:
         if member.name not in removed:
@@ -102,17 +102,17 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
         placed = as_written(member, size + len(bodies))
         entries += encode_entry(placed)
         bodies += encode_local_header(placed) + packed
-    count = len(archive.members) - len(left_out) + 1 + len(written)
+    count = len(archive.members) - len(removed_parts) + 1 + len(written)
     end = encode_end(count, len(entries), size + len(bodies))
-    return VirtualWheel(kept, left_out, bytes(bodies + entries + end))
+    return VirtualWheel(kept_ranges, removed_parts, bytes(bodies + entries + end))
 
 
 def _split(
     archive: WheelArchive, removed: set[str]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, bytes], ...], dict[int, int]]:
     """Return the kept ranges, the removed members, and the new offset of each member."""
-    kept: list[tuple[int, int]] = []
-    left_out: list[tuple[int, bytes]] = []
+    kept_ranges: list[tuple[int, int]] = []
+    removed_parts: list[tuple[int, bytes]] = []
     moved: dict[int, int] = {}
     in_order = sorted(archive.members, key=lambda member: member.offset)
     stops = [member.offset for member in in_order[1:]] + [archive.end.offset]
@@ -120,14 +120,14 @@ def _split(
     for member, stop in zip(in_order, stops, strict=True):
         start = member.offset
         if member.name in removed:
-            left_out.append((start, archive.read_bytes(start, stop - start)))
+            removed_parts.append((start, archive.read_bytes(start, stop - start)))
             continue
         moved[start] = position
         position += stop - start
-        if kept and kept[-1][1] == start:
-            kept[-1] = (kept[-1][0], stop)
+        if kept_ranges and kept_ranges[-1][1] == start:
+            kept_ranges[-1] = (kept_ranges[-1][0], stop)
         else:
-            kept.append((start, stop))
+            kept_ranges.append((start, stop))
     rest = archive.end.offset
-    left_out.append((rest, archive.read_bytes(rest, archive.size - rest)))
-    return tuple(kept), tuple(left_out), moved
+    removed_parts.append((rest, archive.read_bytes(rest, archive.size - rest)))
+    return tuple(kept_ranges), tuple(removed_parts), moved

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import pytest
 from cli.running import Runner
 
-from wheelfit.server.proxy.environment import environment_for
+from wheelfit.server.proxy.environment import proxy_environment
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -339,7 +339,7 @@ class TestEnvironment:
     def test_full_replaces_all_indexes(self) -> None:
         """With --full the proxy replaces every other index."""
         environ = {"UV_INDEX": "x", "UV_INDEX_URL": "y", "UV_EXTRA_INDEX_URL": "z", "HOME": "/h"}
-        changed = environment_for(environ, "http://127.0.0.1:1/s/", whole=True)
+        changed = proxy_environment(environ, "http://127.0.0.1:1/s/", replaces_indexes=True)
         base = "http://127.0.0.1:1/s"
         for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
             assert changed[name] == f"{base}/pip/simple/"

@@ -178,7 +178,7 @@ def too_large(scene: Scene) -> None:
 def too_new(scene: Scene) -> None:
     """Try with the exception that the hint names."""
     dated = FolderIndex(
-        scene.wheels, revise=lambda file: replace(file, upload_time="2026-03-15T12:00:00Z")
+        scene.wheels, edit_entry=lambda file: replace(file, upload_time="2026-03-15T12:00:00Z")
     )
     with RecordingIndex(dated) as index:
         source = ("-i", index.url, "--no-cache-dir")

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from wheelfit.server.generate.file_facts import FactsMemory
+from wheelfit.server.generate.file_facts import FactsCache
 from wheelfit.server.generate.generation import generate
-from wheelfit.server.generate.request import Generated, GenerateOptions
+from wheelfit.server.generate.request import GenerateOptions, GenerateResult
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -50,13 +50,16 @@ class Site:
         self.folder = folder
         self.place = place or folder
 
-    def generate(self, target: Any = None, **wishes: Any) -> Generated:
+    def generate(self, target: Any = None, **wishes: Any) -> GenerateResult:
         """Generate the index in this process."""
         in_place = self.place == self.folder
         return generate(
             self.folder,
             target or FolderTarget(self.place),
-            FactsMemory(self.place / "simple" / ".facts.json", full=wishes.get("full", False)),
+            FactsCache(
+                self.place / "simple" / ".facts.json",
+                check_content=wishes.get("check_content", False),
+            ),
             GenerateOptions(**wishes),
             in_place=in_place and target is None,
             excluded=frozenset(

@@ -280,24 +280,24 @@ class TestRefusals:
             for name, content in contents.items():
                 add_member(archive, name, b"2" if name == "bad.py" else content)
         assert codes(site) == set()
-        assert codes(site, full=True) == {"damaged-content"}
+        assert codes(site, check_content=True) == {"damaged-content"}
 
     def test_upload_rules(self, site: Site) -> None:
         """The rules of a live index apply with full checks."""
         build_wheel(site.folder, "odd", "1.0", tag="py3-none-plan9_vax")
         assert codes(site) == set()
-        assert codes(site, full=True) == {"unknown-platform"}
+        assert codes(site, check_content=True) == {"unknown-platform"}
 
     def test_pages_of_other_tools(self, site: Site) -> None:
         """Pages that wheelfit did not write are not overwritten."""
         (site.place / "simple").mkdir()
         (site.place / "simple" / "index.html").write_text("mine")
-        with pytest.raises(FileProblem, match="did not generate"):
+        with pytest.raises(FileProblem, match="has not generated"):
             site.generate()
 
     def test_concurrent_run(self, site: Site) -> None:
         """A concurrent run is an error."""
-        with FolderTarget(site.place).opened(), pytest.raises(EnvironmentBusy):
+        with FolderTarget(site.place).lock(), pytest.raises(EnvironmentBusy):
             site.generate()
 
 

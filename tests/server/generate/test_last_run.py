@@ -10,10 +10,10 @@ import pytest
 from server.generate.folders import Site, build_release
 
 from wheelfit.errors import EnvironmentBusy
-from wheelfit.server.generate.file_facts import FactsMemory
+from wheelfit.server.generate.file_facts import FactsCache
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.last_run import LastRun, fingerprint
-from wheelfit.server.generate.request import Generated, GenerateOptions
+from wheelfit.server.generate.request import GenerateOptions, GenerateResult
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel
 
@@ -31,16 +31,16 @@ class RunHistory:
         seen = fingerprint(self.site.folder, wishes, in_place=True, excluded=excluded)
         return LastRun(self.facts, seen)
 
-    def reuse(self, wishes: GenerateOptions = GenerateOptions()) -> Generated | None:
+    def reuse(self, wishes: GenerateOptions = GenerateOptions()) -> GenerateResult | None:
         """Return the result of the last run if nothing changed."""
         return self.begin(wishes).reusable_result(FolderTarget(self.site.place))
 
-    def generate_index(self, wishes: GenerateOptions = GenerateOptions()) -> Generated:
+    def generate_index(self, wishes: GenerateOptions = GenerateOptions()) -> GenerateResult:
         """Generate the index."""
         return generate(
             self.site.folder,
             FolderTarget(self.site.place),
-            FactsMemory(self.facts),
+            FactsCache(self.facts),
             wishes,
             in_place=True,
             excluded=frozenset({self.site.folder / "simple"}),
@@ -110,7 +110,7 @@ def test_changes(runs: RunHistory, change: str) -> None:
 @pytest.mark.parametrize(
     "wishes",
     [
-        GenerateOptions(full=True),
+        GenerateOptions(check_content=True),
         GenerateOptions(prune=True),
         GenerateOptions(replace=True),
         GenerateOptions(keep_going=True),
@@ -154,5 +154,5 @@ def test_what_is_not_named_goes_with_the_next_run(runs: RunHistory) -> None:
 def test_another_process_publishes(runs: RunHistory) -> None:
     """Nothing is told of an index that somebody is changing."""
     runs.generate_index()
-    with FolderTarget(runs.site.place).opened(), pytest.raises(EnvironmentBusy):
+    with FolderTarget(runs.site.place).lock(), pytest.raises(EnvironmentBusy):
         runs.reuse()

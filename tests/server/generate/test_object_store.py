@@ -16,8 +16,8 @@ from server.services import ObjectStorage
 from wheelfit.errors import EnvironmentBusy, StorageUnavailable
 from wheelfit.operations.context import Context
 from wheelfit.operations.publish import PublishRequest, publish
-from wheelfit.server.generate.object_store import StoreTarget, open_store
-from wheelfit.server.storage import hint_for
+from wheelfit.server.generate.object_store import ObjectStoreTarget, open_object_store_target
+from wheelfit.server.storage import credentials_hint
 from wheelfit.server.store.opening import open_blobs
 from wheelfit_runtime.errors import InvalidConfiguration
 
@@ -33,7 +33,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield obstore.store.MemoryStore()
         return
     server: ObjectStorage = request.getfixturevalue("object_storage")
-    yield open_store(f"{server.bucket()}")._store
+    yield open_object_store_target(f"{server.bucket()}")._store
 
 
 @pytest.fixture
@@ -75,14 +75,14 @@ class Recorder:
 def test_a_storage_without_credentials_says_which_ones(url: str, variable: str) -> None:
     """The hint names the variables, for the library tells of addresses that nobody knows."""
     error = OSError("Error performing PUT http://169.254.169.254/latest/api/token")
-    assert variable in str(hint_for(error, url))
-    assert hint_for(OSError("the disk is full"), url) is None
+    assert variable in str(credentials_hint(error, url))
+    assert credentials_hint(OSError("the disk is full"), url) is None
 
 
 def test_a_storage_that_needs_an_account_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Uploads and generated indexes are told the same, before anything is sent."""
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
-    for opening in (open_store, open_blobs):
+    for opening in (open_object_store_target, open_blobs):
         with pytest.raises(InvalidConfiguration) as excinfo:
             opening("az://container/prefix")
         assert "AZURE_STORAGE_ACCOUNT_NAME" in str(excinfo.value.hint)
@@ -91,7 +91,7 @@ def test_a_storage_that_needs_an_account_to_be_named(monkeypatch: pytest.MonkeyP
 def test_files_come_first_and_the_manifest_last(site: Site, store: Any) -> None:
     """F-74: at no moment is there a page that names what is not there."""
     recorder = Recorder(store)
-    site.generate(StoreTarget(recorder, "store"))
+    site.generate(ObjectStoreTarget(recorder, "store"))
     order = [path for path in recorder.paths if not path.endswith(".lock")]
     pages = [path for path in order if path.endswith(("index.html", "index.json"))]
     assert order[-5:] == [*pages, "simple/wheelfit.json"]
@@ -107,12 +107,12 @@ def test_files_come_first_and_the_manifest_last(site: Site, store: Any) -> None:
 
 def test_only_what_changed_is_uploaded(site: Site, store: Any) -> None:
     """A second run puts nothing there, a new file only itself and its page."""
-    site.generate(StoreTarget(store, "store"))
+    site.generate(ObjectStoreTarget(store, "store"))
     recorder = Recorder(store)
-    assert site.generate(StoreTarget(recorder, "store")).written == ()
+    assert site.generate(ObjectStoreTarget(recorder, "store")).written == ()
     assert recorder.paths == ["simple/.lock"]
     build_release(site.folder, "other", labels=(None,))
-    done = site.generate(StoreTarget(recorder, "store"))
+    done = site.generate(ObjectStoreTarget(recorder, "store"))
     assert not any("fast" in path for path in done.written)
     assert len(done.written) == 6
 
@@ -120,7 +120,7 @@ def test_only_what_changed_is_uploaded(site: Site, store: Any) -> None:
 def test_types_and_how_long_they_may_be_kept(site: Site) -> None:
     """Static hosts send what is stored with an object: JSON pages are of their own type."""
     store = obstore.store.MemoryStore()
-    target = StoreTarget(store, "store")
+    target = ObjectStoreTarget(store, "store")
     site.generate(target)
     target.put_pages([("site.css", b""), ("favicon.svg", b""), ("feed.xml", b"")])
     found = {}
@@ -139,14 +139,14 @@ def test_types_and_how_long_they_may_be_kept(site: Site) -> None:
 
 def test_a_lock_is_respected_and_does_not_last(site: Site, store: Any) -> None:
     """Two runs do not exchange pages at once; a run that was killed does not block for ever."""
-    target = StoreTarget(store, "store")
+    target = ObjectStoreTarget(store, "store")
     with target.page_lock(), pytest.raises(EnvironmentBusy):
-        site.generate(StoreTarget(store, "store"))
+        site.generate(ObjectStoreTarget(store, "store"))
     store.put("simple/.lock", json.dumps({"since": datetime.now(UTC).isoformat()}).encode())
     with pytest.raises(EnvironmentBusy):
         site.generate(target)
     later = datetime.now(UTC) + timedelta(hours=1)
-    assert site.generate(StoreTarget(store, "store", now=lambda: later)).is_published
+    assert site.generate(ObjectStoreTarget(store, "store", now=lambda: later)).is_published
 
 
 def test_runs_at_the_same_time_lose_nothing(tmp_path: Path, store: Any) -> None:
@@ -161,7 +161,7 @@ def test_runs_at_the_same_time_lose_nothing(tmp_path: Path, store: Any) -> None:
         wanted = frozenset({(canonicalize_name("fast"), Version(version))})
         while True:
             try:
-                site.generate(StoreTarget(store, "store"), releases=wanted)
+                site.generate(ObjectStoreTarget(store, "store"), releases=wanted)
             except EnvironmentBusy:
                 continue
             return version
@@ -176,7 +176,7 @@ def test_runs_at_the_same_time_lose_nothing(tmp_path: Path, store: Any) -> None:
 def test_a_store_that_cannot_be_reached(site: Site) -> None:
     """What the storage says becomes an error of the family, in one line."""
     with pytest.raises(InvalidConfiguration, match="not the URL of a storage"):
-        open_store("nothing://bucket")
+        open_object_store_target("nothing://bucket")
 
     class Broken:
         """Fail."""
@@ -186,7 +186,7 @@ def test_a_store_that_cannot_be_reached(site: Site) -> None:
             raise obstore.exceptions.GenericError(f"no {path}\nsecret")
 
     with pytest.raises(StorageUnavailable, match=r"no simple/wheelfit\.json"):
-        site.generate(StoreTarget(Broken(), "store"))
+        site.generate(ObjectStoreTarget(Broken(), "store"))
 
 
 def test_a_job_adds_to_a_release(tmp_path: Path, object_storage: ObjectStorage) -> None:
@@ -197,7 +197,7 @@ def test_a_job_adds_to_a_release(tmp_path: Path, object_storage: ObjectStorage) 
     for file in files:
         report = publish(PublishRequest(paths=(str(file),), to=place), context)
         assert report.result is not None, report.checks
-    page = json.loads(open_store(place).read("simple/fast/index.json") or b"{}")
+    page = json.loads(open_object_store_target(place).read("simple/fast/index.json") or b"{}")
     names = {file["filename"] for file in page["files"]}
     assert names == {*(file.name for file in files), "fast-1.0-variants.json"}
     dry = publish(PublishRequest(paths=(str(files[0]),), to=place, dry_run=True), context)

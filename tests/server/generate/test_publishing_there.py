@@ -10,7 +10,7 @@ from cli.running import Runner
 from server.services import ObjectStorage
 from server.uploading import DOCUMENT
 
-from wheelfit.server.generate.object_store import open_store
+from wheelfit.server.generate.object_store import open_object_store_target
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
@@ -36,13 +36,13 @@ def test_a_release_appears_at_once(
         for label in (None, "mkl", "open")
     ]  # fmt: skip
     run("publish", tmp_path / "dist", "--to", bucket)
-    page = open_store(bucket).read("simple/fast/index.json")
+    page = open_object_store_target(bucket).read("simple/fast/index.json")
     assert page is not None
     assert len(json.loads(page)["files"]) == 4
     assert "already has all files" in run("publish", *paths, "--to", bucket).out
     late = build_wheel(tmp_path / "late", "fast", "1.0", tag="py2-none-any")
     run("publish", late, "--to", bucket)
-    page = open_store(bucket).read("simple/fast/index.json")
+    page = open_object_store_target(bucket).read("simple/fast/index.json")
     assert page is not None
     assert {one.name for one in (late, *paths)} < {
         file["filename"] for file in json.loads(page)["files"]

@@ -12,7 +12,7 @@ from typing import Any
 from server.running import basic, bearer
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.hosting.application import HostedIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
@@ -21,7 +21,7 @@ from wheelfit.server.site.site import Site
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.records import Scope
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import issue
+from wheelfit.server.store.tokens import issue_token
 
 CLIENT = "192.0.2.7"
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -30,7 +30,7 @@ START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 class Host:
     """Have an index, its log, and a clock that is moved by hand."""
 
-    def __init__(self, store: Store, rules: Rules) -> None:
+    def __init__(self, store: Store, rules: HostingRules) -> None:
         self.store = store
         self.time = START
         self.written = io.StringIO()
@@ -46,7 +46,7 @@ class Host:
 
     def token(self, *scopes: Scope, owner: str = "admin", **options: Any) -> str:
         """Make a token; return its secret."""
-        return issue(self.store.records, owner, scopes, now=self.time, **options)[1]
+        return issue_token(self.store.records, owner, scopes, now=self.time, **options)[1]
 
     def ask(
         self,

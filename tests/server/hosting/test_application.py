@@ -18,7 +18,7 @@ from server.uploading import CONTENT_TYPE, fields_of, form
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.backing_services import Dependency
-from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
@@ -35,13 +35,13 @@ pytest.importorskip("prometheus_client", reason="needs the extra `server`")
 
 
 @pytest.fixture
-def rules() -> Rules:
+def rules() -> HostingRules:
     """Give the rules of the index; tests that need others say so."""
-    return Rules()
+    return HostingRules()
 
 
 @pytest.fixture
-def host(tmp_path: Path, rules: Rules) -> Iterator[Host]:
+def host(tmp_path: Path, rules: HostingRules) -> Iterator[Host]:
     """Give an index."""
     with open_store(tmp_path / "store") as store:
         host = Host(store, rules)
@@ -90,7 +90,7 @@ def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
     assert (answer.status, text(answer)) == (405, "uploads go to /legacy/\n")
 
 
-@pytest.mark.parametrize("rules", [Rules(private=("*",))])
+@pytest.mark.parametrize("rules", [HostingRules(private=("*",))])
 def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> None:
     """A token reads the projects that it is for; one for reading does nothing else."""
     reader, ended = host.token("read"), host.token("read", lifetime=timedelta(hours=1))
@@ -112,13 +112,15 @@ def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> Non
     assert host.ask("GET", "/-/health/ready").status == 200
     assert host.upload(build_wheel(tmp_path, "some", "2.0"), reader).status == 403
     for act in ("yank", "delete"):
-        said = {"what": ["some"]}
+        said = {"names": ["some"]}
         assert host.ask("POST", f"/-/api/{act}", reader, said).status == 403
     for path in ("/-/api/stages", "/-/api/tokens", "/-/metrics"):
         assert host.ask("GET", path, reader).status == 403
 
 
-_FEW = Rules(projects=(ProjectRules(("s*",), max_files=1), ProjectRules(("t*",), max_file_size=9)))
+_FEW = HostingRules(
+    projects=(ProjectRules(("s*",), max_files=1), ProjectRules(("t*",), max_file_size=9))
+)
 
 
 @pytest.mark.parametrize("rules", [_FEW])
@@ -147,23 +149,23 @@ def test_yanking_is_for_owners(host: Host, tmp_path: Path) -> None:
     """A release is yanked with a reason that pages show, and the other way round."""
     token = host.token("upload")
     host.upload(build_wheel(tmp_path, "yanked", "1.0"), token)
-    said = {"what": ["yanked==1.0"], "reason": "<broken>"}
+    said = {"names": ["yanked==1.0"], "reason": "<broken>"}
     assert host.ask("POST", "/-/api/yank", host.token("upload", owner="x"), said).status == 403
     assert host.ask("POST", "/-/api/yank", token, said).status == 200
     assert 'data-yanked="&lt;broken&gt;"' in text(host.ask("GET", "/simple/yanked/"))
-    assert host.ask("POST", "/-/api/unyank", token, {"what": ["yanked"]}).status == 200
+    assert host.ask("POST", "/-/api/unyank", token, {"names": ["yanked"]}).status == 200
     assert "data-yanked" not in text(host.ask("GET", "/simple/yanked/"))
-    assert host.ask("POST", "/-/api/yank", token, {"what": ["nothing"]}).status == 404
-    assert host.ask("POST", "/-/api/yank", token, {"what": "yanked"}).status == 400
+    assert host.ask("POST", "/-/api/yank", token, {"names": ["nothing"]}).status == 404
+    assert host.ask("POST", "/-/api/yank", token, {"names": "yanked"}).status == 400
     assert host.ask("POST", "/-/api/yank", token, ["yanked"]).status == 400
 
 
 @pytest.mark.parametrize(
     ("rules", "soon", "late", "admin"),
     [
-        (Rules(deletes="never"), 403, 403, 403),
-        (Rules(deletes="admin"), 403, 403, 200),
-        (Rules(deletes=timedelta(hours=72)), 200, 403, 200),
+        (HostingRules(deletes="never"), 403, 403, 403),
+        (HostingRules(deletes="admin"), 403, 403, 200),
+        (HostingRules(deletes=timedelta(hours=72)), 200, 403, 200),
     ],
 )
 def test_who_deletes_is_for_the_operator_to_say(
@@ -176,7 +178,7 @@ def test_who_deletes_is_for_the_operator_to_say(
         assert host.upload(wheel, upload).status == 200
 
     def delete(wheel: Path, token: str) -> int:
-        return host.ask("POST", "/-/api/delete", token, {"what": [wheel.name]}).status
+        return host.ask("POST", "/-/api/delete", token, {"names": [wheel.name]}).status
 
     assert delete(wheels[0], upload) == soon
     host.time += timedelta(hours=73)
@@ -192,9 +194,9 @@ def test_who_deletes_is_for_the_operator_to_say(
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        ("yank", {"what": ["\ud800"]}),
-        ("yank", {"what": ["here"], "reason": "\0"}),
-        ("yank", {"what": ["here"], "reason": "\x9b31m"}),
+        ("yank", {"names": ["\ud800"]}),
+        ("yank", {"names": ["here"], "reason": "\0"}),
+        ("yank", {"names": ["here"], "reason": "\x9b31m"}),
         ("stages", {"lifetime": "999999w"}),
         ("tokens", {"scopes": ["upload"], "owner": "\udfff"}),
     ],
@@ -230,7 +232,7 @@ def test_nothing_is_found_under_what_is_no_name(host: Host, tmp_path: Path) -> N
     """Numbers without end and NUL name nothing; credentials in other characters are none."""
     token = host.token("upload", "admin")
     assert host.upload(build_wheel(tmp_path, "here", "1.0"), token).status == 200
-    endless = {"what": [f"here=={'1' * 5000}"]}
+    endless = {"names": [f"here=={'1' * 5000}"]}
     assert host.ask("POST", "/-/api/yank", token, endless).status == 404
     assert host.ask("GET", "/simple/he%00re/").status == 404
     shown = Request("GET", "/-/metrics", {"authorization": "Basic \xe9"})
@@ -325,14 +327,14 @@ class FailingBlobs:
 def test_clients_learn_no_addresses(tmp_path: Path) -> None:
     """Where the storage is stands in the log; nobody else is told, whatever he may do."""
     with open_store(tmp_path / "store") as store:
-        host = Host(store, Rules())
+        host = Host(store, HostingRules())
         token = host.token("upload", "admin")
         wheel = build_wheel(tmp_path, "some", "1.0")
         assert host.upload(wheel, token).status == 200
         blobs = cast("Blobs", FailingBlobs(store.blobs))
         storage = Dependency("storage")
         storage.probe(blobs.probe)
-        broken = Host(store._replace(blobs=blobs, probes={storage: blobs.probe}), Rules())
+        broken = Host(store._replace(blobs=blobs, probes={storage: blobs.probe}), HostingRules())
         health = broken.ask("GET", "/-/health/ready")
         assert (health.status, "internal" in text(health)) == (503, False)
         for accept in ("", "application/json"):
@@ -455,7 +457,7 @@ def test_what_a_form_can_send_is_nothing_for_the_api(host: Host, tmp_path: Path,
     request = Request("POST", "/-/api/delete", headers, body=Unread())
     assert host.index(request).status == 415
     for good in ("application/json", "Application/JSON; charset=utf-8"):
-        body = io.BytesIO(b'{"what": ["some"], "reason": ""}')
+        body = io.BytesIO(b'{"names": ["some"], "reason": ""}')
         headers = {"authorization": bearer(token), "content-type": good}
         assert host.index(Request("POST", "/-/api/yank", headers, body=body)).status == 200
 

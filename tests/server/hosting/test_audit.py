@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from server.hosting.hosts import Host, text
 
-from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.store.opening import open_store
 from wheelfit.testing.wheels import build_wheel
 
@@ -23,7 +23,7 @@ UPLOAD = "application/vnd.pypi.upload.v2+json"
 def host(tmp_path: Path) -> Iterator[Host]:
     """Return an index."""
     with open_store(tmp_path / "store") as store:
-        host = Host(store, Rules())
+        host = Host(store, HostingRules())
         yield host
         host.log.close()
 
@@ -46,9 +46,9 @@ def test_every_change_is_there(host: Host, tmp_path: Path) -> None:
     stage = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lifetime": "1d"})))["id"]
     assert host.upload(two, token, at=f"/stage/{stage}/legacy/").status == 200
     assert host.ask("POST", f"/-/api/stages/{stage}/publish", token).status == 200
-    host.ask("POST", "/-/api/yank", token, {"what": ["some==1.0"], "reason": "broken"})
-    host.ask("POST", "/-/api/unyank", token, {"what": ["some"]})
-    host.ask("POST", "/-/api/delete", token, {"what": [one.name]})
+    host.ask("POST", "/-/api/yank", token, {"names": ["some==1.0"], "reason": "broken"})
+    host.ask("POST", "/-/api/unyank", token, {"names": ["some"]})
+    host.ask("POST", "/-/api/delete", token, {"names": [one.name]})
     other = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lifetime": "1d"})))["id"]
     host.ask("DELETE", f"/-/api/stages/{other}", token)
     said = {"scopes": ["read"], "projects": ["a-*"], "owner": "ann"}
@@ -90,7 +90,7 @@ def test_refusals_are_there(host: Host, tmp_path: Path) -> None:
     assert host.upload(other, ours).status == 409
     assert host.upload(theirs, ours).status == 403
     assert host.upload(theirs, host.token("upload")).status == 200
-    assert host.ask("POST", "/-/api/yank", ours, {"what": ["theirs==1.0"]}).status == 403
+    assert host.ask("POST", "/-/api/yank", ours, {"names": ["theirs==1.0"]}).status == 403
     assert host.ask("POST", "/-/api/tokens", ours, {"scopes": ["admin"]}).status == 403
     said = {"meta": {"api-version": "2.0"}, "name": "theirs", "version": "2.0"}
     assert host.ask("POST", "/upload/", ours, said, kind=UPLOAD).status == 403
@@ -112,7 +112,7 @@ def test_strangers_write_nothing(host: Host, tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path, "some", "1.0")
     for token in ("", "wheelfit-none"):
         assert host.upload(wheel, token).status in (401, 403)
-        assert host.ask("POST", "/-/api/yank", token, {"what": ["some"]}).status in (401, 403)
+        assert host.ask("POST", "/-/api/yank", token, {"names": ["some"]}).status in (401, 403)
     assert _entries(host) == []
 
 

@@ -36,7 +36,7 @@ def test_who_is_first_makes_the_token(records_url: str) -> None:
     def first(_: int) -> bool:
         with closing(Records(open_database(records_url))) as records:
             together.wait(60)
-            return issue_first_token(records, "admin", ["admin"], now=NOW, keep=kept.append)
+            return issue_first_token(records, "admin", ["admin"], now=NOW, save=kept.append)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         assert sorted(pool.map(first, range(AT_ONCE))) == [False] * (AT_ONCE - 1) + [True]
@@ -53,9 +53,9 @@ def test_a_token_that_cannot_be_kept_is_none(records_url: str) -> None:
 
     with closing(Records(open_database(records_url))) as records:
         with pytest.raises(OSError, match="no space"):
-            issue_first_token(records, "admin", ["admin"], now=NOW, keep=fail)
+            issue_first_token(records, "admin", ["admin"], now=NOW, save=fail)
         assert records.tokens() == ()
-        assert issue_first_token(records, "admin", ["admin"], now=NOW, keep=lambda _: None)
+        assert issue_first_token(records, "admin", ["admin"], now=NOW, save=lambda _: None)
 
 
 @pytest.mark.parametrize("place", ["one folder", "sqlite", "postgresql"])
@@ -132,14 +132,14 @@ def test_others_read_no_file_of_a_store(
     mask: int, tmp_path: Path, object_storage_url: Callable[[], str]
 ) -> None:
     """So it is with what a command makes that is given the folder."""
-    from wheelfit.server.store.blobs import put
+    from wheelfit.server.store.blobs import store_bytes
 
     with umask(mask):
         for number, blobs in enumerate((None, object_storage_url())):
             folder = tmp_path / f"store{number}"
             with open_store(folder, blobs=blobs) as store:
-                put(store.blobs, [b"some"])
-                issue_first_token(store.records, "admin", ["admin"], now=NOW, keep=lambda _: None)
+                store_bytes(store.blobs, [b"some"])
+                issue_first_token(store.records, "admin", ["admin"], now=NOW, save=lambda _: None)
                 with store.blobs.draft() as draft:
                     draft.write(b"more")
                     assert loose(folder) == []

@@ -12,11 +12,11 @@ import pytest
 from wheelfit.server.hosting.logs import Log, library_messages, traceback_of
 
 
-@pytest.mark.parametrize("form", ["json", "plain"])
-def test_no_text_begins_a_line_of_its_own(form: Literal["json", "plain"]) -> None:
+@pytest.mark.parametrize("log_format", ["json", "plain"])
+def test_no_text_begins_a_line_of_its_own(log_format: Literal["json", "plain"]) -> None:
     """Line breaks, quotes and control characters of clients stay inside their field."""
     stream = io.StringIO()
-    log = Log(stream, form)
+    log = Log(stream, log_format)
     log("request", path="/a\r\nevent=upload", agent='x" y\u2028z\x1b[2J', status=200, none=None)
     log("stopped")
     log.close()
@@ -25,17 +25,17 @@ def test_no_text_begins_a_line_of_its_own(form: Literal["json", "plain"]) -> Non
     assert "\r" not in first
     assert "\x1b" not in first
     assert "none" not in first
-    if form == "json":
+    if log_format == "json":
         assert json.loads(first)["path"] == "/a\r\nevent=upload"
     else:
         assert r'path="/a\r\nevent=upload"' in first
 
 
-@pytest.mark.parametrize("form", ["json", "plain"])
-def test_no_credential(form: Literal["json", "plain"]) -> None:
+@pytest.mark.parametrize("log_format", ["json", "plain"])
+def test_no_credential(log_format: Literal["json", "plain"]) -> None:
     """Passwords in URLs are left out of what libraries log."""
     stream = io.StringIO()
-    log = Log(stream, form)
+    log = Log(stream, log_format)
     with library_messages(log):
         try:
             int("https://me:hunter2@a.example/")

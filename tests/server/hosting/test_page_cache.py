@@ -15,7 +15,7 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
-from wheelfit.server.store.blobs import put
+from wheelfit.server.store.blobs import store_bytes
 from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.records import NewFile
 from wheelfit.server.store.stored_index import StoredIndex
@@ -23,11 +23,11 @@ from wheelfit.server.store.stored_index import StoredIndex
 
 def add(store: Store, name: str, version: str) -> None:
     """Put a file into a store."""
-    blob = put(store.blobs, [f"{name}{version}".encode()])
+    blob = store_bytes(store.blobs, [f"{name}{version}".encode()])
     filename = f"{name}-{version}-py3-none-any.whl"
     project = canonicalize_name(name)
     new = NewFile(filename, project, Version(version), blob.sha256, blob.size, "2026")
-    store.records.add(new, keep=lambda: None)
+    store.records.add(new, save=lambda: None)
 
 
 def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> N
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
         pages = PageCache(
-            SimpleIndex(index), index, store.records.serial, trust=1.0, clock=lambda: now[0]
+            SimpleIndex(index), index, store.records.serial, max_age=1.0, clock=lambda: now[0]
         )
         one, other = Request("GET", "/simple/one/"), Request("GET", "/simple/other/")
         add(store, "one", "1")
@@ -59,12 +59,12 @@ def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> N
         assert pages.cached_response(other) is None
         assert pages(other).status == 200
         assert pages.cached_response(other) is not None
-        pages.changed()  # also if a coarse clock shows the same moment
+        pages.record_change()  # also if a coarse clock shows the same moment
         assert pages.cached_response(other) is None
 
         add(store, "other", "2")  # by this process: seen at once
         now[0] += 0.1
-        pages.changed()
+        pages.record_change()
         assert pages.cached_response(one) is None
         now[0] += 0.1
         assert b"other-2-py3" in b"".join(pages(other).body)
@@ -76,7 +76,7 @@ def test_one_request_looks_before_the_others_have_to(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
         pages = PageCache(
-            SimpleIndex(index), index, store.records.serial, trust=1.0, clock=lambda: now[0]
+            SimpleIndex(index), index, store.records.serial, max_age=1.0, clock=lambda: now[0]
         )
         add(store, "one", "1")
         request = Request("GET", "/simple/one/")
@@ -102,7 +102,9 @@ def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
     """The oldest pages go when there are too many."""
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
-        pages = PageCache(SimpleIndex(index), index, store.records.serial, room=1500, trust=1e9)
+        pages = PageCache(
+            SimpleIndex(index), index, store.records.serial, max_size=1500, max_age=1e9
+        )
         for number in range(5):
             add(store, f"p{number}", "1")
         requests = [Request("GET", f"/simple/p{number}/") for number in range(5)]
@@ -122,11 +124,16 @@ def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
 
         def generation() -> int:
             if is_down[0]:
-                raise StorageUnavailable("nothing", trouble="silent")
+                raise StorageUnavailable("nothing", cause="unresponsive")
             return store.records.serial()
 
         pages = PageCache(
-            SimpleIndex(index), index, generation, trust=1.0, oldest=60.0, clock=lambda: now[0]
+            SimpleIndex(index),
+            index,
+            generation,
+            max_age=1.0,
+            max_stale_age=60.0,
+            clock=lambda: now[0],
         )
         one, other, every = (Request("GET", f"/simple/{path}") for path in ("one/", "other/", ""))
         for name in ("one", "other"):
@@ -141,7 +148,7 @@ def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
         with pytest.raises(StorageUnavailable):
             pages(Request("GET", "/simple/unknown/"))
 
-        pages.changed("other")
+        pages.record_change("other")
         for request in (other, every):
             assert pages.cached_response(request) is None
             with pytest.raises(StorageUnavailable):
@@ -158,7 +165,7 @@ def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
         now[0] += 2
         assert pages(other).status == pages(every).status == 200
         now[0] += 1
-        pages.changed()
+        pages.record_change()
         for request in (one, other, every):
             with pytest.raises(StorageUnavailable):
                 pages(request)
@@ -177,7 +184,7 @@ def test_one_looks_for_all(tmp_path: Path) -> None:
                 answer.wait(20)
             return store.records.serial()
 
-        pages = PageCache(SimpleIndex(index), index, generation, trust=0)
+        pages = PageCache(SimpleIndex(index), index, generation, max_age=0)
         add(store, "one", "1")
         request = Request("GET", "/simple/one/")
         assert pages(request).status == 200

@@ -10,7 +10,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.hosting.hosts import Host, text
 
-from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.messages import Response
 from wheelfit.server.store.moving import check_export, export_index, import_index
 from wheelfit.server.store.opening import open_store
@@ -27,7 +27,7 @@ SOME = canonicalize_name("some")
 def host(tmp_path: Path) -> Iterator[Host]:
     """Give an index with one release of a project of somebody."""
     with open_store(tmp_path / "store") as store:
-        host = Host(store, Rules())
+        host = Host(store, HostingRules())
         wheel = build_wheel(tmp_path, "some", "1.0")
         assert host.upload(wheel, host.token("upload", owner="ann")).status == 200
         yield host

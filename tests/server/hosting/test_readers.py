@@ -12,7 +12,7 @@ from server.hosting.hosts import Host, text
 from server.running import basic
 from server.uploading import DOCUMENT
 
-from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.opening import open_store
@@ -26,7 +26,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 @pytest.fixture
 def host(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Host]:
     """Return an index with projects of two teams, and one that is for everybody."""
-    rules = Rules(private=getattr(request, "param", ("acme-*", "evil-*")))
+    rules = HostingRules(private=getattr(request, "param", ("acme-*", "evil-*")))
     with open_store(tmp_path / "store") as store:
         host = Host(store, rules)
         token = host.token("upload")
@@ -147,12 +147,12 @@ def test_changes_tell_nothing(host: Host) -> None:
     ours = host.token("upload", "admin", projects=["acme-*"])
     for act in ("yank", "unyank", "delete"):
         answers = [
-            host.ask("POST", f"/-/api/{act}", ours, {"what": [what]})
+            host.ask("POST", f"/-/api/{act}", ours, {"names": [what]})
             for what in ("evil-plan", "evil-none")
         ]
         assert [answer.status for answer in answers] == [404, 404]
         assert text(answers[0]).replace("plan", "none") == text(answers[1])
-        assert host.ask("POST", f"/-/api/{act}", ours, {"what": ["free"]}).status == 403
+        assert host.ask("POST", f"/-/api/{act}", ours, {"names": ["free"]}).status == 403
     quarantine = {"project": "evil-plan", "status": "quarantined"}
     assert host.ask("POST", "/-/api/status", host.token("admin"), quarantine).status == 200
     for status in ("active", "quarantined"):

@@ -15,14 +15,14 @@ from packaging.utils import canonicalize_name
 from server.running import basic
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
-from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.hosting.application import HostedIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.opening import Store, clean
 from wheelfit.server.store.records import Scope
-from wheelfit.server.store.tokens import issue
+from wheelfit.server.store.tokens import issue_token
 from wheelfit.testing.wheels import build_wheel
 
 pytest.importorskip("prometheus_client", reason="needs the extra `server`")
@@ -31,7 +31,7 @@ pytest.importorskip("python_multipart", reason="needs the extra `server`")
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ORIGIN = "https://wheels.example"
 TYPE = "application/vnd.pypi.upload.v2+json"
-META = {"meta": {"api-version": "2.0"}}
+API_METADATA = {"meta": {"api-version": "2.0"}}
 
 
 class Host:
@@ -46,14 +46,14 @@ class Host:
             store,
             log=self.log,
             metrics=Metrics(),
-            rules=Rules(file_size=1 << 20),
+            rules=HostingRules(file_size=1 << 20),
             now=lambda: self.time,
         )
-        self.token = self.issue("upload")
+        self.token = self.issue_token("upload")
 
-    def issue(self, *scopes: Scope, owner: str = "ann", **options: Any) -> str:
+    def issue_token(self, *scopes: Scope, owner: str = "ann", **options: Any) -> str:
         """Make a token; return its secret."""
-        return issue(self.store.records, owner, scopes, now=self.time, **options)[1]
+        return issue_token(self.store.records, owner, scopes, now=self.time, **options)[1]
 
     def ask(
         self,
@@ -73,13 +73,15 @@ class Host:
 
     def create(self, name: str = "fast", version: str = "1.0", **options: Any) -> Response:
         """Create a session."""
-        return self.ask("POST", "/upload/", {**META, "name": name, "version": version}, **options)
+        return self.ask(
+            "POST", "/upload/", {**API_METADATA, "name": name, "version": version}, **options
+        )
 
     def begin(self, session: Mapping[str, Any], path: Path, **changes: Any) -> Response:
         """Begin an upload of a file."""
         content = path.read_bytes()
         said = {
-            **META,
+            **API_METADATA,
             "filename": path.name,
             "size": len(content),
             "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
@@ -96,7 +98,7 @@ class Host:
         """Send a file, and complete it."""
         upload = read(self.begin(session, path), 202)
         assert self.put(upload, path.read_bytes()).status == 201
-        return read(self.ask("POST", upload["links"]["complete"], META), 201)
+        return read(self.ask("POST", upload["links"]["complete"], API_METADATA), 201)
 
     def names(self, page: str = "/simple/fast/") -> set[str]:
         """Return the files on a page."""
@@ -165,7 +167,7 @@ def test_a_release_appears_at_once(host: Host, wheels: list[Path]) -> None:
     assert host.names() == set()
     preview = {path.name for path in wheels} | {"fast-1.0-variants.json"}
     assert host.names(f"{session['links']['stage']}fast/") == preview
-    published = read(host.ask("POST", session["links"]["publish"], META), 201)
+    published = read(host.ask("POST", session["links"]["publish"], API_METADATA), 201)
     assert published["status"] == "published"
     assert host.names() == preview
     assert host.names(f"{session['links']['stage']}fast/") == set()
@@ -193,15 +195,17 @@ def test_one_session_for_a_release(host: Host) -> None:
 
 def test_who_may_take_part(host: Host) -> None:
     """Each request is judged by the token that it shows; a new name is reserved at once."""
-    other = host.issue("upload", owner="bob")
+    other = host.issue_token("upload", owner="bob")
     assert refused(host.create(token=""))[0] == 401
     assert "www-authenticate" in host.create(token="").headers
-    assert refused(host.create(token=host.issue("read")))[0] == 403
+    assert refused(host.create(token=host.issue_token("read")))[0] == 403
     session = read(host.create(), 201)
     assert refused(host.create(token=other))[0] == 403
     assert refused(host.ask("GET", session["links"]["session"], token=other))[0] == 403
-    assert refused(host.ask("POST", session["links"]["publish"], META, token=other))[0] == 403
-    second = host.issue("upload", projects=[canonicalize_name("fast")])
+    assert (
+        refused(host.ask("POST", session["links"]["publish"], API_METADATA, token=other))[0] == 403
+    )
+    second = host.issue_token("upload", projects=[canonicalize_name("fast")])
     assert host.ask("GET", session["links"]["session"], token=second).status == 200
     host.ask("DELETE", session["links"]["session"])
     assert read(host.create(token=other), 201)["status"] == "open"  # the name is free again
@@ -210,11 +214,14 @@ def test_who_may_take_part(host: Host) -> None:
 def test_a_name_can_be_registered(host: Host) -> None:
     """PEP 694: a session that is published without files reserves the name for good."""
     session = read(host.create(version="0.0.0a0"), 201)
-    assert read(host.ask("POST", session["links"]["publish"], META), 201)["status"] == "published"
+    assert (
+        read(host.ask("POST", session["links"]["publish"], API_METADATA), 201)["status"]
+        == "published"
+    )
     other = read(host.create(), 201)
     host.ask("DELETE", other["links"]["session"])
-    assert refused(host.create(token=host.issue("upload", owner="bob")))[0] == 403
-    assert host.store.records.claims(canonicalize_name("fast"))
+    assert refused(host.create(token=host.issue_token("upload", owner="bob")))[0] == 403
+    assert host.store.records.owns_name(canonicalize_name("fast"))
     assert host.names() == set()
 
 
@@ -226,22 +233,22 @@ def test_uploads_have_states(host: Host, wheels: list[Path]) -> None:
     assert upload["status"] == "pending"
     assert refused(host.begin(session, wheels[0])) == (409, {"upload-unfinished"})
     publish = session["links"]["publish"]
-    assert refused(host.ask("POST", publish, META)) == (409, {"upload-unfinished"})
+    assert refused(host.ask("POST", publish, API_METADATA)) == (409, {"upload-unfinished"})
     assert host.put(upload, wheels[0].read_bytes()).status == 201
     assert refused(host.put(upload, b"x"))[0] == 409
     assert read(host.ask("GET", link))["status"] == "pending"
-    assert refused(host.ask("POST", publish, META)) == (409, {"upload-unfinished"})
+    assert refused(host.ask("POST", publish, API_METADATA)) == (409, {"upload-unfinished"})
     assert host.ask("DELETE", link).status == 204
     assert read(host.ask("GET", link))["status"] == "canceled"
     assert read(host.ask("GET", session["links"]["session"]))["files"] == {}
-    assert refused(host.ask("POST", upload["links"]["complete"], META))[0] == 409
+    assert refused(host.ask("POST", upload["links"]["complete"], API_METADATA))[0] == 409
     empty = read(host.begin(session, wheels[0]), 202)
-    assert refused(host.ask("POST", empty["links"]["complete"], META))[0] == 400
+    assert refused(host.ask("POST", empty["links"]["complete"], API_METADATA))[0] == 400
     assert read(host.ask("GET", empty["links"]["file-upload-session"]))["status"] == "error"
     host.send(session, wheels[0])  # which replaces it
     host.send(session, wheels[0])  # and so does the next
     assert host.send(session, wheels[1])["status"] == "completed"
-    assert read(host.ask("POST", publish, META), 201)["status"] == "published"
+    assert read(host.ask("POST", publish, API_METADATA), 201)["status"] == "published"
 
 
 @pytest.mark.parametrize(
@@ -304,7 +311,7 @@ def test_attestations_are_verified(host: Host, wheels: list[Path]) -> None:
     assert refused(host.ask("POST", url, b"[]", kind=kind))[0] == 409
     host.put(upload, wheels[0].read_bytes())
     assert refused(host.ask("POST", url, b"[{}]", kind=kind)) == (400, {"bad-attestation"})
-    assert host.ask("POST", upload["links"]["complete"], META).status == 201
+    assert host.ask("POST", upload["links"]["complete"], API_METADATA).status == 201
 
 
 def test_sessions_end_by_themselves(host: Host, wheels: list[Path]) -> None:
@@ -314,9 +321,11 @@ def test_sessions_end_by_themselves(host: Host, wheels: list[Path]) -> None:
     host.send(session, wheels[0])
     link = session["links"]["session"]
     assert read(host.ask("GET", link))["expires-at"] == "2026-11-29T12:00:00Z"
-    longer = read(host.ask("POST", session["links"]["extend"], {**META, "extend-for": 3600}))
+    longer = read(
+        host.ask("POST", session["links"]["extend"], {**API_METADATA, "extend-for": 3600})
+    )
     assert longer["expires-at"] == "2026-11-29T13:00:00Z"
-    longest = {**META, "extend-for": 1e9}
+    longest = {**API_METADATA, "extend-for": 1e9}
     assert read(host.ask("POST", session["links"]["extend"], longest))["expires-at"] == (
         "2026-12-20T12:00:00Z"
     )
@@ -352,16 +361,16 @@ def test_other_requests(host: Host, wheels: list[Path]) -> None:
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0]), 202)
     guessed = upload["links"]["complete"].replace(session["session-token"], "wheelfit-stage-x")
-    assert refused(host.ask("POST", guessed, META))[0] == 404
+    assert refused(host.ask("POST", guessed, API_METADATA))[0] == 404
     assert refused(host.ask("GET", "/upload/"))[0] == 405
     assert refused(host.ask("GET", "/upload"))[0] == 405
     assert refused(host.ask("GET", "/upload/0123456789abcdef"))[0] == 404
-    assert refused(host.ask("POST", "/upload/", META, kind="application/json"))[0] == 415
+    assert refused(host.ask("POST", "/upload/", API_METADATA, kind="application/json"))[0] == 415
     assert refused(host.ask("POST", "/upload/", b"{"))[0] == 400
     assert refused(host.ask("POST", "/upload/", b"[]"))[0] == 400
     assert refused(host.create("-", "1.0"))[0] == 400
     assert refused(host.create("fast", "one"))[0] == 400
-    assert refused(host.ask("POST", f"{session['links']['session']}/more", META))[0] == 404
+    assert refused(host.ask("POST", f"{session['links']['session']}/more", API_METADATA))[0] == 404
     assert host.index(Request("GET", "/stage/wheelfit-stage-x/simple/")).status == 404
     attack = {"sec-fetch-site": "cross-site", "authorization": basic(host.token)}
     assert host.index(Request("DELETE", f"/upload/{session['links']['session'][-16:]}", attack)

@@ -88,9 +88,11 @@ def test_exchange(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
     assert post(index.address, good, token=minted["token"])[0] == 200
     foreign = build_wheel(tmp_path, "other", "1.0")
     assert post(index.address, foreign, token=minted["token"])[0] == 403
-    (event,) = [event for event in index.events("act") if event.get("act") == "mint-token"][-1:]
+    (event,) = [event for event in index.events("action") if event.get("action") == "mint-token"][
+        -1:
+    ]
     assert event["owner"] == "acme"
-    assert event["what"] == JOB["sub"]
+    assert event["subject"] == JOB["sub"]
     query = "/-/api/audit?action=mint-token&actor=acme"
     noted = json.loads(index.get(query, authorization=bearer(index.token))[2])["entries"][0]
     assert JOB["sub"] in noted["note"]

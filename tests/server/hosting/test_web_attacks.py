@@ -153,7 +153,7 @@ def harmful(kind: str, target: str, path: Path) -> str:
         page = FORM.replace("ENCTYPE", "multipart/form-data")
         page = page.replace("INPUTS", f"{inputs}<input type=file name=content>")
     else:
-        inputs = """<input name='{"what":["victim"],"x":"' value='"}'>"""
+        inputs = """<input name='{"names":["victim"],"x":"' value='"}'>"""
         page = FORM.replace("ENCTYPE", "text/plain").replace("INPUTS", inputs)
     page = page.replace("CONTENT", content).replace("FILENAME", path.name).replace("ACTION", target)
     if kind == "sandbox":

@@ -410,7 +410,7 @@ class TestUnchangedPages:
         """`uv lock` finds no variants, unless enabled."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         for wanted, status in ((False, 404), (True, 200)):
-            behind = Behind(index.url, supported={"nvidia": CUDA}, in_locks_of_uv=wanted)
+            behind = Behind(index.url, supported={"nvidia": CUDA}, allows_uv_locks=wanted)
             for command in ("lock", "sync", "add x", "run", "export"):
                 agent = {"accept": JSON, "user-agent": user_agent("uv", command)}
                 assert behind.ask("/simple/some/", agent).status == status

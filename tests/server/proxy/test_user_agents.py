@@ -21,9 +21,9 @@ def test_pip_and_uv() -> None:
     asker = read_user_agent(user_agent("uv", "pip install", python="3.12.4"))
     assert (asker.tool, asker.command, asker.python) == ("uv", "pip", "3.12.4")
     assert asker.platforms == linux_platforms("x86_64", glibc=36)
-    assert not asker.writes_locks_of_uv
-    assert read_user_agent(user_agent("uv", "lock")).writes_locks_of_uv
-    assert not read_user_agent(user_agent("pip", "lock")).writes_locks_of_uv
+    assert not asker.writes_uv_lock
+    assert read_user_agent(user_agent("uv", "lock")).writes_uv_lock
+    assert not read_user_agent(user_agent("pip", "lock")).writes_uv_lock
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ class TestPages:
 
     def test_slow_details(self, index: MemoryIndex) -> None:
         """Details that take too long are left out; names are listed."""
-        page = read(Site(index, patience=0), "/")
+        page = read(Site(index, list_timeout=0), "/")
         assert "fast-fft plainly" in page.text
 
     def test_search(self, site: Site) -> None:
@@ -114,7 +114,7 @@ class TestPages:
         assert "1 project for “FAST_f”" in read(site, "/?q=FAST_f").text
         assert "plainly" not in read(site, "/?q=fft").text
         nothing = read(site, "/?q=%3Cb%3E")
-        assert "No project has that" in nothing.text
+        assert "No project name contains this text" in nothing.text
         assert "b" not in nothing.tags
 
     def test_order_of_search_results(self) -> None:
@@ -274,7 +274,7 @@ class TestPages:
     )
     def test_missing(self, site: Site, path: str) -> None:
         """A missing page is a 404 page."""
-        assert "There is no such page" in read(site, path, 404).text
+        assert "Page not found" in read(site, path, 404).text
 
     def test_folder_index(self, tmp_path: Path) -> None:
         """An index without change stamps has pages too."""
@@ -580,7 +580,7 @@ class TestWhich:
 
     def test_empty_form(self, site: Site) -> None:
         """Without a query the page has the form; afterwards it keeps the input."""
-        assert "Ask about a machine" in read(site, WHICH).text
+        assert "Choose a machine" in read(site, WHICH).text
         content = body(ask(site, f"{WHICH}?preset=cuda-12.8-sm90&python=3.12"))
         assert b'value="cuda-12.8-sm90"' in content
         assert b"<option selected>3.12</option>" in content
@@ -786,7 +786,7 @@ class TestMaliciousContent:
         page = Document(content)
         assert {url for url in urls.values() if url in page.links} == {urls["good"]}
         assert b'rel="nofollow noopener noreferrer"' in content
-        assert "script: javascript:alert(1) (no web address)" in page.text
+        assert "script: javascript:alert(1) (not a web address)" in page.text
 
     @pytest.mark.parametrize(
         "url", ["HTTPS://x.example", "http://x", "https://x.example/?q=<b>", "https://ü.example/"]
@@ -852,7 +852,7 @@ class TestFaults:
         index.add("some", File(name, url_of(name)))
         index.add_document("some", "some-1.0-variants.json", document)
         page = read(Site(index), "/project/some/1.0/")
-        assert "Something is wrong with this release" in page.text
+        assert "This release has problems" in page.text
         assert says in page.text
         assert "never chosen" in page.text
         answer = read(Site(index), "/project/some/1.0/which/?preset=linux-x86_64")
@@ -873,7 +873,7 @@ class TestFaults:
         assert "the file is on another server" in page.text
         answer = read(site, "/project/some/1.0/which/?preset=cpu-x86_64-v3")
         assert "cpu-x86_64-v3 gets v3" in answer.text
-        assert "what the metadata of the chosen wheel says does not count" in answer.text
+        assert "the metadata of the chosen wheel is ignored" in answer.text
 
     def test_no_wheel_is_opened(self, tmp_path: Path) -> None:
         """F-77: remote wheels are not opened for their metadata."""
@@ -899,7 +899,7 @@ class TestFaults:
         """An invalid wheel has no details."""
         (tmp_path / "some-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
         site = Site(FolderIndex(tmp_path))
-        assert "Something is wrong" in read(site, "/project/some/1.0/").text
+        assert "This release has problems" in read(site, "/project/some/1.0/").text
         assert "gets nothing" in read(site, "/project/some/1.0/which/?preset=linux-x86_64").text
 
     @pytest.mark.parametrize("error", [StorageUnavailable("no database"), Unreachable("no answer")])
@@ -923,7 +923,7 @@ class TestManyEntries:
         site = Site(many_variants(3_000))
         page = read(site, "/project/many/1.0/")
         assert "1 to 100 of 3000 builds" in page.text
-        assert "There are too many wheels to ask every machine." in page.text
+        assert "There are too many wheels to evaluate every machine." in page.text
         assert len(body(ask(site, "/project/many/1.0/"))) < 1 << 19
         last = read(site, "/project/many/1.0/?page=30&files=12")
         assert "2901 to 3000 of 3000 builds" in last.text

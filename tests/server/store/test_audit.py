@@ -68,11 +68,11 @@ def test_fields_of_an_entry(log: AuditLog) -> None:
 
 def test_retention(log: AuditLog) -> None:
     """Old entries are deleted, refusals earlier; serial numbers are not reused."""
-    log.forget(timestamp(NOW + timedelta(hours=1)))
+    log.prune(timestamp(NOW + timedelta(hours=1)))
     assert [entry.serial for entry in log.entries(AuditFilter())] == [4, 3]
-    log.forget(timestamp(NOW), refusals=1)
+    log.prune(timestamp(NOW), refusals=1)
     assert [entry.serial for entry in log.entries(AuditFilter())] == [4]
-    log.forget(timestamp(NOW + timedelta(days=9)))
+    log.prune(timestamp(NOW + timedelta(days=9)))
     log.add(ANN, "clean", "")
     assert [entry.serial for entry in log.entries(AuditFilter())] == [5, 4]
 

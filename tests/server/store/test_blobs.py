@@ -17,7 +17,7 @@ import pytest
 from server.services import ObjectStorage
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.store.blobs import Blobs, put
+from wheelfit.server.store.blobs import Blobs, store_bytes
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -40,7 +40,7 @@ def pieces(content: bytes) -> list[bytes]:
 def test_put_and_get(blobs: Blobs) -> None:
     """Stored bytes are read by digest, completely and in parts."""
     assert blobs.size(DIGEST) is None
-    blob = put(blobs, pieces(CONTENT))
+    blob = store_bytes(blobs, pieces(CONTENT))
     assert (blob.sha256, blob.size) == (DIGEST, len(CONTENT))
     assert blobs.size(DIGEST) == len(CONTENT)
     assert b"".join(blobs.parts(DIGEST, 0, len(CONTENT))) == CONTENT
@@ -51,7 +51,7 @@ def test_put_and_get(blobs: Blobs) -> None:
 
 def test_empty_file(blobs: Blobs) -> None:
     """An empty file can be stored."""
-    blob = put(blobs, [])
+    blob = store_bytes(blobs, [])
     assert blobs.size(blob.sha256) == 0
     assert list(blobs.parts(blob.sha256, 0, 0)) == []
 
@@ -59,7 +59,7 @@ def test_empty_file(blobs: Blobs) -> None:
 def test_multipart_upload(blobs: Blobs) -> None:
     """A file larger than one multipart part is stored completely."""
     content = random.Random(8).randbytes(1 << 20) * 20
-    blob = put(blobs, pieces(content))
+    blob = store_bytes(blobs, pieces(content))
     seen = hashlib.sha256()
     for piece in blobs.parts(blob.sha256, 0, blob.size):
         seen.update(piece)
@@ -68,12 +68,14 @@ def test_multipart_upload(blobs: Blobs) -> None:
 
 def test_store_again(blobs: Blobs) -> None:
     """Equal bytes are stored once, also by concurrent writers."""
-    threads = [threading.Thread(target=put, args=(blobs, pieces(CONTENT))) for _ in range(6)]
+    threads = [
+        threading.Thread(target=store_bytes, args=(blobs, pieces(CONTENT))) for _ in range(6)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [(one.sha256, one.size) for one in blobs.stored()] == [(DIGEST, len(CONTENT))]
+    assert [(one.sha256, one.size) for one in blobs.all_blobs()] == [(DIGEST, len(CONTENT))]
     assert b"".join(blobs.parts(DIGEST, 0, len(CONTENT))) == CONTENT
 
 
@@ -81,10 +83,10 @@ def test_keep_a_draft_again(blobs: Blobs) -> None:
     """A draft can be stored again after the removal of its bytes."""
     with blobs.draft() as draft:
         draft.write(b"wheel")
-        blobs.keep(draft)
+        blobs.save(draft)
         blobs.delete(draft.sha256)
         assert blobs.size(draft.sha256) is None
-        blobs.keep(draft)
+        blobs.save(draft)
         assert blobs.size(draft.sha256) == 5
 
 
@@ -92,14 +94,14 @@ def test_unkept_draft(blobs: Blobs, tmp_path: Path) -> None:
     """A draft that is not kept is deleted."""
     with blobs.draft() as draft:
         draft.write(b"wheel")
-    assert list(blobs.stored()) == []
-    put(blobs, [b"wheel"])
+    assert list(blobs.all_blobs()) == []
+    store_bytes(blobs, [b"wheel"])
     assert not list(tmp_path.rglob("*.part"))
 
 
 def test_delete_twice(blobs: Blobs) -> None:
     """Deleting twice has the effect of deleting once."""
-    put(blobs, pieces(CONTENT))
+    store_bytes(blobs, pieces(CONTENT))
     blobs.delete(DIGEST)
     blobs.delete(DIGEST)
     assert blobs.size(DIGEST) is None
@@ -128,13 +130,13 @@ def test_abandoned_drafts(blobs_url: str, tmp_path: Path) -> None:
     assert subprocess.run(arguments, check=False).returncode == -signal.SIGKILL
     (left,) = tmp_path.rglob("*.part")
     blobs = open_blobs(blobs_url, spool=tmp_path / "spool")
-    assert list(blobs.stored()) == []
+    assert list(blobs.all_blobs()) == []
     modified = left.stat().st_mtime
-    assert blobs.tidy(modified - 1) == 0
+    assert blobs.remove_old_drafts(modified - 1) == 0
     with blobs.draft() as draft:
         draft.write(b"x")
         os.utime(draft.path, (modified + 9, modified + 9))
-        assert blobs.tidy(modified + 5) == 1
+        assert blobs.remove_old_drafts(modified + 5) == 1
         assert draft.path.exists()
     assert not left.exists()
 
@@ -142,17 +144,17 @@ def test_abandoned_drafts(blobs_url: str, tmp_path: Path) -> None:
 def test_full_disk(tmp_path: Path) -> None:
     """A full disk is an error that leaves neither blob nor draft."""
     blobs = FolderBlobs(tmp_path)
-    put(blobs, [b"before"])
+    store_bytes(blobs, [b"before"])
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limit[1]))
     try:
         with pytest.raises(StorageUnavailable, match="File too large"):
-            put(blobs, pieces(CONTENT))
+            store_bytes(blobs, pieces(CONTENT))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, handler)
-    assert [one.size for one in blobs.stored()] == [6]
+    assert [one.size for one in blobs.all_blobs()] == [6]
     assert not list(tmp_path.rglob("*.part"))
 
 
@@ -169,10 +171,10 @@ def test_links(tmp_path: Path) -> None:
         blobs.delete(DIGEST)
     (victim / DIGEST).rename(tmp_path / "precious")
     with pytest.raises(StorageUnavailable, match="link"):
-        put(blobs, pieces(CONTENT))
+        store_bytes(blobs, pieces(CONTENT))
     assert not list(victim.iterdir())
     (folder / DIGEST[:2]).unlink()
-    put(blobs, pieces(CONTENT))
+    store_bytes(blobs, pieces(CONTENT))
     blobs.delete(DIGEST)
     assert blobs.size(DIGEST) is None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from server.uploading import upload
 
 from wheelfit.server.store.audit import AuditFilter
-from wheelfit.server.store.blobs import put
+from wheelfit.server.store.blobs import store_bytes
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import CleaningResult, Store, clean
 from wheelfit.server.store.stored_index import StoredIndex
@@ -31,14 +31,14 @@ def test_unused_blobs(opened: Callable[[], Store], tmp_path: Path) -> None:
     upload(store, staged, now=now, stage=stage.id)
     upload(store, deleted, now=now)
     store.records.delete([deleted.name], time=timestamp(now))
-    stray = put(store.blobs, [b"of a process that was killed"])
+    stray = store_bytes(store.blobs, [b"of a process that was killed"])
     assert clean(store, now=now, grace=HOUR) == CleaningResult()
     size = stray.size + deleted.stat().st_size
     assert clean(store, now=now + 2 * HOUR, grace=HOUR) == CleaningResult(2, size)
-    assert len(list(store.blobs.stored())) == 2
+    assert len(list(store.blobs.all_blobs())) == 2
     # The stage's time is up: its file goes, and the name is free.
     assert clean(store, now=now + 11 * HOUR, grace=HOUR).stages == 1
-    assert len(list(store.blobs.stored())) == 1
+    assert len(list(store.blobs.all_blobs())) == 1
     assert store.records.stages() == ()
     assert StoredIndex(store).content(published.name) is not None
 
@@ -60,7 +60,7 @@ def test_audit_entry(opened: Callable[[], Store]) -> None:
     clean(store, now=now, grace=HOUR)
     assert store.records.audit.entries(AuditFilter(action="clean")) == ()
     for number in range(2):
-        put(store.blobs, [str(number).encode()])
+        store_bytes(store.blobs, [str(number).encode()])
     open_stage(store.records, "ann", now=now, lifetime=HOUR)
     clean(store, now=now + 2 * HOUR, grace=HOUR)
     (entry,) = store.records.audit.entries(AuditFilter(action="clean"))
@@ -71,9 +71,9 @@ def test_more_than_one_batch(opened: Callable[[], Store]) -> None:
     """More objects than one batch are removed."""
     store, now = opened(), datetime.now(UTC)
     for number in range(110):
-        put(store.blobs, [str(number).encode()])
+        store_bytes(store.blobs, [str(number).encode()])
     assert clean(store, now=now + 2 * HOUR, grace=HOUR).blobs == 110
-    assert list(store.blobs.stored()) == []
+    assert list(store.blobs.all_blobs()) == []
 
 
 def test_list_of_projects(opened: Callable[[], Store], tmp_path: Path) -> None:

@@ -147,9 +147,9 @@ def test_conflicting_uploads_in_processes(
     assert page is not None
     assert len(page.files) == 1
     # What the loser sent is nobody's, and goes.
-    assert len(list(store.blobs.stored())) in (1, 2)
+    assert len(list(store.blobs.all_blobs())) in (1, 2)
     clean(store, now=NOW + timedelta(days=9999), grace=timedelta(days=1))
-    assert [one.sha256 for one in store.blobs.stored()] == [page.files[0].hashes["sha256"]]
+    assert [one.sha256 for one in store.blobs.all_blobs()] == [page.files[0].hashes["sha256"]]
 
 
 def test_one_release_in_two_processes(
@@ -182,15 +182,15 @@ def test_cleaning_during_uploads(store: Store, tmp_path: Path) -> None:
     ]
     is_done = Event()
 
-    def tidy() -> int:
+    def remove_old_drafts() -> int:
         count = 0
         while not is_done.is_set():
-            kept = [one.sha256 for one in store.blobs.stored()]
-            count += len(store.records.forget_unused(kept, store.blobs.delete))
+            kept = [one.sha256 for one in store.blobs.all_blobs()]
+            count += len(store.records.delete_unused(kept, store.blobs.delete))
         return count
 
     with ThreadPoolExecutor(4) as pool:
-        cleaner = pool.submit(tidy)
+        cleaner = pool.submit(remove_old_drafts)
         try:
             answers = list(pool.map(partial(upload, store), paths))
         finally:

@@ -18,7 +18,7 @@ from wheelfit.server.store.moving import (
     import_index,
 )
 from wheelfit.server.store.opening import Store, open_store
-from wheelfit.server.store.tokens import issue, open_stage, valid_token
+from wheelfit.server.store.tokens import issue_token, open_stage, valid_token
 from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -36,7 +36,7 @@ def fill(store: Store, folder: Path) -> str:
     store.records.yank(["some-1.0-py3-none-any-mkl.whl"], "broken", time="2026-11-22T12:00:00Z")
     store.records.delete(["some-3.0-py3-none-any-mkl.whl"], time="2026-11-22T12:00:00Z")
     open_stage(store.records, "admin", now=NOW, lifetime=timedelta(days=7))
-    return issue(store.records, "acme", ["upload"], now=NOW, note="for CI")[1]
+    return issue_token(store.records, "acme", ["upload"], now=NOW, note="for CI")[1]
 
 
 def contents(store: Store) -> list[object]:
@@ -190,7 +190,7 @@ def test_import_into_a_store_with_tokens(tmp_path: Path) -> None:
         fill(one, tmp_path / "wheels")
         export_store(one, tmp_path / "there")
     with open_store(tmp_path / "two") as two:
-        secret = issue(two.records, "acme", ["upload"], now=NOW)[1]
+        secret = issue_token(two.records, "acme", ["upload"], now=NOW)[1]
         with raises_code("file-problem"):
             import_store(tmp_path / "there", two)
         assert valid_token(two.records, secret, now=NOW) is not None

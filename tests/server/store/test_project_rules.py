@@ -102,7 +102,7 @@ def test_quotas(records_url: str) -> None:
             new = NewFile(filename, SPAM, Version(version), version, size, timestamp(NOW))
             where = stage.id if staged else ""
             records.check(new, stage=where, rules=rules)
-            return records.add(new, keep=lambda: None, stage=where, rules=rules)
+            return records.add(new, save=lambda: None, stage=where, rules=rules)
 
         def refusal(version: str, size: int, rules: ProjectRules) -> str:
             with pytest.raises(UploadRefused) as excinfo:

@@ -28,7 +28,13 @@ from wheelfit.server.store.opening import open_blobs, open_database
 from wheelfit.server.store.records import NewFile, RecentUpload, Token
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
-from wheelfit.server.store.tokens import issue, open_stage, permits, stage_of, valid_token
+from wheelfit.server.store.tokens import (
+    issue_token,
+    open_stage,
+    permits,
+    stage_of_secret,
+    valid_token,
+)
 from wheelfit.sources.page import Status
 from wheelfit.testing.wheels import single_label_document
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -113,7 +119,7 @@ def variant(label: str, document: Any = DOCUMENT, version: str = "1.0", **more: 
 
 def add(records: Records, file: NewFile, **more: Any) -> bool:
     """Add a file with its bytes."""
-    return records.add(file, keep=lambda: None, **more)
+    return records.add(file, save=lambda: None, **more)
 
 
 def references(error: pytest.ExceptionInfo[UploadRefused]) -> set[object]:
@@ -250,11 +256,11 @@ def test_all_reasons_at_once(records: Records) -> None:
 def test_no_record_without_bytes(records: Records) -> None:
     """If the bytes cannot be stored there is no record."""
 
-    def keep() -> None:
+    def save() -> None:
         raise StorageUnavailable("there is no room")
 
     with pytest.raises(StorageUnavailable):
-        records.add(new(), keep=keep)
+        records.add(new(), save=save)
     assert records.listing(SOME) is None
     assert records.serial() == 0
 
@@ -358,23 +364,23 @@ def test_staged_files(records: Records) -> None:
     assert document is not None
     assert document.sha256 == seen.documents[0].sha256
     assert records.serial(SOME) == serial
-    assert stage_of(records, secret, now=NOW) == stage
-    assert stage_of(records, secret, now=NOW + timedelta(days=2)) is None
-    assert stage_of(records, "wheelfit-stage-guess", now=NOW) is None
+    assert stage_of_secret(records, secret, now=NOW) == stage
+    assert stage_of_secret(records, secret, now=NOW + timedelta(days=2)) is None
+    assert stage_of_secret(records, "wheelfit-stage-guess", now=NOW) is None
 
 
 def test_claimed_projects(records: Records) -> None:
     """F-126: A project is claimed by published and staged files."""
-    assert not records.claims(SOME)
+    assert not records.owns_name(SOME)
     stage, _ = open_stage(records, "me", now=NOW, lifetime=timedelta(days=1))
     add(records, new(), stage=stage.id)
-    assert records.claims(SOME)
-    assert not records.claims(OTHER)
+    assert records.owns_name(SOME)
+    assert not records.owns_name(OTHER)
     records.drop(stage.id)
-    assert not records.claims(SOME)
+    assert not records.owns_name(SOME)
     add(records, new())
     records.delete([new().filename], time=LATER)
-    assert records.claims(SOME)
+    assert records.owns_name(SOME)
 
 
 def _files(records: Records, stage: str = "") -> tuple[Any, ...]:
@@ -465,7 +471,7 @@ def test_claim_of_a_dropped_stage(records: Records) -> None:
 
 def test_tokens(records: Records) -> None:
     """A token is valid for its projects and lifetime, until it is revoked."""
-    token, secret = issue(
+    token, secret = issue_token(
         records, "ann", ["upload"], now=NOW, projects=[SOME], lifetime=timedelta(days=1), note="ci"
     )
     assert valid_token(records, secret, now=NOW) == token
@@ -483,7 +489,7 @@ def test_tokens(records: Records) -> None:
 
 def test_owners(records: Records) -> None:
     """The first uploader owns a project; tokens apply to projects of their owner."""
-    token, _ = issue(records, "ann", ["admin"], now=NOW)
+    token, _ = issue_token(records, "ann", ["admin"], now=NOW)
     assert permits(records, token, "upload", SOME)
     add(records, new(), uploader="bob")
     assert records.owners(SOME) == {"bob"}
@@ -527,7 +533,7 @@ def test_newer_schema(records_url: str, execute: Callable[[str, str], None]) -> 
     execute(records_url, f"UPDATE schema_version SET version = {len(MIGRATIONS) + 1}")
     with (
         closing(open_database(records_url)) as database,
-        pytest.raises(InvalidConfiguration, match="this wheelfit knows"),
+        pytest.raises(InvalidConfiguration, match="this wheelfit supports"),
     ):
         Records(database)
 
@@ -585,7 +591,7 @@ def test_unreachable_server(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     from wheelfit.server.store.postgresql import PostgresqlDatabase
 
     with pytest.raises(StorageUnavailable) as excinfo:
-        PostgresqlDatabase(f"postgresql://me:hush@/x?host={tmp_path}", patience=0.5)
+        PostgresqlDatabase(f"postgresql://me:hush@/x?host={tmp_path}", lock_timeout=0.5)
     assert "hush" not in str(excinfo.value)
     assert "No such file or directory" in excinfo.value.message
     assert not caplog.records
@@ -626,7 +632,7 @@ def test_missing_extra(
 
 def test_lock_timeout(tmp_path: Path) -> None:
     """A writer that waits too long gets an error, and others continue."""
-    database = SqliteDatabase(tmp_path / "x.sqlite3", patience=0.05)
+    database = SqliteDatabase(tmp_path / "x.sqlite3", lock_timeout=0.05)
     with database.writing() as execute:
         execute("CREATE TABLE t (x INTEGER)")
 
@@ -637,7 +643,7 @@ def test_lock_timeout(tmp_path: Path) -> None:
         with ThreadPoolExecutor(1) as pool, pytest.raises(StorageUnavailable):
             pool.submit(write).result()
     write()
-    second = SqliteDatabase(tmp_path / "x.sqlite3", patience=0.05)
+    second = SqliteDatabase(tmp_path / "x.sqlite3", lock_timeout=0.05)
     with database.writing(), pytest.raises(StorageUnavailable), second.writing():
         pass
     database.close()

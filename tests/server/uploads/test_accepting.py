@@ -115,7 +115,7 @@ def test_everything_at_once(store: Store, tmp_path: Path) -> None:
     assert len([one for one in answer if one.reference == "form-disagrees"]) == 3
     assert len([one for one in answer if one.reference == "hash-mismatch"]) == 2
     assert len(page(store)) == 2
-    assert len(list(store.blobs.stored())) == 1
+    assert len(list(store.blobs.all_blobs())) == 1
 
 
 @pytest.mark.parametrize(

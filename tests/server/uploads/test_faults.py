@@ -87,7 +87,7 @@ def test_killed_between_bytes_and_record(
     assert (page is not None) is is_there
     if not is_there:
         clean(store, now=NOW + timedelta(days=9999), grace=timedelta(hours=1))
-        assert list(store.blobs.stored()) == []
+        assert list(store.blobs.all_blobs()) == []
     assert not list(tmp_path.rglob("*.part")) or is_there
     again = upload(store, wheel)
     assert isinstance(again, AcceptedUpload)
@@ -266,7 +266,7 @@ def test_a_full_disk(
     assert completed.stdout.splitlines() == ["storage-unavailable", "()"], completed.stderr
     assert not list(tmp_path.rglob("*.part"))
     store = opened(*addresses)
-    assert list(store.blobs.stored()) == []
+    assert list(store.blobs.all_blobs()) == []
     assert isinstance(upload(store, wheel), AcceptedUpload)
 
 

@@ -96,7 +96,7 @@ class Mirroring:
         for thread in threading.enumerate():
             if thread.name == "pull":
                 thread.join()
-        return {one.sha256: one.size for one in self.blobs.stored()}
+        return {one.sha256: one.size for one in self.blobs.all_blobs()}
 
     def close(self) -> None:
         """Close it."""

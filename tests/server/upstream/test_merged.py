@@ -105,7 +105,7 @@ class TestOwners:
             return name == PRIVATE
 
         sources = [
-            MergedSource("own", FolderIndex(own), is_own=True, claims=claims),
+            MergedSource("own", FolderIndex(own), is_own=True, owns_name=claims),
             MergedSource("pypi", mirrored.index),
         ]
         index = MergedIndex(sources)
@@ -132,7 +132,7 @@ class TestOwners:
     def test_the_list_of_projects(self, own: Path, mirror: Opener, wheels: Path) -> None:
         """Each once, and none that its owner has not."""
         build_wheel(wheels, "acme-tools", "99")
-        index = merged(own, mirror(lists_all=True), reserved=("acme-*",))
+        index = merged(own, mirror(list_all=True), reserved=("acme-*",))
         assert list(index.projects()) == ["large", "small"]
 
     def test_rules_about_sources_that_are_not_there(self, own: Path, mirrored: Mirroring) -> None:
@@ -233,14 +233,14 @@ class TestOpening:
     def test_in_order(self, mirrors: Mirrors, own: Path, tmp_path: Path) -> None:
         """The first that may supply a project and knows it does; uploads go before."""
         (tmp_path / "empty").mkdir()
-        index = mirrors.with_own(FolderIndex(tmp_path / "empty"))
+        index = mirrors.merge_with_uploads(FolderIndex(tmp_path / "empty"))
         page = index.project(SMALL)
         assert page is not None
         assert page.source == "first"
         other = index.project(canonicalize_name("large"))
         assert other is not None
         assert other.source == "second"
-        assert len(names(mirrors.with_own(FolderIndex(own)).project(SMALL))) == 1
+        assert len(names(mirrors.merge_with_uploads(FolderIndex(own)).project(SMALL))) == 1
 
     def test_what_a_killed_process_left(self, upstream: RecordingIndex, tmp_path: Path) -> None:
         """Half a file that nobody has written to for a day goes with the next start."""
@@ -257,7 +257,9 @@ class TestOpening:
     def test_mistakes(self, mirrors: Mirrors, tmp_path: Path) -> None:
         """Each is told before anything is served."""
         with pytest.raises(InvalidConfiguration, match="not a source"):
-            mirrors.with_own(FolderIndex(tmp_path), owners=OwnerRules(named={"small": ("third",)}))
+            mirrors.merge_with_uploads(
+                FolderIndex(tmp_path), owners=OwnerRules(named={"small": ("third",)})
+            )
         twice = [MirrorSettings("https://index.example/simple/")] * 2
         with pytest.raises(InvalidConfiguration, match="two sources"):
             open_mirrors(twice, FolderBlobs(tmp_path), None, environ={})

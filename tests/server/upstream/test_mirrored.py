@@ -234,8 +234,8 @@ class TestPages:
         assert tuple(one.index.projects()) == ()
         one.page("small")
         assert tuple(one.index.projects()) == ("small",)
-        assert tuple(mirror(lists_all=True).index.projects()) == ("large", "small")
-        assert tuple(mirror(lists_all=True, deny=("l*",)).index.projects()) == ("small",)
+        assert tuple(mirror(list_all=True).index.projects()) == ("large", "small")
+        assert tuple(mirror(list_all=True, deny=("l*",)).index.projects()) == ("small",)
 
 
 class TestFiles:
@@ -406,11 +406,11 @@ class FullBlobs:
         self.size = blobs.size
         self.parts = blobs.parts
         self.delete = blobs.delete
-        self.stored = blobs.stored
-        self.tidy = blobs.tidy
+        self.all_blobs = blobs.all_blobs
+        self.remove_old_drafts = blobs.remove_old_drafts
         self.probe = blobs.probe
 
-    def keep(self, draft: Draft) -> None:
+    def save(self, draft: Draft) -> None:
         """Refuse."""
         raise StorageUnavailable("no space left", where=str(draft.path))
 
@@ -422,7 +422,7 @@ class ForgetfulBlobs(FullBlobs):
         super().__init__(blobs)
         self.is_read = threading.Event()
 
-    def keep(self, draft: Draft) -> None:
+    def save(self, draft: Draft) -> None:
         """Wait until somebody has the file."""
         assert self.is_read.wait(20), draft.path
 
@@ -447,7 +447,7 @@ class TestStorage:
                 if thread.name == "pull":
                     thread.join()
         assert len(upstream.requests_for(LARGE)) == 2
-        assert notes == [f"{LARGE} is not kept: no space left"] * 2
+        assert notes == [f"{LARGE} is not stored: no space left"] * 2
         index.close()
 
     @pytest.mark.parametrize("hashes", [True, False])
@@ -459,7 +459,7 @@ class TestStorage:
         blobs = ForgetfulBlobs(FolderBlobs(tmp_path / "blobs"))
         index = open_mirror(MirrorSettings(upstream.url), PulledFiles(blobs), None, environ={})
         with pytest.raises(StorageUnavailable):
-            index.keep(SMALL, lambda count: blobs.is_read.set() if count else None)
+            index.fetch_and_store(SMALL, lambda count: blobs.is_read.set() if count else None)
         index.close()
 
     def test_nowhere_to_write(self, mirror: Opener, tmp_path: Path) -> None:
@@ -584,7 +584,7 @@ class TestDocuments:
     ) -> None:
         """F-128: from a wheel for each label, by ranges; of other releases nothing changes."""
         put_variants(wheels, listed=False)
-        one = mirror(documents=True)
+        one = mirror(make_documents=True)
         assert set(one.page("fast")["fast-1.0-variants.json"]) == {"filename", "url", "hashes"}
         made = json.loads(one.file("fast-1.0-variants.json"))
         assert set(made["variants"]) == {"null", "mkl"}
@@ -604,6 +604,6 @@ class TestDocuments:
             static={"blas": {"library": ["openblas", "mkl"], "more": ["x"]}},
         )
         build_wheel(wheels, "fast", "1.0", label="open", document=other)
-        one = mirror(documents=True)
+        one = mirror(make_documents=True)
         assert one.ask("/files/fast-1.0-variants.json").status == 404
         assert any("fast-1.0-variants.json is not generated" in note for note in one.notes)

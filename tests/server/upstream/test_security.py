@@ -180,7 +180,7 @@ class TestReach:
             is_allowed_address=AddressRules(frozenset({"localhost"}), 0),
         )
         pulled = PulledFiles(FolderBlobs(tmp_path / "blobs"))
-        index = MirroredIndex(MirrorSettings(named), web, pulled, may_name=lambda _url: True)
+        index = MirroredIndex(MirrorSettings(named), web, pulled, is_allowed_url=lambda _url: True)
         assert index.project(canonicalize_name("small")) is not None
         with pytest.raises(NetworkError, match=r"private network.*hosts = \[\.\.\.\] of a mirror"):
             index.content(SMALL)

@@ -58,7 +58,7 @@ def test_a_family(text: str, url: str) -> None:
         ({"bridge": "pytroch"}, "or a bridge with indexes"),
         ({"bridge": "cupy"}, "has no indexes that could be mirrored"),
         ({"bridge": "pytorch", "url": "ftp://index.example/"}, "is not an http or https URL"),
-        ({"url": URL, "folders": ["cpu"]}, "only the indexes of a bridge"),
+        ({"url": URL, "folders": ["cpu"]}, "only the mirror of a bridge"),
         ({"bridge": ["pytorch"]}, "string"),
     ],
 )
@@ -106,10 +106,13 @@ def test_which_wheels(python: tuple[str, ...], platforms: tuple[str, ...], wante
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ({"python": ["three"]}, "no wheel is for 'three'"),
-        ({"python": ["2.7"]}, "no wheel is for '2.7'"),
-        ({"platforms": ["linux"]}, "no wheel is for 'linux'"),
-        ({"platforms": ["freebsd_x86_64"]}, "no wheel is for 'freebsd_x86_64'"),
+        ({"python": ["three"]}, "'three' is not a Python or platform of wheels"),
+        ({"python": ["2.7"]}, "'2.7' is not a Python or platform of wheels"),
+        ({"platforms": ["linux"]}, "'linux' is not a Python or platform of wheels"),
+        (
+            {"platforms": ["freebsd_x86_64"]},
+            "'freebsd_x86_64' is not a Python or platform of wheels",
+        ),
     ],
 )
 def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
@@ -124,7 +127,7 @@ def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
         ("pytroch", "unknown bridge 'pytroch'", "did you mean pytorch"),
         ("pytorch@ftp://x", "'ftp://x' is not an http or https URL", "as https://"),
         ("pytorch@", "has no URL of the indexes after the @", "pytorch alone"),
-        ("xgboost", "xgboost has no indexes", "--mirror with the URL"),
+        ("xgboost", "xgboost has no indexes", "mirror the URL of that registry"),
     ],
 )
 def test_slips_in_an_option(text: str, message: str, hint: str) -> None:
@@ -168,11 +171,11 @@ def test_a_table() -> None:
         "max-size": 5,
         "max-age": 1.5,
         "allow": ["a"],
-        "lists-all": True,
+        "list-all": True,
         "cert": "x",
     }
     assert mirror_of_table(mirror_table(table)) == MirrorSettings(
-        URL, max_size=5, max_age=1.5, allow=("a",), lists_all=True, cert="x"
+        URL, max_size=5, max_age=1.5, allow=("a",), list_all=True, cert="x"
     )
 
 
@@ -190,7 +193,7 @@ def test_sizes_and_times_with_units() -> None:
         {},
         {"url": 5},
         {"url": URL, "unknown": 1},
-        {"url": URL, "lists_all": True},
+        {"url": URL, "list_all": True},
         {"url": URL, "max-size": "five"},
         {"url": URL, "max-age": "5 apples"},
         {"url": URL, "max-size": -5},

@@ -86,7 +86,7 @@ def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) 
         return listed if is_well.is_set() and request.path == "/simple/" else silent(request)
 
     with RecordingIndex(answer) as index:
-        one = mirror(index.url, timeout=15.0, lists_all=True, max_age=0.0)
+        one = mirror(index.url, timeout=15.0, list_all=True, max_age=0.0)
         assert b"some" in b"".join(one.ask("/simple/").body)
         is_well.clear()
         with ThreadPoolExecutor(MAX_THREADS) as pool:
@@ -131,7 +131,7 @@ def test_a_silent_upstream_holds_few_threads(mirror: Opener, silent: Silent) -> 
             assert silent.asked.acquire(timeout=20)
         answer = one.ask("/simple/another/")
         assert answer.status == 502
-        assert b"too many wait" in b"".join(answer.body)
+        assert b"too many requests wait" in b"".join(answer.body)
         silent.speak.set()
         for thread in waiting:
             thread.join()

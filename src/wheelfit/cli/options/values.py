@@ -473,9 +473,9 @@ def _address_of_index(text: str) -> str:
 
 
 def _host(text: str) -> str:
-    from wheelfit.server.rebinding_guard import host_name
+    from wheelfit.server.rebinding_guard import parse_host_name
 
-    return host_name(text)
+    return parse_host_name(text)
 
 
 def _wish(text: str) -> None:

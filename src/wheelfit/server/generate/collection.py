@@ -23,7 +23,7 @@ _YANKED = ".yanked"
 ARCHIVES = (".whl", ".tar.gz", ".zip")
 
 Signature: TypeAlias = "tuple[int, int, int, int, int]"
-"""Changes whenever a file does: device, number, size, and the times of content and status."""
+"""Device, inode, size, and the times of the last changes of content and status of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class CollectedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class CollectedFiles:
     """The files of a folder, sorted by path."""
 
     archives: tuple[CollectedFile, ...] = ()
-    """Wheels by their suffix alone, and source distributions."""
+    """Wheels, recognized by their suffix alone, and source distributions."""
     index_files: tuple[CollectedFile, ...] = ()
     """Existing files named as ``torch-2.8.0-variants.json``."""
     provenance: Mapping[str, CollectedFile] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Collection:
     """Wheels of a newer format."""
 
 
-def collect(folder: Path, *, excluded: frozenset[Path] = frozenset()) -> Collection:
+def collect(folder: Path, *, excluded: frozenset[Path] = frozenset()) -> CollectedFiles:
     """Collect the files of a folder and its subfolders, hidden ones excepted.
 
     :raises FileProblem: a folder cannot be read.
@@ -104,7 +104,7 @@ def collect(folder: Path, *, excluded: frozenset[Path] = frozenset()) -> Collect
             newer_format.append(name)
         elif parse_index_file_name(file.filename) is not None:
             index_files.append(file)
-    return Collection(
+    return CollectedFiles(
         tuple(archives),
         tuple(index_files),
         provenance,

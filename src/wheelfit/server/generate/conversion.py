@@ -24,11 +24,11 @@ from wheelfit.core.filename import (
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidFilename
-from wheelfit.server.folder import describe
+from wheelfit.server.folder import describe_file
 from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
-from wheelfit.server.generate.request import Generated
+from wheelfit.server.generate.request import GenerateResult
 from wheelfit.server.generate.targets import FILES, PublishedFile
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.urls import file_path, redact
@@ -75,12 +75,14 @@ UNCONVERTIBLE = Check(
 class ConvertedProject:
     """The result of converting a project."""
 
-    files: tuple[File, ...] = ()
-    parts: list[PublishedFile] = field(default_factory=list)
+    entries: tuple[File, ...] = ()
+    """The entries of the new page."""
+    files: list[PublishedFile] = field(default_factory=list)
+    """The files to publish with them."""
     findings: list[Finding] = field(default_factory=list)
     """Findings about files that could not be converted, and are left out."""
     lost: list[str] = field(default_factory=list)
-    """Losses that the user accepted, one sentence each."""
+    """Parts of documents that were lost with the user's consent, one sentence each."""
     documents: dict[str, str] = field(default_factory=dict)
     """By name of an index file: the layout it had."""
     rewritten: dict[str, str] = field(default_factory=dict)
@@ -108,25 +110,25 @@ def publish_converted(
     *,
     keep_going: bool = False,
     replace_files: bool = False,
-) -> Generated:
+) -> GenerateResult:
     """Publish converted projects, or return the reasons against it."""
     findings = [finding for project in converted.values() for finding in project.findings]
     if findings and not keep_going:
-        return Generated(refused=tuple(findings))  # the target is not even opened
-    with target.opened():
+        return GenerateResult(refused=tuple(findings))  # the target stays untouched
+    with target.lock():
         published = read_manifest(target.read(MANIFEST), where=target.name)
         if not replace_files:
             for name, project in converted.items():
                 findings += _keep_published_releases(name, project, published)
-        generated = Generated(refused=tuple(findings))
+        result = GenerateResult(refused=tuple(findings))
         if findings and not keep_going:
-            return generated
+            return result
         return publish(
-            {name: project.files for name, project in converted.items()},
-            [part for project in converted.values() for part in project.parts],
+            {name: project.entries for name, project in converted.items()},
+            [file for project in converted.values() for file in project.files],
             target,
             published,
-            generated,
+            result,
         )
 
 
@@ -136,7 +138,7 @@ def _keep_published_releases(
     """Yield files that were published with other content, and keep their releases as published."""
     published_hashes = published.published_hashes()
     changed: set[Release | None] = set()
-    for file in converted.files:
+    for file in converted.entries:
         sha256 = file.hashes.get("sha256")
         published_sha256 = published_hashes.get(file.filename, sha256)
         if published_sha256 != sha256:
@@ -148,13 +150,13 @@ def _keep_published_releases(
             )
     if not changed:
         return
-    files = [file for file in converted.files if release_of(file.filename) not in changed]
-    files += [
-        file for file in published.files.get(name, ()) if release_of(file.filename) in changed
+    entries = [entry for entry in converted.entries if release_of(entry.filename) not in changed]
+    entries += [
+        entry for entry in published.entries.get(name, ()) if release_of(entry.filename) in changed
     ]
-    converted.files = tuple(sorted(files, key=by_version))
-    paths = {path for file in converted.files for path in paths_of(name, file)}
-    converted.parts = [part for part in converted.parts if part.path in paths]
+    converted.entries = tuple(sorted(entries, key=by_version))
+    paths = {path for entry in converted.entries for path in paths_of(name, entry)}
+    converted.files = [file for file in converted.files if file.path in paths]
 
 
 @dataclass(slots=True)
@@ -192,7 +194,7 @@ class _Conversion:
         for release in sorted(with_labels - index_files.keys()):
             self._add_document(release, [])
         self.entries.sort(key=lambda pair: (pair[0][1], pair[1].filename))
-        self.result.files = tuple(file for _, file in self.entries)
+        self.result.entries = tuple(file for _, file in self.entries)
         return self.result
 
     # --- documents ------------------------------------------------------------------------
@@ -210,7 +212,7 @@ class _Conversion:
                 documents.append((redact(file.url), current))
             documents += self.wheel_documents.get(release, [])
             if not documents:
-                return  # only its wheels can describe themselves
+                return  # its variants are described in their wheels alone
             document = combine(documents)
             written = self._write(document, location)
         except WheelfitError as error:
@@ -220,8 +222,8 @@ class _Conversion:
             )
             return
         if written is not None:
-            entry, part = index_entry(release, written)
-            self.result.parts.append(part)
+            entry, index_file = index_entry(release, written)
+            self.result.files.append(index_file)
             self.entries.append((release, entry))
 
     def _write(self, document: VariantDocument, location: Location) -> bytes | None:
@@ -235,7 +237,7 @@ class _Conversion:
     # --- files ------------------------------------------------------------------------------
 
     def _add_wheel(self, file: File, name: WheelFilename) -> None:
-        path = _local(file)
+        path = _local_path(file)
         if path is not None and self.rewrite_wheels and name.is_variant:
             try:
                 new = self._rewrite_wheel(path, name)
@@ -245,7 +247,7 @@ class _Conversion:
                 )
                 return
             if new is None:
-                return  # a loss without consent
+                return  # it would lose parts, without consent
             if new != path:
                 self.result.rewritten[file.filename] = new.name
                 file = replace(
@@ -282,16 +284,16 @@ class _Conversion:
     def _publishable(self, file: File) -> File:
         """Return the entry of the new page; a local file is published with it."""
         file = replace(file, source="", forbidden=(), origin=None)
-        path = _local(file)
+        path = _local_path(file)
         if path is None:
             return file
-        entry, metadata = describe(path, lenient=True)
+        entry, metadata = describe_file(path, lenient=True)
         digest, size = entry.hashes["sha256"], path.stat().st_size
         stored_path = f"{FILES}/{digest[:16]}/{file.filename}"
-        self.result.parts.append(PublishedFile(stored_path, digest, size, path))
+        self.result.files.append(PublishedFile(stored_path, digest, size, path))
         if metadata is not None and entry.metadata_hashes is not None:
             metadata_sha256 = entry.metadata_hashes["sha256"]
-            self.result.parts.append(
+            self.result.files.append(
                 PublishedFile(
                     f"{stored_path}.metadata", metadata_sha256, len(metadata), lambda: metadata
                 )
@@ -307,7 +309,7 @@ class _Conversion:
         )
 
 
-def _local(file: File) -> Path | None:
+def _local_path(file: File) -> Path | None:
     if not file.is_local:
         return None
     with suppress(ValueError):

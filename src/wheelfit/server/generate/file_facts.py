@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _VERSION = 2
 _START = re.compile(rb'(?:\{"version":\d+,"wheelfit":".*)?', re.DOTALL)
-"""The first bytes of a cache: those that `FactsMemory.save` writes, or none."""
+"""The first bytes of a cache: those that `FactsCache.save` writes, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +65,19 @@ class FileFacts:
 _CACHED_FIELDS = ("sha256", "requires_python", "metadata_sha256", "metadata_size")
 
 
-class FactsMemory:
+class FactsCache:
     """A cache of the facts about files, and of the index files of releases.
 
-    Only what was used or added since it was read is written again.
+    Facts that were neither used nor added are not written again.
 
     :param path: its file; None caches nothing.
-    :param full: whether to use only facts of files whose whole content was compared with RECORD.
+    :param check_content: whether to use facts only of files whose whole content was compared with
+        RECORD.
     """
 
-    def __init__(self, path: Path | None, *, full: bool = False) -> None:
+    def __init__(self, path: Path | None, *, check_content: bool = False) -> None:
         self._path = path
-        self._full = full
+        self._check_content = check_content
         self._files: dict[str, Any] = {}
         self._combined: dict[str, Any] = {}
         self._used: dict[str, Any] = {}
@@ -96,7 +97,7 @@ class FactsMemory:
         try:
             if entry is None or tuple(entry["signature"]) != file.signature:
                 return None
-            if self._full and not entry["full"]:
+            if self._check_content and not entry["full"]:
                 return None
             facts = FileFacts.from_mapping(entry)
         except (LookupError, TypeError, ValueError):
@@ -106,7 +107,7 @@ class FactsMemory:
 
     def add(self, file: CollectedFile, facts: FileFacts) -> None:
         """Add the facts about a file."""
-        entry = {"signature": file.signature, "full": self._full}
+        entry = {"signature": file.signature, "full": self._check_content}
         self._used[file.name] = entry | facts.to_mapping()
 
     def combined(self, release: str, key: str) -> bytes | None:

@@ -29,11 +29,12 @@ from wheelfit.server.generate.publishing import (
     SAME_NAME,
     publish,
 )
-from wheelfit.server.generate.request import Generated, GenerateOptions
+from wheelfit.server.generate.request import GenerateOptions, GenerateResult
 from wheelfit.server.generate.targets import FILES, SIMPLE, PublishedFile
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.server.generate.collection import CollectedFile, Collection
-    from wheelfit.server.generate.file_facts import FactsMemory, FileFacts
+    from wheelfit.server.generate.collection import CollectedFile, CollectedFiles
+    from wheelfit.server.generate.file_facts import FactsCache, FileFacts
     from wheelfit.server.generate.last_run import LastRun
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.progress import Progress
@@ -70,14 +71,14 @@ class _Candidate:
 def generate(
     folder: Path,
     target: Target,
-    memory: FactsMemory,
+    cache: FactsCache,
     options: GenerateOptions = GenerateOptions(),
     *,
     in_place: bool = False,
     excluded: frozenset[Path] = frozenset(),
     progress: Progress = NO_PROGRESS,
     last_run: LastRun | None = None,
-) -> Generated:
+) -> GenerateResult:
     """Generate an index of the files of a folder.
 
     All files that pages name are in the target before the first page, so at any moment a client
@@ -86,9 +87,9 @@ def generate(
     :param in_place: whether the target is the folder itself; then files stay where they are.
     :raises UserError: a named release does not exist, or nothing would be left.
     """
-    with target.opened():
+    with target.lock():
         collection = collect(folder, excluded=excluded)
-        facts = {archive.name: memory.facts(archive) for archive in collection.archives}
+        facts = {archive.name: cache.facts(archive) for archive in collection.archives}
         new = [
             archive
             for archive in collection.archives
@@ -98,57 +99,59 @@ def generate(
         if new:
             from wheelfit.server.generate.inspection import inspect_all
 
-            for archive, new_facts in inspect_all(new, full=options.full, progress=progress):
+            for archive, new_facts in inspect_all(
+                new, check_content=options.check_content, progress=progress
+            ):
                 facts[archive.name] = new_facts
-                memory.add(archive, new_facts)
+                cache.add(archive, new_facts)
         before = read_manifest(target.read(MANIFEST), where=target.name)
         selection = _Selection(
             collection,
             {name: file_facts for name, file_facts in facts.items() if file_facts is not None},
             before,
             options,
-            memory,
+            cache,
             in_place=in_place,
         )
         selection.select()
         publishes = options.keep_going or not selection.refused
-        is_empty = not (selection.files or options.releases)
-        if before.files and publishes and is_empty and not options.allow_empty:
+        is_empty = not (selection.entries or options.releases)
+        if before.entries and publishes and is_empty and not options.allow_empty:
             raise UserError(
                 f"{folder} has nothing to publish, and the index has "
-                f"{len(before.files)} project{'s' * (len(before.files) > 1)}",
+                f"{count_of(len(before.entries), 'project')}",
                 where=target.name,
                 hint=(
                     "check that the folder is right and mounted; --allow-empty removes all projects"
                 ),
             )
-        notes = tuple(filter(None, [memory.save(), *_notes(folder, collection), *selection.notes]))
+        notes = tuple(filter(None, [cache.save(), *_notes(folder, collection), *selection.notes]))
         refused = tuple(sorted(selection.refused, key=lambda finding: finding.sort_key))
-        generated = Generated(
+        result = GenerateResult(
             hashed=len(new),
             refused=refused,
             excluded=tuple(sorted(selection.excluded)),
             notes=notes,
         )
         if not publishes:
-            return generated
-        generated = publish(
-            selection.files,
-            selection.parts.values(),
+            return result
+        result = publish(
+            selection.entries,
+            selection.files.values(),
             target,
             before,
-            generated,
+            result,
             only=options.releases,
-            elsewhere=options.elsewhere,
+            other_pages=options.other_pages,
             prune=options.prune,
             progress=progress,
         )
         if last_run is not None:
-            last_run.save(generated, prune=options.prune)
-        return generated
+            last_run.save(result, prune=options.prune)
+        return result
 
 
-def _notes(folder: Path, collection: Collection) -> Iterator[str]:
+def _notes(folder: Path, collection: CollectedFiles) -> Iterator[str]:
     """Yield likely mistakes: of the folder, or of the name of a file in it."""
     if not collection.archives:
         yield f"{folder} has no wheels and no source distributions: the index is empty"
@@ -161,7 +164,7 @@ def _notes(folder: Path, collection: Collection) -> Iterator[str]:
     for name in sorted(collection.provenance.keys() - files):
         yield f"{collection.provenance[name].name} is left out: there is no such file"
     for name in sorted(collection.yanked.keys() - files):
-        if not any(release is not None and _is_name_of(name, release) for release in releases):
+        if not any(release is not None and _is_release_name(name, release) for release in releases):
             yield f"{collection.yanked[name].name} yanks nothing: there is no such file or release"
 
 
@@ -170,30 +173,32 @@ class _Selection:
 
     def __init__(
         self,
-        collection: Collection,
+        collection: CollectedFiles,
         facts: Mapping[str, FileFacts],
         before: IndexManifest,
         options: GenerateOptions,
-        memory: FactsMemory,
+        cache: FactsCache,
         *,
         in_place: bool,
     ) -> None:
         self._collection = collection
         self._facts = facts
-        self._published = {file.filename: file for files in before.files.values() for file in files}
+        self._published = {
+            file.filename: file for entries in before.entries.values() for file in entries
+        }
         self._known = before.published_hashes()
         self._options = options
         self._requested = options.releases
-        self._memory = memory
+        self._cache = cache
         self._in_place = in_place
-        self.files: dict[str, tuple[File, ...]] = {}
-        self.parts: dict[str, PublishedFile] = {}
+        self.entries: dict[str, tuple[File, ...]] = {}
+        self.files: dict[str, PublishedFile] = {}
         self.refused: list[Finding] = []
         self.excluded: set[str] = set()
         self.notes: list[str] = []
 
     def select(self) -> None:
-        """Fill in `files` and `parts`, and the reasons against others."""
+        """Fill in `entries` and `files`, and the reasons against others."""
         releases: dict[Release, list[_Candidate]] = {}
         for candidate in self._acceptable():
             releases.setdefault(candidate.release, []).append(candidate)
@@ -222,12 +227,12 @@ class _Selection:
                 continue
             entries += [(release[1], self._entry(candidate)) for candidate in candidates]
             if document is not None:
-                entry, part = index_entry(release, document)
-                self.parts[part.path] = part
+                entry, file = index_entry(release, document)
+                self.files[file.path] = file
                 entries.append((release[1], entry))
         for name, entries in by_project.items():
             entries.sort(key=lambda pair: (pair[0], pair[1].filename))
-            self.files[name] = tuple(file for _, file in entries)
+            self.entries[name] = tuple(file for _, file in entries)
 
     # --- refused files ------------------------------------------------------------------
 
@@ -292,7 +297,7 @@ class _Selection:
         yank_file = yank_files.get(archive.name)
         if yank_file is None:
             releases = sorted(key for key in yank_files if not key.endswith(ARCHIVES))
-            keys = (key for key in releases if _is_name_of(key, release))
+            keys = (key for key in releases if _is_release_name(key, release))
             yank_file = yank_files.get(next(keys, ""))
         if yank_file is None:
             return None
@@ -312,7 +317,7 @@ class _Selection:
             key = "\n".join(
                 sorted(f"{variant.file.filename} {variant.facts.sha256}" for variant in variants)
             )
-            document = self._memory.combined(name, key)
+            document = self._cache.combined(name, key)
         if variants and document is None:
             from wheelfit.server.generate.inspection import VariantWheel, combined_document
 
@@ -323,7 +328,7 @@ class _Selection:
             ]
             document, findings = combined_document(wheels)
             if document is not None:
-                self._memory.add_combined(name, key, document)
+                self._cache.add_combined(name, key, document)
             else:
                 for variant in variants:
                     self._refuse(variant.file.filename, ())
@@ -379,18 +384,20 @@ class _Selection:
             path = file.name
         else:
             path = f"{FILES}/{facts.sha256[:16]}/{file.filename}"
-            self.parts[path] = PublishedFile(path, facts.sha256, file.size, file.path)
+            self.files[path] = PublishedFile(path, facts.sha256, file.size, file.path)
         if facts.metadata_sha256 is not None:
             metadata_path = f"{path}.metadata"
             read = partial(_metadata_of, file, facts.metadata)
-            self.parts[metadata_path] = PublishedFile(
+            self.files[metadata_path] = PublishedFile(
                 metadata_path, facts.metadata_sha256, facts.metadata_size, read
             )
         if candidate.provenance is not None and not self._in_place:
             data = candidate.provenance
-            part = f"{path}.provenance"
+            provenance_path = f"{path}.provenance"
             digest = hashlib.sha256(data).hexdigest()
-            self.parts[part] = PublishedFile(part, digest, len(data), lambda: data)
+            self.files[provenance_path] = PublishedFile(
+                provenance_path, digest, len(data), lambda: data
+            )
         url = f"../../{quote(path)}"
         published = self._published.get(file.filename)
         if published is not None and published.hashes.get("sha256") == facts.sha256:
@@ -423,7 +430,7 @@ def index_entry(release: Release, document: bytes) -> tuple[File, PublishedFile]
     return entry, PublishedFile(path, digest, len(document), lambda: document)
 
 
-def _is_name_of(text: str, release: Release) -> bool:
+def _is_release_name(text: str, release: Release) -> bool:
     name, _, version = text.rpartition("-")
     try:
         return (canonicalize_name(name), Version(version)) == release

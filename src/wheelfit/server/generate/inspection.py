@@ -54,7 +54,7 @@ _LARGEST_METADATA = 4 << 20
 
 
 def inspect_all(
-    archives: Iterable[CollectedFile], *, full: bool, progress: Progress
+    archives: Iterable[CollectedFile], *, check_content: bool, progress: Progress
 ) -> Iterator[tuple[CollectedFile, FileFacts]]:
     """Inspect files, some at the same time, the largest first."""
     ordered = sorted(archives, key=lambda archive: (-archive.size, archive.name))
@@ -65,8 +65,8 @@ def inspect_all(
     with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
         # Hashing releases the interpreter lock; the rest does not, so threads would not help.
         inspections = chain(
-            pool.map(lambda archive: inspect(archive, full=full), large),
-            (inspect(archive, full=full) for archive in ordered[len(large) :]),
+            pool.map(lambda archive: inspect(archive, check_content=check_content), large),
+            (inspect(archive, check_content=check_content) for archive in ordered[len(large) :]),
         )
         for count, (archive, facts) in enumerate(zip(ordered, inspections, strict=True)):
             progress.advance(archive.size)
@@ -76,11 +76,11 @@ def inspect_all(
     progress.done()
 
 
-def inspect(archive: CollectedFile, *, full: bool = False) -> FileFacts:
+def inspect(archive: CollectedFile, *, check_content: bool = False) -> FileFacts:
     """Inspect a wheel or a source distribution.
 
-    :param full: unpack and hash every member; otherwise RECORD is compared with the central
-        directory of a wheel.
+    :param check_content: whether to unpack and hash every member of a wheel; otherwise RECORD is
+        compared with the central directory.
     :raises FileProblem: it cannot be read, or changes meanwhile.
     """
     try:
@@ -93,9 +93,9 @@ def inspect(archive: CollectedFile, *, full: bool = False) -> FileFacts:
             else:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         if archive.filename.endswith(".whl"):
-            facts = _wheel(archive, source, digest, full=full)
+            facts = _wheel_facts(archive, source, digest, check_content=check_content)
         else:
-            facts = _source(archive, digest)
+            facts = _sdist_facts(archive, digest)
     except OSError as error:
         raise unreadable_file(archive.path, error) from error
     if archive.reread().signature != archive.signature:
@@ -107,13 +107,13 @@ def inspect(archive: CollectedFile, *, full: bool = False) -> FileFacts:
     return facts
 
 
-def _wheel(
-    wheel: CollectedFile, source: Path | BytesInMemory, digest: str, *, full: bool
+def _wheel_facts(
+    wheel: CollectedFile, source: Path | BytesInMemory, digest: str, *, check_content: bool
 ) -> FileFacts:
     findings, content = check_wheel(source, wheel.filename, where=wheel.name)
     faults = [finding for finding in findings if finding.severity is Severity.ERROR]
     metadata = b"" if content is None else content.metadata
-    if full:
+    if check_content:
         faults = _upload_faults(wheel, digest)
     return FileFacts(
         digest,
@@ -143,7 +143,7 @@ def _upload_faults(archive: CollectedFile, digest: str) -> list[Finding]:
     return findings
 
 
-def _source(archive: CollectedFile, digest: str) -> FileFacts:
+def _sdist_facts(archive: CollectedFile, digest: str) -> FileFacts:
     import tarfile
     import zipfile
     import zlib
@@ -156,7 +156,7 @@ def _source(archive: CollectedFile, digest: str) -> FileFacts:
         fault = location.finding(checks.INVALID_FILENAME, str(error)[:200])
         return FileFacts(digest, findings=(fault,))
     try:
-        metadata = _package_info(archive)
+        metadata = _read_package_info(archive)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
         fault = location.finding(checks.UNSOUND_ARCHIVE, f"it is not an archive: {error}")
         return FileFacts(digest, findings=(fault,))
@@ -171,7 +171,7 @@ def _source(archive: CollectedFile, digest: str) -> FileFacts:
     return FileFacts(digest, header_value(metadata, "Requires-Python"))
 
 
-def _package_info(sdist: CollectedFile) -> bytes | None:
+def _read_package_info(sdist: CollectedFile) -> bytes | None:
     """Read ``PKG-INFO`` at the top of a source distribution; None if it has none."""
     import tarfile
     import zipfile

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.generate.collection import walk
 from wheelfit.server.generate.manifest import MANIFEST
-from wheelfit.server.generate.request import Generated
+from wheelfit.server.generate.request import GenerateResult
 from wheelfit.server.generate.targets import PublishedFile
 from wheelfit_runtime import __version__
 
@@ -29,8 +29,8 @@ def fingerprint(
 ) -> str:
     """Return a digest of everything that the result of a run depends on."""
     releases = sorted(f"{name}=={version}" for name, version in options.releases)
-    flags = (options.keep_going, options.replace, options.prune, options.full, in_place)
-    declared = sorted(options.elsewhere.items(), key=lambda pair: pair[0])
+    flags = (options.keep_going, options.replace, options.prune, options.check_content, in_place)
+    declared = sorted(options.other_pages.items(), key=lambda pair: pair[0])
     files = [(file.name, file.signature) for file in walk(folder, excluded=excluded)]
     text = repr((_VERSION, __version__, releases, flags, declared, files))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
@@ -39,59 +39,61 @@ def fingerprint(
 class LastRun:
     """The record of the last run.
 
-    :param memory: the cache of facts; the record is beside it, and valid only while it exists.
+    :param facts_path: the cache file of facts; the record is beside it, and valid only with it.
     :param fingerprint: the `fingerprint` of this run, taken before it starts.
     """
 
-    def __init__(self, memory: Path, fingerprint: str) -> None:
-        self._memory = memory
-        self._path = memory.with_name(f"{memory.name}.last")
+    def __init__(self, facts_path: Path, fingerprint: str) -> None:
+        self._facts_path = facts_path
+        self._path = facts_path.with_name(f"{facts_path.name}.last")
         self._fingerprint = fingerprint
 
-    def reusable_result(self, target: Target) -> Generated | None:
+    def reusable_result(self, target: Target) -> GenerateResult | None:
         """Return the result of the last run if this one would have the same.
 
-        :param target: not opened yet.
+        :param target: the target, which is not locked yet.
         """
         try:
             last = json.loads(self._path.read_bytes())
-            if last["seen"] != self._fingerprint or not self._memory.exists():
+            if last["fingerprint"] != self._fingerprint or not self._facts_path.exists():
                 return None
-            parts = [
+            files = [
                 PublishedFile(path, digest, size, self._path)
-                for path, digest, size in last["parts"]
+                for path, digest, size in last["files"]
             ]
             manifest, pages = last["manifest"], dict(last["pages"])
-            result = {name: last["result"][name] for name in _RESULT}
-            generated = Generated(is_published=True, **(result | {"notes": tuple(result["notes"])}))
+            counts = {name: last["result"][name] for name in _RESULT}
+            result = GenerateResult(
+                is_published=True, **(counts | {"notes": tuple(counts["notes"])})
+            )
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None
-        with target.opened():
+        with target.lock():
             data = target.read(MANIFEST)
             if data is None or hashlib.sha256(data).hexdigest() != manifest:
                 return None
             if not all(target.has_page(path, digest) for path, digest in pages.items()):
                 return None
-            if target.missing(parts, [(part.path, part.sha256) for part in parts]):
+            if target.missing(files, [(file.path, file.sha256) for file in files]):
                 return None
-        return generated
+        return result
 
-    def save(self, generated: Generated, *, prune: bool) -> None:
+    def save(self, result: GenerateResult, *, prune: bool) -> None:
         """Record the result of a run, under the lock of the target.
 
-        :param prune: whether the next run may remove files that this one left.
+        :param prune: whether the next run may remove unreferenced files.
         """
         from wheelfit.server.generate.file_facts import write_cache
 
-        state = generated.state
-        if state is None or generated.refused or (prune and generated.unreferenced):
+        state = result.state
+        if state is None or result.refused or (prune and result.unreferenced):
             return
         data = {
-            "seen": self._fingerprint,
+            "fingerprint": self._fingerprint,
             "manifest": state.manifest,
             "pages": dict(state.pages),
-            "parts": state.parts,
-            "result": {name: getattr(generated, name) for name in _RESULT},
+            "files": state.files,
+            "result": {name: getattr(result, name) for name in _RESULT},
         }
         with suppress(OSError):
             write_cache(self._path, data)

@@ -1,7 +1,7 @@
 """The published content of an index, stored beside its pages.
 
-From it a later run reads when a file was first published, which releases to leave unchanged, and
-which files are no longer on any page.
+A later run takes from it the first publication of each file, the releases that stay unchanged, and
+the files that are no longer on any page.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
 
 
 MANIFEST = "simple/wheelfit.json"
-"""Its path: with the pages, so that it is removed with them."""
+"""The path of the manifest: beside the pages, so that it is removed with them."""
 _VERSION = 1
 _NAME = r"(?!\.)[^/\\\0]+"
 _PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
-_PART = re.compile(
+_FILE = re.compile(
     rf"files/[0-9a-f]{{16}}/{_NAME}|simple/{_NAME}/[0-9a-f]{{16}}/{_NAME}|(?:{_NAME}/)*{_NAME}\.metadata"
 )
-"""Paths of files of an index: no others are ever removed. The last are beside wheels of an index
-that is generated in place."""
+"""Paths of files of an index; no others are ever removed. The last alternative is for files beside
+the wheels of an index that is generated in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexManifest:
     """The published content of an index."""
 
-    files: Mapping[str, tuple[File, ...]] = field(default_factory=dict)
+    entries: Mapping[str, tuple[File, ...]] = field(default_factory=dict)
     """By project: the entries of its page."""
     pages: Mapping[str, str] = field(default_factory=dict)
     """By path: the digest of each page."""
-    parts: Mapping[str, str] = field(default_factory=dict)
-    """By path: the digest of every other file that was put there, named by a page or not."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """By path: the digest of every other file that was written, listed on a page or not."""
     unreferenced: frozenset[str] = frozenset()
-    """Those of the parts that no page names any more."""
+    """The paths of the files that are no longer on any page."""
     removed: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 by name of files that were published once and are on no page any more."""
-    elsewhere: Mapping[str, OtherPages] = field(default_factory=dict)
+    """By name: the SHA-256 of files that were published and are no longer on any page."""
+    other_pages: Mapping[str, OtherPages] = field(default_factory=dict)
     """The other locations on each project's page, for projects that have some."""
 
     def published_hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every file that was ever published, except index files, by name."""
         listed = {
             file.filename: file.hashes["sha256"]
-            for files in self.files.values()
-            for file in files
+            for entries in self.entries.values()
+            for file in entries
             if "sha256" in file.hashes and parse_index_file_name(file.filename) is None
         }
         return {**self.removed, **listed}
@@ -72,16 +72,16 @@ def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
         _check(document)
         return IndexManifest(
             {
-                project: tuple(File(**{**file, "hashes": dict(file["hashes"])}) for file in files)
-                for project, files in document["projects"].items()
+                project: tuple(File(**{**file, "hashes": dict(file["hashes"])}) for file in entries)
+                for project, entries in document["projects"].items()
             },
             dict(document["pages"]),
-            dict(document["parts"]),
-            frozenset(document["left"]),
-            dict(document.get("gone", {})),
+            dict(document["files"]),
+            frozenset(document["unreferenced"]),
+            dict(document.get("removed", {})),
             {
                 project: OtherPages(tuple(pages["tracks"]), tuple(pages["alternates"]))
-                for project, pages in document.get("elsewhere", {}).items()
+                for project, pages in document.get("other-pages", {}).items()
             },
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -93,10 +93,10 @@ def read_manifest(data: bytes | None, *, where: str) -> IndexManifest:
 
 
 def _check(document: Mapping[str, Any]) -> None:
-    """Raise on an unknown version, and on paths outside an index: a forger could remove files."""
+    """Raise on an unknown version, or on a path that is not in an index, as it may be removed."""
     if document["version"] != _VERSION:
         raise ValueError(f"it has version {document['version']}, not {_VERSION}")
-    for key, pattern in (("pages", _PAGE), ("parts", _PART)):
+    for key, pattern in (("pages", _PAGE), ("files", _FILE)):
         for path in document[key]:
             if not pattern.fullmatch(path):
                 raise ValueError(f"it names {path!r}, which is not a file of an index")
@@ -107,18 +107,18 @@ def write_manifest(manifest: IndexManifest) -> bytes:
     document: dict[str, Any] = {
         "version": _VERSION,
         "projects": {
-            project: [_mapping(file) for file in manifest.files[project]]
-            for project in sorted(manifest.files)
+            project: [_mapping(file) for file in manifest.entries[project]]
+            for project in sorted(manifest.entries)
         },
         "pages": dict(sorted(manifest.pages.items())),
-        "parts": dict(sorted(manifest.parts.items())),
-        "left": sorted(manifest.unreferenced),
-        "gone": dict(sorted(manifest.removed.items())),
+        "files": dict(sorted(manifest.files.items())),
+        "unreferenced": sorted(manifest.unreferenced),
+        "removed": dict(sorted(manifest.removed.items())),
     }
-    if manifest.elsewhere:
-        document["elsewhere"] = {
+    if manifest.other_pages:
+        document["other-pages"] = {
             project: {"tracks": pages.tracks, "alternates": pages.alternates}
-            for project, pages in sorted(manifest.elsewhere.items())
+            for project, pages in sorted(manifest.other_pages.items())
         }
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, default=dict)
     return text.encode()

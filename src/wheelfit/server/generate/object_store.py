@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.errors import EnvironmentBusy, StorageUnavailable
 from wheelfit.server.generate.targets import SIMPLE
 from wheelfit.server.pages import JSON
-from wheelfit.server.storage import condition_errors, failures, open_storage, without_options
+from wheelfit.server.storage import (
+    condition_errors,
+    open_storage,
+    reporting_storage_failures,
+    without_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 _CONCURRENT_REQUESTS = 8
 _LOCK = f"{SIMPLE}/.lock"
 _STALE = timedelta(minutes=10)
-"""Pages are exchanged in seconds; an older lock is of a process that has ended."""
+"""The age of a lock of a process that was killed: pages are replaced in seconds."""
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -46,12 +51,12 @@ _FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATE = "no-cache"
 
 
-def open_store(url: str) -> StoreTarget:
+def open_object_store_target(url: str) -> ObjectStoreTarget:
     """Return the target that a URL names, as for `open_storage`."""
-    return StoreTarget(open_storage(url), without_options(url))
+    return ObjectStoreTarget(open_storage(url), without_options(url))
 
 
-class StoreTarget:
+class ObjectStoreTarget:
     """An index on an object store: a `Target`.
 
     :param store: of obstore, at the prefix below which the index is.
@@ -64,8 +69,8 @@ class StoreTarget:
         self.name = name
         self._now = now
 
-    def opened(self) -> AbstractContextManager[None]:
-        """Return an empty context: files whose path has their digest in it never conflict."""
+    def lock(self) -> AbstractContextManager[None]:
+        """Return a context without effect: files with their digest in the path never conflict."""
         return nullcontext()
 
     @contextmanager
@@ -76,8 +81,8 @@ class StoreTarget:
             raise EnvironmentBusy(
                 "another process is publishing to this target",
                 where=f"{self.name}/{_LOCK}",
-                hint="try again when it has finished; a lock that is left behind counts for "
-                f"{_STALE.seconds // 60} minutes",
+                hint="try again when it has finished; the lock of a killed process expires "
+                f"after {_STALE.seconds // 60} minutes",
             )
         try:
             yield
@@ -88,7 +93,7 @@ class StoreTarget:
     def _write_lock(self, token: bytes, mode: Any) -> bool:
         """Create the lock, or replace a version of it; return False if another process has it."""
         try:
-            with self._failures(_LOCK):
+            with self._reporting_failures(_LOCK):
                 self._store.put(_LOCK, token, mode=mode)
         except condition_errors():
             return False
@@ -100,7 +105,7 @@ class StoreTarget:
         It is not removed first: that could remove the new lock of another process.
         """
         try:
-            with self._failures(_LOCK):
+            with self._reporting_failures(_LOCK):
                 lock = self._store.get(_LOCK)
                 locked_at = datetime.fromisoformat(json.loads(bytes(lock.bytes()))["since"])
                 version = {key: lock.meta[key] for key in ("e_tag", "version") if lock.meta[key]}
@@ -113,7 +118,7 @@ class StoreTarget:
     def read(self, path: str) -> bytes | None:
         """Return a small object; None if there is none."""
         try:
-            with self._failures(path):
+            with self._reporting_failures(path):
                 return bytes(self._store.get(path).bytes())
         except FileNotFoundError:
             return None
@@ -121,7 +126,7 @@ class StoreTarget:
     def fetch(self, path: str, destination: Path) -> bool:
         """Download an object of any size; return False if it does not exist."""
         try:
-            with self._failures(path), destination.open("wb") as file:
+            with self._reporting_failures(path), destination.open("wb") as file:
                 for piece in self._store.get(path).stream():
                     file.write(piece)
         except FileNotFoundError:
@@ -130,35 +135,35 @@ class StoreTarget:
         return True
 
     def missing(
-        self, parts: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
+        self, files: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
-        """Return those of the parts that no earlier run has written."""
+        """Return those of the files that no earlier run has written."""
         existing = set(written)
-        return [part for part in parts if (part.path, part.sha256) not in existing]
+        return [file for file in files if (file.path, file.sha256) not in existing]
 
     def has_page(self, path: str, sha256: str) -> bool:
         """Return True without a request: to look up each page would take minutes."""
         del path, sha256
         return True
 
-    def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
+    def put_files(self, files: Sequence[PublishedFile], progress: Progress) -> None:
         """Upload files, some at the same time."""
-        progress.start(sum(part.size for part in parts))
+        progress.start(sum(file.size for file in files))
         stop = threading.Event()
 
-        def put(part: PublishedFile) -> None:
+        def put(file: PublishedFile) -> None:
             if stop.is_set():
                 return
-            source = part.source if isinstance(part.source, Path) else part.source()
+            source = file.source if isinstance(file.source, Path) else file.source()
             try:
-                self._put(part.path, source)
+                self._put(file.path, source)
             except BaseException:
                 stop.set()
                 raise
-            progress.advance(part.size)
+            progress.advance(file.size)
 
         with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
-            for _ in pool.map(put, parts):
+            for _ in pool.map(put, files):
                 pass
         progress.done()
 
@@ -169,19 +174,19 @@ class StoreTarget:
 
     def _put(self, path: str, source: Path | bytes) -> None:
         types = (media_type for suffix, media_type in _TYPES.items() if path.endswith(suffix))
-        is_addressed = any(len(part) == 16 for part in path.split("/")[1:-1])
+        has_digest_in_path = any(len(part) == 16 for part in path.split("/")[1:-1])
         attributes = {
             "Content-Type": next(types, "application/octet-stream"),
-            "Cache-Control": _FOREVER if is_addressed else _REVALIDATE,
+            "Cache-Control": _FOREVER if has_digest_in_path else _REVALIDATE,
         }
-        with self._failures(path):
+        with self._reporting_failures(path):
             self._store.put(path, source, attributes=attributes)
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove objects."""
         for path in paths:
-            with suppress(FileNotFoundError), self._failures(path):
+            with suppress(FileNotFoundError), self._reporting_failures(path):
                 self._store.delete(path)
 
-    def _failures(self, path: str) -> AbstractContextManager[None]:
-        return failures(f"{self.name}/{path}", passing=condition_errors())
+    def _reporting_failures(self, path: str) -> AbstractContextManager[None]:
+        return reporting_storage_failures(f"{self.name}/{path}", except_for=condition_errors())

@@ -15,7 +15,7 @@ from packaging.version import Version
 from wheelfit.checking.findings import Check, Severity
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.server.generate.manifest import MANIFEST, IndexManifest, read_manifest, write_manifest
-from wheelfit.server.generate.request import Generated, TargetState
+from wheelfit.server.generate.request import GenerateResult, TargetState
 from wheelfit.server.generate.targets import SIMPLE, PublishedFile
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.file_readers import ContentFiles
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Release = tuple[NormalizedName, Version]
 
 
-NOWHERE_ELSE: Mapping[str, OtherPages] = MappingProxyType({})
+NO_OTHER_PAGES: Mapping[str, OtherPages] = MappingProxyType({})
 _KINDS = {"index.html": HTML, "index.json": JSON}
 
 
@@ -69,39 +69,43 @@ FOREIGN_PROVENANCE = Check(
 
 
 def publish(
-    files: Mapping[str, tuple[File, ...]],
-    parts: Iterable[PublishedFile],
+    entries: Mapping[str, tuple[File, ...]],
+    files: Iterable[PublishedFile],
     target: Target,
     before: IndexManifest,
-    generated: Generated,
+    generated: GenerateResult,
     *,
     only: frozenset[Release] = frozenset(),
-    elsewhere: Mapping[str, OtherPages] = NOWHERE_ELSE,
+    other_pages: Mapping[str, OtherPages] = NO_OTHER_PAGES,
     prune: bool = False,
     progress: Progress = NO_PROGRESS,
-) -> Generated:
+) -> GenerateResult:
     """Publish files to a target, and replace the pages once all files are there.
 
-    :param target: opened.
-    :param only: change the entries of these releases alone; empty: of all.
-    :param elsewhere: the other locations of projects (PEP 708); with ``only``, those of other
+    :param entries: the entries of each page, by project.
+    :param files: the files that the entries name.
+    :param target: the locked target.
+    :param only: the only releases whose entries change; empty: all.
+    :param other_pages: the other locations of projects (PEP 708); with ``only``, those of other
         projects stay.
-    :param prune: remove files that no page names, neither now nor before.
+    :param prune: whether to remove files that are on no page, neither now nor before.
     """
-    parts = sorted(parts, key=lambda part: part.path)
-    missing = target.missing(parts, before.parts.items())
+    files = sorted(files, key=lambda file: file.path)
+    missing = target.missing(files, before.files.items())
     if missing:
-        target.put_parts(missing, progress)
+        target.put_files(missing, progress)
     with target.page_lock():
         before = read_manifest(target.read(MANIFEST), where=target.name)
-        listed = _merged_entries(before.files, files, only)
-        locations = {**(before.elsewhere if only else {}), **elsewhere}
+        listed = _merged_entries(before.entries, entries, only)
+        locations = {**(before.other_pages if only else {}), **other_pages}
         locations = {name: locations[name] for name in listed if locations.get(name)}
         pages, digests = _pages(listed, locations, before, target)
-        stored = {**before.parts, **{part.path: part.sha256 for part in parts}}
-        entries = [(name, file) for name, files in listed.items() for file in files]
-        unreferenced = stored.keys() - {path for entry in entries for path in paths_of(*entry)}
-        names = {file.filename for _, file in entries}
+        stored = {**before.files, **{file.path: file.sha256 for file in files}}
+        listed_files = [(name, file) for name, page in listed.items() for file in page]
+        unreferenced = stored.keys() - {
+            path for listed_file in listed_files for path in paths_of(*listed_file)
+        }
+        names = {file.filename for _, file in listed_files}
         pruned = sorted(unreferenced & before.unreferenced) if prune else []
         removed_pages = sorted(before.pages.keys() - digests.keys())
         after = IndexManifest(
@@ -123,34 +127,34 @@ def publish(
     return replace(
         generated,
         projects=len(listed),
-        releases=len({release_of(file.filename) for _, file in entries}),
-        files=len(entries),
+        releases=len({release_of(file.filename) for _, file in listed_files}),
+        files=len(listed_files),
         is_published=True,
-        written=(*(part.path for part in missing), *(path for path, _ in pages)),
+        written=(*(file.path for file in missing), *(path for path, _ in pages)),
         removed=(*removed_pages, *pruned),
         unreferenced=len(after.unreferenced),
         state=TargetState(
             _digest(manifest),
             digests,
-            tuple((part.path, part.sha256, part.size) for part in parts),
+            tuple((file.path, file.sha256, file.size) for file in files),
         ),
     )
 
 
 def _merged_entries(
     before: Mapping[str, tuple[File, ...]],
-    files: Mapping[str, tuple[File, ...]],
+    entries: Mapping[str, tuple[File, ...]],
     only: frozenset[Release],
 ) -> dict[str, tuple[File, ...]]:
     """Return the entries of all pages."""
     if not only:
-        return {name: files[name] for name in sorted(files)}
-    replaced = {release_of(file.filename) for new in files.values() for file in new}
+        return {name: entries[name] for name in sorted(entries)}
+    replaced = {release_of(file.filename) for page in entries.values() for file in page}
     listed: dict[str, tuple[File, ...]] = {}
-    for name in sorted({*before, *files}):
-        entries = [*files.get(name, ())]
-        entries += [f for f in before.get(name, ()) if release_of(f.filename) not in replaced]
-        listed[name] = tuple(sorted(entries, key=by_version))
+    for name in sorted({*before, *entries}):
+        page = [*entries.get(name, ())]
+        page += [file for file in before.get(name, ()) if release_of(file.filename) not in replaced]
+        listed[name] = tuple(sorted(page, key=by_version))
     return listed
 
 
@@ -183,17 +187,17 @@ def _pages(
         if digests[path] != digest or not target.has_page(path, digests[path]):
             pages.append((path, data))
 
-    for name, files in listed.items():
-        elsewhere = locations.get(name, OtherPages())
-        is_same = before.files.get(name) == files
-        is_same = is_same and before.elsewhere.get(name) == locations.get(name)
-        page = ProjectPage(canonicalize_name(name), files, source="", other_pages=elsewhere)
+    for name, entries in listed.items():
+        other_pages = locations.get(name, OtherPages())
+        is_same = before.entries.get(name) == entries
+        is_same = is_same and before.other_pages.get(name) == locations.get(name)
+        page = ProjectPage(canonicalize_name(name), entries, source="", other_pages=other_pages)
         for file, kind in _KINDS.items():
             path = f"{SIMPLE}/{name}/{file}"
             add(path, is_same=is_same, write=partial(write_project, page, kind))
     names = list(listed)
     for file, kind in _KINDS.items():
-        is_same = list(before.files) == names
+        is_same = list(before.entries) == names
         add(f"{SIMPLE}/{file}", is_same=is_same, write=partial(write_projects, names, kind))
     return pages, digests
 
@@ -223,10 +227,10 @@ class PublishedIndex(ContentFiles):
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._files = read_manifest(target.read(MANIFEST), where=target.name).files
+        self._entries = read_manifest(target.read(MANIFEST), where=target.name).entries
         self._paths: dict[str, str] = {}
-        for project, files in self._files.items():
-            for file in files:
+        for project, entries in self._entries.items():
+            for file in entries:
                 path = path_of_entry(project, file.url)
                 if parse_index_file_name(file.filename) is not None:
                     self._paths[file.filename] = path
@@ -235,12 +239,12 @@ class PublishedIndex(ContentFiles):
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted."""
-        return tuple(NormalizedName(name) for name in sorted(self._files))
+        return tuple(NormalizedName(name) for name in sorted(self._entries))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
-        files = self._files.get(name)
-        return None if files is None else ProjectPage(name, files, source=self.name)
+        entries = self._entries.get(name)
+        return None if entries is None else ProjectPage(name, entries, source=self.name)
 
     def stamp(self, name: NormalizedName) -> Hashable:
         """Return a constant: nothing changes."""

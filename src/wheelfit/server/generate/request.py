@@ -22,35 +22,35 @@ class GenerateOptions:
     """The options of a run."""
 
     releases: frozenset[Release] = frozenset()
-    """Publish these only, and leave others unchanged; empty: all releases."""
+    """Publish these alone, and leave others unchanged; empty: all releases."""
     keep_going: bool = False
     """Publish the rest even if files are refused."""
     replace: bool = False
     """Accept files that were published with other content."""
     prune: bool = False
-    """Remove files that no page names, neither now nor when the index was last changed."""
+    """Remove files that are on no page, neither now nor after the last change of the index."""
     allow_empty: bool = False
     """Remove all projects of an index if the folder has none; by default that is refused, since the
-    folder may be one that is not mounted."""
-    full: bool = False
+    folder may not be mounted."""
+    check_content: bool = False
     """Compare all content of new wheels with RECORD."""
-    elsewhere: Mapping[str, OtherPages] = field(default_factory=dict, hash=False)
+    other_pages: Mapping[str, OtherPages] = field(default_factory=dict, hash=False)
     """The other locations of projects (PEP 708)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """The content that a target must have for the next run to do nothing."""
+    """The content of a target after a run; if it is unchanged, the next run has nothing to do."""
 
     manifest: str
     pages: Mapping[str, str]
     """The digest of each page, by path."""
-    parts: tuple[tuple[str, str, int], ...]
-    """Path, digest and size of the files that pages name."""
+    files: tuple[tuple[str, str, int], ...]
+    """Path, digest and size of the listed files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GenerateResult:
     """The result of a run."""
 
     projects: int = 0
@@ -63,7 +63,7 @@ class Generated:
     excluded: tuple[str, ...] = ()
     """Files that are left out of the pages, because files were refused."""
     is_published: bool = False
-    """Whether the pages were replaced; not if a file was refused, without `keep_going`."""
+    """Whether the pages were replaced; False if a file was refused, without `keep_going`."""
     written: tuple[str, ...] = ()
     """Paths of the files written to the target, in that order."""
     removed: tuple[str, ...] = ()

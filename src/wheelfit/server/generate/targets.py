@@ -42,7 +42,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PublishedFile:
-    """A file that pages name."""
+    """A file of an index, apart from its pages."""
 
     path: str
     """Below the target, with ``/``."""
@@ -60,16 +60,16 @@ class Target(Protocol):
     """
 
     name: str
-    """For people: without credentials."""
+    """The name in messages, without credentials."""
 
-    def opened(self) -> AbstractContextManager[None]:
-        """Lock the target for the length of a ``with`` block, which contains all operations.
+    def lock(self) -> AbstractContextManager[None]:
+        """Lock the target for a ``with`` block that contains all operations.
 
         :raises EnvironmentBusy: another process publishes there.
         """
 
     def page_lock(self) -> AbstractContextManager[None]:
-        """Lock it for the length of a ``with`` block in which pages are replaced.
+        """Lock it for a ``with`` block in which pages are replaced.
 
         :raises EnvironmentBusy: another process publishes there.
         """
@@ -81,14 +81,14 @@ class Target(Protocol):
         """Copy a file of any size out of the target; return False if it does not exist."""
 
     def missing(
-        self, parts: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
+        self, files: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
         """Return those of the files that are missing.
 
         :param written: paths and digests of the files that earlier runs put there.
         """
 
-    def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
+    def put_files(self, files: Sequence[PublishedFile], progress: Progress) -> None:
         """Write files durably."""
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
@@ -110,11 +110,11 @@ class FolderTarget:
     def __init__(self, folder: Path) -> None:
         self.name = str(folder)
         self._folder = folder
-        self._opened: RootedFolder | None = None
-        self._count = 0
+        self._locked_folder: RootedFolder | None = None
+        self._staged_count = 0
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the folder, and remove leftovers of a killed process.
 
         :raises LinkInTheWay: a folder of the index is a link.
@@ -124,7 +124,7 @@ class FolderTarget:
             self._folder.mkdir(parents=True, exist_ok=True)
             root = RootedFolder(self._folder)
         except OSError as error:
-            raise _problem(pages, error) from error
+            raise _write_error(pages, error) from error
         with root:
             try:
                 root.make_folders(SIMPLE)
@@ -132,7 +132,7 @@ class FolderTarget:
                     self._refuse_foreign(pages, root.names(SIMPLE))
                 _refuse_links(root)
             except OSError as error:
-                raise _problem(pages, error) from error
+                raise _write_error(pages, error) from error
             with _locked(root) as is_held:
                 if not is_held:
                     raise EnvironmentBusy(
@@ -141,16 +141,16 @@ class FolderTarget:
                         hint="try again when it has finished",
                     )
                 self._clear(root)
-                self._opened = root
+                self._locked_folder = root
                 try:
                     yield
                 finally:
-                    self._opened = None
+                    self._locked_folder = None
                     self._clear(root)
 
     def _clear(self, root: RootedFolder) -> None:
         """Remove staged files, of this process or a killed one."""
-        self._count = 0
+        self._staged_count = 0
         with suppress(OSError):
             root.remove_tree(_STAGING)
 
@@ -159,16 +159,16 @@ class FolderTarget:
         """Raise if the pages are foreign, and not left by a run killed before its manifest."""
         if ".lock" not in names and not all(name.startswith(".") for name in names):
             raise FileProblem(
-                "the folder has pages that wheelfit did not generate",
+                "the folder has pages that wheelfit has not generated",
                 where=str(pages),
                 hint="remove them, or name another folder with --to",
             )
 
     @property
     def _root(self) -> RootedFolder:
-        if self._opened is None:
-            raise ValueError("the target is not opened")
-        return self._opened
+        if self._locked_folder is None:
+            raise ValueError("the target is not locked")
+        return self._locked_folder
 
     def page_lock(self) -> AbstractContextManager[None]:
         """Return a context without effect: the folder is locked already."""
@@ -180,14 +180,14 @@ class FolderTarget:
         :raises LinkInTheWay: it or a folder above it is a link.
         """
         try:
-            if self._opened is not None:
-                return self._opened.read(path, _LARGEST)
+            if self._locked_folder is not None:
+                return self._locked_folder.read(path, _LARGEST)
             with RootedFolder(self._folder) as root:
                 return root.read(path, _LARGEST)
         except (FileNotFoundError, NotADirectoryError, ValueError):
-            return None  # a path that leads out of the folder is no file of the index
+            return None  # also for a path that leads out of the folder
         except OSError as error:
-            raise _problem(self._folder / path, error) from error
+            raise _write_error(self._folder / path, error) from error
 
     def fetch(self, path: str, destination: Path) -> bool:
         """Copy a file of any size out of the folder; return False if it does not exist."""
@@ -198,45 +198,45 @@ class FolderTarget:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise _problem(self._folder / path, error) from error
+            raise _write_error(self._folder / path, error) from error
         return True
 
     def missing(
-        self, parts: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
+        self, files: Sequence[PublishedFile], written: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
         """Return those of the files that are missing, as found in the folder."""
         del written
-        return [part for part in parts if not self._has(part)]
+        return [file for file in files if not self._has(file)]
 
-    def _has(self, part: PublishedFile) -> bool:
+    def _has(self, file: PublishedFile) -> bool:
         try:
-            status = self._root.lstat(part.path)
+            status = self._root.lstat(file.path)
         except (OSError, ValueError):
             return False
-        if not stat.S_ISREG(status.st_mode) or status.st_size != part.size:
+        if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
             return False
-        if part.sha256[:16] in part.path:
+        if file.sha256[:16] in file.path:
             return True
-        with open(self._root.open(part.path), "rb") as file:  # noqa: PTH123 - by its handle
-            return hashlib.file_digest(file, "sha256").hexdigest() == part.sha256
+        with open(self._root.open(file.path), "rb") as content:  # noqa: PTH123 - by its handle
+            return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
 
     def has_page(self, path: str, sha256: str) -> bool:
         """Return whether a page exists unchanged."""
         try:
             data = self.read(path)
         except LinkInTheWay:
-            return False  # writing it raises the error
+            return False  # the error is raised when it is written
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 
-    def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
+    def put_files(self, files: Sequence[PublishedFile], progress: Progress) -> None:
         """Write files; copies on one file system share their bytes if it can do that."""
-        self._check_links(part.path for part in parts)
+        self._check_links(file.path for file in files)
         staged: list[tuple[str, str]] = []
-        progress.start(sum(part.size for part in parts))
-        for part in parts:
-            temporary = self._stage(part.source if isinstance(part.source, Path) else part.source())
-            staged.append((temporary, part.path))
-            progress.advance(part.size)
+        progress.start(sum(file.size for file in files))
+        for file in files:
+            temporary = self._stage(file.source if isinstance(file.source, Path) else file.source())
+            staged.append((temporary, file.path))
+            progress.advance(file.size)
         self._commit(staged)
         progress.done()
 
@@ -253,21 +253,21 @@ class FolderTarget:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                raise _problem(self._folder / folder, error) from error
+                raise _write_error(self._folder / folder, error) from error
 
     def _stage(self, source: Path | bytes) -> str:
         root = self._root
         try:
-            if not self._count:
+            if not self._staged_count:
                 root.make_folder(_STAGING)
-            self._count += 1
-            temporary = f"{_STAGING}/{self._count}"
+            self._staged_count += 1
+            temporary = f"{_STAGING}/{self._staged_count}"
             if isinstance(source, Path):
                 _copy(source, root, temporary)
             else:
                 root.write(temporary, source)
         except OSError as error:
-            raise _problem(self._folder / _STAGING, error) from error
+            raise _write_error(self._folder / _STAGING, error) from error
         return temporary
 
     def _commit(self, staged: Sequence[tuple[str, str]]) -> None:
@@ -288,7 +288,7 @@ class FolderTarget:
             for folder in parents:
                 root.sync_folder(folder)
         except OSError as error:
-            raise _problem(self._folder, error) from error
+            raise _write_error(self._folder, error) from error
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files, and folders that are empty then."""
@@ -301,7 +301,7 @@ class FolderTarget:
             except NotADirectoryError:
                 continue
             except OSError as error:
-                raise _problem(self._folder / path, error) from error
+                raise _write_error(self._folder / path, error) from error
             folder = path.rpartition("/")[0]
             if folder:
                 with suppress(OSError):
@@ -328,7 +328,7 @@ def _copy(source: Path, root: RootedFolder, name: str) -> None:
             if sys.platform == "linux":
                 from wheelfit.wheels.system_calls import share_bytes  # imports ctypes
 
-                with suppress(OSError):  # a fault of the disk shows in the copy below
+                with suppress(OSError):  # an error of the disk is raised by the copy below
                     share_bytes(reading.fileno(), writing.fileno())
                     return
             import shutil
@@ -356,12 +356,12 @@ def _locked(root: RootedFolder) -> Iterator[bool]:
     try:
         descriptor = root.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     except OSError as error:
-        raise _problem(Path(root.path_of(_LOCK)), error) from error
+        raise _write_error(Path(root.path_of(_LOCK)), error) from error
     try:
         yield lock_open_file(descriptor, exclusive=True)
     finally:
         os.close(descriptor)
 
 
-def _problem(path: Path, error: BaseException) -> FileProblem:
+def _write_error(path: Path, error: BaseException) -> FileProblem:
     return FileProblem(f"the file cannot be written: {os_reason(error)}", where=str(path))

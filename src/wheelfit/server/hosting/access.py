@@ -1,4 +1,4 @@
-"""The permissions of a request, from the secret that it shows."""
+"""The permissions of a request, from the token in it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
 """The challenge that makes a browser prompt for a login, which it stores."""
 
 
-class Denied(Exception):
+class PermissionDenied(Exception):
     """Raised when a request is not allowed.
 
-    :param status: 401 if a valid secret is missing, 403 if it is the wrong one.
+    :param status: 401 without a valid secret, 403 if the token does not allow the request.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -51,16 +51,16 @@ class Denied(Exception):
 
 
 @dataclass(slots=True)
-class Attempt:
-    """A requested change, as far as it is known."""
+class AttemptedChange:
+    """A requested change, with the details that are known so far."""
 
     action: Action
     project: str = ""
     subject: str = ""
 
 
-class Visitor(NamedTuple):
-    """The holder of a token who sent a request."""
+class AuthenticatedUser(NamedTuple):
+    """The user who sent a request with a token."""
 
     token: Token
     records: Records
@@ -68,11 +68,11 @@ class Visitor(NamedTuple):
     """The data of the request for the audit log."""
 
     @contextmanager
-    def recording_refusals(self, attempt: Attempt) -> Iterator[None]:
+    def recording_refusals(self, attempt: AttemptedChange) -> Iterator[None]:
         """Record a refused change in the audit log, and raise its error."""
         try:
             yield
-        except (Denied, UploadRefused) as error:
+        except (PermissionDenied, UploadRefused) as error:
             reason = error.message
             if isinstance(error, UploadRefused):
                 reason = "; ".join(map(str, violations_of(error)))
@@ -82,19 +82,19 @@ class Visitor(NamedTuple):
             raise
 
     def require(self, scope: Scope, project: NormalizedName) -> None:
-        """Raise `Denied` unless the token permits an action on a project."""
+        """Raise `PermissionDenied` unless the token permits an action on a project."""
         if not permits(self.records, self.token, scope, project):
-            raise Denied(403, f"this token does not allow to {_VERBS[scope]} {project}")
+            raise PermissionDenied(403, f"this token is not allowed to {_VERBS[scope]} {project}")
 
     def require_scope(self, scope: Scope) -> None:
-        """Raise `Denied` unless the token permits an action at all."""
+        """Raise `PermissionDenied` unless the token permits an action at all."""
         if scope != "read" and not self.token.scopes & {scope, "admin"}:
-            raise Denied(403, f"this token does not allow to {_VERBS[scope]} anything")
+            raise PermissionDenied(403, f"this token is not allowed to {_VERBS[scope]} anything")
 
     def require_operator(self) -> None:
-        """Raise `Denied` unless the token is for all of the index."""
+        """Raise `PermissionDenied` unless the token is for all of the index."""
         if not is_operator(self.token):
-            raise Denied(403, f"a token of {OPERATOR} for all projects is needed")
+            raise PermissionDenied(403, f"a token of {OPERATOR} for all projects is needed")
 
     def require_stage(self, stage: str, *, now: datetime) -> None:
         """Verify that a stage exists, and belongs to the visitor.
@@ -107,7 +107,7 @@ class Visitor(NamedTuple):
         if opened is None or opened.expires <= timestamp(now):
             raise _no_stage(stage)
         if opened.owner != self.token.owner and not is_operator(self.token):
-            raise Denied(403, "this stage belongs to another owner")
+            raise PermissionDenied(403, "this stage belongs to another owner")
 
     def require_whole_stage(
         self, stage: str, may_read: Callable[[NormalizedName], bool], *, now: datetime
@@ -134,9 +134,9 @@ _VERBS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "adm
 
 
 def secret_of(request: Request, *, takes_basic: bool = True) -> str:
-    """Return the secret that a request shows, as Basic or Bearer; empty: none.
+    """Return the secret in a request, as Basic or Bearer; empty: none.
 
-    :param takes_basic: whether Basic is accepted, which browsers store and send by themselves.
+    :param takes_basic: whether Basic is accepted, which browsers store and send automatically.
     :raises Denied: it is malformed, or has a user name.
     """
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
@@ -145,22 +145,22 @@ def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     if scheme.lower() == "bearer":
         return value.strip()
     if not takes_basic:
-        raise Denied(401, "a token is accepted here as Authorization: Bearer only")
+        raise PermissionDenied(401, "a token is accepted here as Authorization: Bearer only")
     if scheme.lower() != "basic":
-        raise Denied(401, "credentials are given as Basic or Bearer")
+        raise PermissionDenied(401, "credentials are given as Basic or Bearer")
     try:
         user, _, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
     except ValueError:  # also for characters that Base64 does not have
-        raise Denied(401, "the credentials cannot be read") from None
+        raise PermissionDenied(401, "the credentials cannot be read") from None
     if user != _USER:
-        raise Denied(401, f"the user name is {_USER}, and the password is a token")
+        raise PermissionDenied(401, f"the user name is {_USER}, and the password is a token")
     return secret.strip()
 
 
 def authenticate(
     request: Request, records: Records, *, now: datetime, takes_basic: bool = True
-) -> Visitor:
-    """Return the holder of a request's token.
+) -> AuthenticatedUser:
+    """Return the user whose token a request has.
 
     The database finds a token by the digest of its secret, so the time that this takes is
     independent of the secret.
@@ -170,18 +170,21 @@ def authenticate(
     """
     secret = secret_of(request, takes_basic=takes_basic)
     if not secret and not takes_basic:
-        raise Denied(401, "a token is needed: Authorization: Bearer, and the token")
+        raise PermissionDenied(401, "a token is needed: Authorization: Bearer, and the token")
     if not secret:
-        raise Denied(401, TOKEN_NEEDED)
+        raise PermissionDenied(401, TOKEN_NEEDED)
     token = valid_token(records, secret, now=now)
     if token is None:
-        raise Denied(403, "the token is not known, was revoked, or has expired")
+        raise PermissionDenied(403, "the token is not known, was revoked, or has expired")
     is_basic = request.headers["authorization"][:5].lower() == "basic"
     if is_basic and is_from_browser(request) and token.scopes != {"read"}:
-        raise Denied(401, "in a browser use a token that has the scope read only: logins are "
-                     "stored there, and pages of other origins may use them")  # fmt: skip
+        raise PermissionDenied(
+            401,
+            "use a token with the scope read only in a browser, which stores logins and may send "
+            "them in requests of other pages",
+        )
     actor = Actor(token.owner, token.id, token.note, request.client, timestamp(now))
-    return Visitor(token, records, actor)
+    return AuthenticatedUser(token, records, actor)
 
 
 def is_operator(token: Token) -> bool:
@@ -189,7 +192,7 @@ def is_operator(token: Token) -> bool:
     return "admin" in token.scopes and token.projects is None and token.owner == OPERATOR
 
 
-def denial_response(error: Denied, *, takes_basic: bool) -> Response:
+def denial_response(error: PermissionDenied, *, takes_basic: bool) -> Response:
     """Return the response to a client that is denied access."""
     challenge = _BASIC if takes_basic else BEARER
     headers = {"www-authenticate": challenge} if error.status == 401 else {}

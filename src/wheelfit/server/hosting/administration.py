@@ -15,7 +15,7 @@ from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.versions import parse_version
 from wheelfit.server.store.audit import ACTIONS, AuditFilter
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.tokens import issue, open_stage
+from wheelfit.server.store.tokens import issue_token, open_stage
 from wheelfit.sources.page import STATUSES, Status
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
@@ -39,15 +39,15 @@ class StoreAdministration:
     may_read: Callable[[NormalizedName], bool] = lambda project: True  # noqa: ARG005
     """Returns whether a project is visible to the user."""
 
-    def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
+    def yank(self, names: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or undo that; return their names.
 
-        :param what: file names, ``NAME==VERSION``, or names of projects.
+        :param names: file names, ``NAME==VERSION``, or names of projects.
         :param reason: shown by installers, may be empty; None: undo the yank.
         """
-        names = self._select_names(what)
-        self.store.records.yank(names, reason, time=timestamp(self.now()))
-        return names
+        filenames = self._select_filenames(names)
+        self.store.records.yank(filenames, reason, time=timestamp(self.now()))
+        return filenames
 
     def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
         """Set the status of a project (PEP 792); return its name and status.
@@ -58,23 +58,23 @@ class StoreAdministration:
         if marker not in STATUSES:
             raise InvalidConfiguration(f"a status is one of {', '.join(STATUSES)}")
         name = canonicalize_name(project)
-        # A project whose files are all deleted has a status too: it refuses uploads, or no more.
+        # A project without files, all of which were deleted, has a status too.
         if not self.store.records.serial(name) or not self.may_read(name):
             raise FileProblem("the index has no such project", where=project[:200])
         status = Status(marker, " ".join(reason.split()))
         self.store.records.set_status(name, status, time=timestamp(self.now()))
         return {"project": name, "status": status.marker, "reason": status.reason}
 
-    def delete(self, what: Sequence[str]) -> list[str]:
-        """Delete files for ever; return their names."""
-        names = self._select_names(what)
-        self.store.records.delete(names, time=timestamp(self.now()))
-        return names
+    def delete(self, names: Sequence[str]) -> list[str]:
+        """Delete files permanently; return their names."""
+        filenames = self._select_filenames(names)
+        self.store.records.delete(filenames, time=timestamp(self.now()))
+        return filenames
 
     def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage; return its ``id``, ``expires`` and ``secret``.
 
-        :param lifetime: seconds that it may wait to be published.
+        :param lifetime: seconds until it expires.
         """
         stage, secret = open_stage(
             self.store.records, owner, now=self.now(), lifetime=timedelta(seconds=lifetime)
@@ -82,10 +82,10 @@ class StoreAdministration:
         return {"id": stage.id, "expires": stage.expires, "secret": secret}
 
     def stages(self) -> list[dict[str, Any]]:
-        """Return the stages that are open, each with the ``files`` that wait in it."""
+        """Return the open stages, each with its ``files``."""
         records = self.store.records
         return [
-            {**asdict(stage), "files": self._waiting(stage.id)}
+            {**asdict(stage), "files": self._staged_files(stage.id)}
             for stage in records.stages()
             if all(map(self.may_read, records.staged_projects(stage.id)))
         ]
@@ -115,7 +115,7 @@ class StoreAdministration:
             new ones.
         :param lifetime: seconds until it expires; None: never.
         """
-        token, secret = issue(
+        token, secret = issue_token(
             self.store.records,
             owner,
             scopes,
@@ -124,11 +124,11 @@ class StoreAdministration:
             lifetime=None if lifetime is None else timedelta(seconds=lifetime),
             note=note,
         )
-        return {**_plain(token), "secret": secret}
+        return {**_token_fields(token), "secret": secret}
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return all tokens, without secrets."""
-        return [_plain(token) for token in self.store.records.tokens()]
+        return [_token_fields(token) for token in self.store.records.tokens()]
 
     def revoke(self, token: str) -> bool:
         """Revoke a token by its identifier; return False if it does not exist."""
@@ -170,12 +170,12 @@ class StoreAdministration:
         """Close the database."""
         self.store.close()
 
-    def _select_names(self, what: Sequence[str]) -> list[str]:
-        files = select_files(self.store, what, self.may_read)
+    def _select_filenames(self, names: Sequence[str]) -> list[str]:
+        files = select_files(self.store, names, self.may_read)
         self.check_files(files)
         return [file.filename for file in files]
 
-    def _waiting(self, stage: str) -> list[dict[str, str]]:
+    def _staged_files(self, stage: str) -> list[dict[str, str]]:
         records = self.store.records
         return [
             {"filename": file.filename, "sha256": file.sha256}
@@ -203,7 +203,7 @@ def _project(name: str) -> str:
 
 
 def select_files(
-    store: Store, what: Iterable[str], may_read: Callable[[NormalizedName], bool]
+    store: Store, names: Iterable[str], may_read: Callable[[NormalizedName], bool]
 ) -> tuple[StoredFile, ...]:
     """Select published files by file names, ``NAME==VERSION``, or names of projects.
 
@@ -211,20 +211,22 @@ def select_files(
     :raises FileProblem: a name has no match.
     """
     selected: dict[str, StoredFile] = {}
-    for text in what:
+    for text in names:
         name, is_release, version = text.partition("==")
         if not is_release and project_of(text) is not None:
             file = store.records.file(text)
             files = [] if file is None else [file]
         else:
-            files = _of_project(store, canonicalize_name(name), version if is_release else None)
+            files = _published_files(
+                store, canonicalize_name(name), version if is_release else None
+            )
         if not files or not may_read(files[0].project):
             raise FileProblem("the index has no such file, release or project", where=text[:200])
         selected |= {file.filename: file for file in files}
     return tuple(selected.values())
 
 
-def _of_project(store: Store, name: NormalizedName, version: str | None) -> list[StoredFile]:
+def _published_files(store: Store, name: NormalizedName, version: str | None) -> list[StoredFile]:
     listing = store.records.listing(name)
     if listing is None:
         return []
@@ -241,9 +243,9 @@ AUDIT_FILTERS = ("project", "actor", "action", "outcome", "since", "until", "max
 """The filters for entries of the audit log."""
 
 
-def named_project(what: str) -> str:
+def project_of_name(name: str) -> str:
     """Return the project of the name of a file, of a release or of a project."""
-    return project_of(what) or canonicalize_name(what.partition("==")[0])
+    return project_of(name) or canonicalize_name(name.partition("==")[0])
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
@@ -277,6 +279,6 @@ def parse_seconds(text: str) -> float:
         raise InvalidConfiguration(str(error)) from None
 
 
-def _plain(token: Token) -> dict[str, Any]:
+def _token_fields(token: Token) -> dict[str, Any]:
     projects = None if token.projects is None else sorted(token.projects)
     return {**asdict(token), "scopes": sorted(token.scopes), "projects": projects}

@@ -1,4 +1,4 @@
-"""The API of a hosted index, except uploads: requests, rules and permissions."""
+"""The administration API of a hosted index: requests, rules and permissions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.server.hosting.access import OPERATOR, Attempt, Denied, is_operator
+from wheelfit.server.hosting.access import OPERATOR, AttemptedChange, PermissionDenied, is_operator
 from wheelfit.server.hosting.administration import (
     AUDIT_FILTERS,
     StoreAdministration,
-    named_project,
     parse_seconds,
+    project_of_name,
 )
 from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.store.database import timestamp
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from wheelfit.server.hosting.access import Visitor
+    from wheelfit.server.hosting.access import AuthenticatedUser
     from wheelfit.server.messages import Request
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.project_rules import ProjectRules
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 _SCOPES = ("read", "upload", "admin")
-_MOST_JSON = 1 << 20
-_UNKEPT = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that are valid in JSON and that no database stores: NUL, lone surrogates; and other
-controls.
+_MAX_JSON_SIZE = 1 << 20
+_UNSTORABLE = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters of JSON that databases cannot store (NUL, lone surrogates), and other control
+characters.
 """
-_LONGEST_SPAN = 1e10
-_LONGEST_TEXT = 1000
+_MAX_DURATION = 1e10
+_MAX_TEXT_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +50,45 @@ class JsonBody:
 
     values: Mapping[str, Any]
 
-    def refuse_others(self, *names: str) -> None:
-        """Raise if it has other fields than these: a mistyped limit would not count."""
+    def allow_only(self, *names: str) -> None:
+        """Raise if it has other fields: a mistyped limit must not be ignored."""
         if others := sorted(self.values.keys() - set(names)):
             raise InvalidConfiguration(
                 f"{others[0][:80]!r} is not a field of this request ({', '.join(names)})"
             )
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a text."""
+        """Return a text; the default if the field is missing."""
         value = self.values.get(name, default)
-        if not isinstance(value, str) or len(value) > _LONGEST_TEXT or _UNKEPT.search(value):
-            raise InvalidConfiguration(f"{name} is a text of at most {_LONGEST_TEXT} characters")
+        if not isinstance(value, str) or len(value) > _MAX_TEXT_LENGTH or _UNSTORABLE.search(value):
+            raise InvalidConfiguration(
+                f"{name} must be a text of at most {_MAX_TEXT_LENGTH} characters"
+            )
         return value
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts; empty if it is missing."""
+        """Return a list of texts; empty if the field is missing."""
         value = self.values.get(name, [])
         if not isinstance(value, list) or not all(
-            isinstance(text, str) and not _UNKEPT.search(text) for text in value
+            isinstance(text, str) and not _UNSTORABLE.search(text) for text in value
         ):
-            raise InvalidConfiguration(f"{name} is a list of texts")
+            raise InvalidConfiguration(f"{name} must be a list of texts")
         return value
 
     def seconds(self, name: str, default: float) -> float:
-        """Return a span of time."""
+        """Return a duration in seconds."""
         value = self.values.get(name)
         if value is None:
             return default
         if isinstance(value, str):
             value = parse_seconds(value)
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not 0 < value < _LONGEST_SPAN:
-            raise InvalidConfiguration(f"{name} is a number of seconds")
+        if not is_number or not 0 < value < _MAX_DURATION:
+            raise InvalidConfiguration(f"{name} must be a number of seconds")
         return float(value)
 
 
-def read_body(request: Request) -> JsonBody:
+def read_json_body(request: Request) -> JsonBody:
     """Read the body of a request.
 
     :raises InvalidConfiguration: it is not a JSON object, or too long.
@@ -95,8 +97,8 @@ def read_body(request: Request) -> JsonBody:
     while piece := request.body.read(1 << 16):
         parts.append(piece)
         size += len(piece)
-        if size > _MOST_JSON:
-            raise InvalidConfiguration(f"it has more than {_MOST_JSON} bytes")
+        if size > _MAX_JSON_SIZE:
+            raise InvalidConfiguration(f"the body has more than {_MAX_JSON_SIZE} bytes")
     try:
         values = json.loads(b"".join(parts) or b"{}")
     except (ValueError, RecursionError):
@@ -107,17 +109,17 @@ def read_body(request: Request) -> JsonBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class HostingRules:
     """The rules of the operator."""
 
     deletes: Literal["never", "admin"] | timedelta = "admin"
-    """The tokens that may delete: none, those of the scope ``admin``, or also those that may
-    upload, for this time after an upload.
+    """The tokens that may delete: none; those with the scope ``admin``; or, for this time after an
+    upload, also those with the scope ``upload``.
     """
     file_size: int = FormLimits().file
     """Bytes of the largest file."""
     stage_lifetime: float = 7 * 86400.0
-    """Default seconds that a stage may wait."""
+    """Default seconds until a stage expires."""
     metrics: Literal["operator", "everybody"] = "operator"
     private: tuple[str, ...] = ()
     """Patterns of the projects that only tokens for them may read."""
@@ -127,127 +129,135 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class HostingApi:
-    """The actions on an index, except uploads, for one request."""
+    """The actions of the administration API, for one request."""
 
     store: Store
-    rules: Rules
+    rules: HostingRules
     now: Callable[[], datetime]
-    who: Visitor
+    user: AuthenticatedUser
     body: JsonBody
 
-    def attempt(self, method: str, words: Sequence[str]) -> Attempt | None:
-        """Return the requested change; None: there is none."""
-        match method, *words:
-            case ["POST", ("yank" | "unyank" | "delete") as act]:
-                what = self.body.texts("what")
-                project = named_project(what[0]) if len(what) == 1 else ""
-                return Attempt(act, project, ", ".join(what))
+    def attempted_change(self, method: str, segments: Sequence[str]) -> AttemptedChange | None:
+        """Return the change that is requested, for the audit log; None: no change."""
+        match method, *segments:
+            case ["POST", ("yank" | "unyank" | "delete") as action]:
+                names = self.body.texts("names")
+                project = project_of_name(names[0]) if len(names) == 1 else ""
+                return AttemptedChange(action, project, ", ".join(names))
             case ["POST", "status"]:
                 project = self.body.text("project")
-                return Attempt("status", named_project(project), self.body.text("status"))
+                return AttemptedChange("status", project_of_name(project), self.body.text("status"))
             case ["POST", "stages"]:
-                return Attempt("open-stage")
+                return AttemptedChange("open-stage")
             case ["POST", "stages", stage, "publish"]:
-                return Attempt("publish", "", stage)
+                return AttemptedChange("publish", "", stage)
             case ["DELETE", "stages", stage]:
-                return Attempt("drop-stage", "", stage)
+                return AttemptedChange("drop-stage", "", stage)
             case ["POST", "tokens"]:
-                return Attempt("create-token")
+                return AttemptedChange("create-token")
             case ["DELETE", "tokens", token]:
-                return Attempt("revoke-token", "", token)
+                return AttemptedChange("revoke-token", "", token)
         return None
 
-    def do(self, method: str, words: Sequence[str]) -> Result | None:
+    def perform(self, method: str, segments: Sequence[str]) -> Result | None:
         """Perform an action; return None if there is no such action.
 
-        :param words: the segments of the path after ``/-/api/``.
+        :param segments: the segments of the path after ``/-/api/``.
         :raises Denied: the token does not allow it.
         :raises UserError: it cannot be done.
         """
-        who, body = self.who, self.body
-        reader = Reader(self.rules.private, who.token.projects)
-        acts = StoreAdministration(self.store, self.now, may_read=reader.may_read)
-        match method, *words:
+        user, body = self.user, self.body
+        reader = Reader(self.rules.private, user.token.projects)
+        administration = StoreAdministration(self.store, self.now, may_read=reader.may_read)
+        match method, *segments:
             case ["POST", "yank"]:
-                acts = replace(acts, check_files=self._need_upload)
-                return {"files": acts.yank(body.texts("what"), body.text("reason"))}
+                administration = replace(administration, check_files=self._require_upload)
+                return {"files": administration.yank(body.texts("names"), body.text("reason"))}
             case ["POST", "unyank"]:
-                acts = replace(acts, check_files=self._need_upload)
-                return {"files": acts.yank(body.texts("what"), None)}
+                administration = replace(administration, check_files=self._require_upload)
+                return {"files": administration.yank(body.texts("names"), None)}
             case ["POST", "delete"]:
-                acts = replace(acts, check_files=self._need_delete)
-                return {"files": acts.delete(body.texts("what"))}
+                administration = replace(administration, check_files=self._require_delete)
+                return {"files": administration.delete(body.texts("names"))}
             case ["POST", "status"]:
-                return self._set_status(acts)
+                return self._set_status(administration)
             case ["GET", "stages"]:
-                who.require_scope("upload")
-                stages = acts.stages()
-                if not is_operator(who.token):
-                    stages = [stage for stage in stages if stage["owner"] == who.token.owner]
+                user.require_scope("upload")
+                stages = administration.stages()
+                if not is_operator(user.token):
+                    stages = [stage for stage in stages if stage["owner"] == user.token.owner]
                 return {"stages": stages}
             case ["POST", "stages"]:
-                who.require_scope("upload")
-                body.refuse_others("lifetime")
+                user.require_scope("upload")
+                body.allow_only("lifetime")
                 lifetime = body.seconds("lifetime", self.rules.stage_lifetime)
-                return acts.open_stage(who.token.owner, lifetime)
+                return administration.open_stage(user.token.owner, lifetime)
             case ["POST", "stages", stage, "publish"]:
-                who.require_whole_stage(stage, reader.may_read, now=self.now())
-                return {"files": acts.publish(stage)}
+                user.require_whole_stage(stage, reader.may_read, now=self.now())
+                return {"files": administration.publish(stage)}
             case ["DELETE", "stages", stage]:
-                who.require_whole_stage(stage, reader.may_read, now=self.now())
-                return {"count": acts.drop(stage)}
+                user.require_whole_stage(stage, reader.may_read, now=self.now())
+                return {"count": administration.drop(stage)}
             case [_, "tokens" | "audit", *_]:
-                who.require_operator()
-        match method, *words:
+                user.require_operator()
+        match method, *segments:
             case ["GET", "audit"]:
-                body.refuse_others(*AUDIT_FILTERS)
-                return {"entries": acts.audit({name: body.text(name) for name in AUDIT_FILTERS})}
+                body.allow_only(*AUDIT_FILTERS)
+                return {
+                    "entries": administration.audit(
+                        {name: body.text(name) for name in AUDIT_FILTERS}
+                    )
+                }
             case ["GET", "tokens"]:
-                return {"tokens": acts.tokens()}
+                return {"tokens": administration.tokens()}
             case ["POST", "tokens"]:
-                return self._create_token(acts)
+                return self._create_token(administration)
             case ["DELETE", "tokens", token]:
-                return {"revoked": acts.revoke(token)}
+                return {"revoked": administration.revoke(token)}
         return None
 
-    def _set_status(self, acts: StoreAdministration) -> Result:
+    def _set_status(self, administration: StoreAdministration) -> Result:
         """Set the status of a project; only the operator may set or end a quarantine."""
         project, marker = canonicalize_name(self.body.text("project")), self.body.text("status")
-        if acts.may_read(project):  # a hidden project does not exist for this token
+        if administration.may_read(project):  # a hidden project does not exist for this token
             if marker == "quarantined" or self.store.records.status(project).is_quarantined:
-                self.who.require_operator()
-            elif not is_operator(self.who.token):
-                self.who.require("upload", project)
-        return acts.set_status(project, marker, self.body.text("reason"))
+                self.user.require_operator()
+            elif not is_operator(self.user.token):
+                self.user.require("upload", project)
+        return administration.set_status(project, marker, self.body.text("reason"))
 
-    def _create_token(self, acts: StoreAdministration) -> Result:
-        self.body.refuse_others("owner", "scopes", "projects", "lifetime", "note")
+    def _create_token(self, administration: StoreAdministration) -> Result:
+        self.body.allow_only("owner", "scopes", "projects", "lifetime", "note")
         scopes = self.body.texts("scopes")
         if not scopes or not set(scopes) <= set(_SCOPES):
-            raise InvalidConfiguration(f"scopes are {', '.join(_SCOPES)}")
-        return acts.create_token(
+            raise InvalidConfiguration(f"scopes must be some of {', '.join(_SCOPES)}")
+        return administration.create_token(
             self.body.text("owner", OPERATOR),
-            scopes,  # type: ignore[arg-type]  # they were looked at
+            scopes,  # type: ignore[arg-type]  # compared above
             self.body.texts("projects") if self.body.values.get("projects") is not None else None,
             self.body.seconds("lifetime", 0.0) or None,
             self.body.text("note"),
         )
 
-    def _need_delete(self, files: Sequence[StoredFile]) -> None:
+    def _require_delete(self, files: Sequence[StoredFile]) -> None:
         rule = self.rules.deletes
         if rule == "never":
-            raise Denied(403, "nothing is ever deleted from this index; yank it")
-        self._need_upload(files)
-        if "admin" in self.who.token.scopes:
+            raise PermissionDenied(403, "files are never deleted from this index; yank them")
+        self._require_upload(files)
+        if "admin" in self.user.token.scopes:
             return
         if rule == "admin":
-            raise Denied(403, "a token of the scope admin is needed to delete; yank it")
+            raise PermissionDenied(
+                403, "deleting needs a token with the scope admin; yank the file instead"
+            )
         since = timestamp(self.now() - rule)
         if late := [file.filename for file in files if file.uploaded < since]:
-            raise Denied(
-                403, f"{late[0]} was uploaded too long ago to be deleted without admin; yank it"
+            raise PermissionDenied(
+                403,
+                f"{late[0]} was uploaded too long ago to be deleted without the scope admin; yank "
+                "it instead",
             )
 
-    def _need_upload(self, files: Sequence[StoredFile]) -> None:
+    def _require_upload(self, files: Sequence[StoredFile]) -> None:
         for project in {file.project for file in files}:
-            self.who.require("upload", project)
+            self.user.require("upload", project)

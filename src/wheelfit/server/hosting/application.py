@@ -1,4 +1,4 @@
-"""The application of a hosted index: pages, files, uploads, and administration."""
+"""The application of a hosted index: pages, files, uploads and administration."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from urllib.parse import parse_qsl, unquote
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
-from wheelfit.server.hosting.access import Attempt, Denied, authenticate, denial_response, secret_of
-from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
+from wheelfit.server.hosting.access import (
+    AttemptedChange,
+    PermissionDenied,
+    authenticate,
+    denial_response,
+    secret_of,
+)
+from wheelfit.server.hosting.api import HostingApi, HostingRules, JsonBody, read_json_body
 from wheelfit.server.hosting.error_responses import error_response, json_response, refusal_response
 from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import public_error
 from wheelfit.server.hosting.readers import ReadableIndex, Reader, as_reader, is_shared
-from wheelfit.server.hosting.sessions import ROOT, SessionApi
+from wheelfit.server.hosting.sessions import SESSION_ROOT, SessionApi
 from wheelfit.server.messages import SECURITY_HEADERS, Response
 from wheelfit.server.rebinding_guard import is_cross_origin
 from wheelfit.server.simple import SimpleIndex
@@ -28,8 +34,8 @@ from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import PUBLISHED, refusal, single_refusal, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import STAGE_PREFIX, stage_of
-from wheelfit.server.uploads.accepting import AcceptedUpload, accept
+from wheelfit.server.store.tokens import STAGE_PREFIX, stage_of_secret
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept_upload
 from wheelfit.server.uploads.form import FormLimits, read_form
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, NetworkError
 from wheelfit_runtime.patterns import pattern
@@ -37,7 +43,7 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
-    from wheelfit.server.hosting.access import Visitor
+    from wheelfit.server.hosting.access import AuthenticatedUser
     from wheelfit.server.hosting.logs import Log
     from wheelfit.server.hosting.metrics import Metrics
     from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
@@ -47,14 +53,25 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Index
 
 
-ROUTES = "simple", "files", "bridges", "legacy", ROOT, "stage", "health", "metrics", "api", "other"
+ROUTES = (
+    "simple",
+    "files",
+    "bridges",
+    "legacy",
+    SESSION_ROOT,
+    "stage",
+    "health",
+    "metrics",
+    "api",
+    "other",
+)
 """The routes of requests, in metrics and logs."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _RETRY_SOON = {"retry-after": "2"}
 _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
-_WRITE_ROUTES = frozenset({"legacy", ROOT, "stage", "api"})
+_WRITE_ROUTES = frozenset({"legacy", SESSION_ROOT, "stage", "api"})
 """Routes with requests that change the index."""
-HEADERS = tuple(SECURITY_HEADERS.items())
+DEFAULT_HEADERS = tuple(SECURITY_HEADERS.items())
 """Default headers of every response."""
 
 
@@ -89,7 +106,7 @@ class HostedIndex:
         metrics: Metrics,
         index: Index | None = None,
         bridges: Mapping[str, Application] | None = None,
-        rules: Rules = Rules(),
+        rules: HostingRules = HostingRules(),
         site: Callable[[Index], Application] | None = None,
         publishing: TrustedPublishing | None = None,
         names: HostNames | None = None,
@@ -125,7 +142,7 @@ class HostedIndex:
         if not self._rules.private:
             return self._pages.cached_response(request)
         if self._is_private or "authorization" in request.headers:
-            return None  # the database has the holder of the token
+            return None  # the token has to be looked up in the database
         with as_reader(self._anonymous):
             return self._pages.cached_response(request)
 
@@ -135,7 +152,7 @@ class HostedIndex:
             return refusal
         try:
             return self._respond(request)
-        except Denied as error:
+        except PermissionDenied as error:
             return denial_response(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
             # The form is invalid, or contradicts the documents of its stage.
@@ -156,7 +173,7 @@ class HostedIndex:
             and route_of(request.path) in _WRITE_ROUTES
             and is_cross_origin(request)
         ):
-            raise Denied(
+            raise PermissionDenied(
                 403,
                 "a page of another origin may not change anything here (set this server's own "
                 "origin with --public-url)",
@@ -170,7 +187,7 @@ class HostedIndex:
                 return self._read(replace(request, path=f"/{'/'.join(rest)}"), self._bridges[name])
             case ["legacy"] | ["legacy", ""]:
                 return self._upload(request, PUBLISHED)
-            case [root, *rest] if root == ROOT:
+            case [root, *rest] if root == SESSION_ROOT:
                 return self._serve_session(request, rest)
             case ["stage", stage, *rest] if _STAGE.fullmatch(stage):
                 return self._serve_stage(request, stage, rest)
@@ -203,7 +220,7 @@ class HostedIndex:
             else response
         )
 
-    def _visitor(self, request: Request, *, takes_basic: bool = True) -> Visitor:
+    def _visitor(self, request: Request, *, takes_basic: bool = True) -> AuthenticatedUser:
         records = self._store.records
         return authenticate(request, records, now=self._now(), takes_basic=takes_basic)
 
@@ -213,12 +230,12 @@ class HostedIndex:
         if request.method != "POST":
             return Response.text(405, "uploads are posted here", {"allow": "POST"})
         # Before the body is read, so that requests without permission cost nothing.
-        user, attempt = self._visitor(request), Attempt("upload")
+        user, attempt = self._visitor(request), AttemptedChange("upload")
         with user.recording_refusals(attempt):
             return self._accept_upload(request, user, attempt, stage)
 
     def _accept_upload(
-        self, request: Request, user: Visitor, attempt: Attempt, stage: str
+        self, request: Request, user: AuthenticatedUser, attempt: AttemptedChange, stage: str
     ) -> Response:
         user.require_scope("upload")
         start = time.monotonic()
@@ -233,7 +250,7 @@ class HostedIndex:
             attempt.project, attempt.subject = project, upload.filename
             user.require("upload", project)
             size, store = upload.draft.size, self._store.with_actor(user.actor)
-            outcome = accept(
+            outcome = accept_upload(
                 upload,
                 store,
                 now=self._now(),
@@ -254,7 +271,7 @@ class HostedIndex:
             log("refused", reason="; ".join(violation.reference for violation in outcome))
             self._metrics.count_upload("refused")
             raise refusal(outcome)
-        self._pages.changed(project)
+        self._pages.record_change(project)
         log("upload" if outcome.is_new else "repeated")
         self._metrics.count_upload("accepted" if outcome.is_new else "repeated")
         lines = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
@@ -269,13 +286,15 @@ class HostedIndex:
             self._visitor(request).require_stage(stage, now=self._now())
             if self._store.sessions.session(stage) is not None:
                 return Response.text(
-                    409, f"files of this stage come through its session, at /{ROOT}/"
+                    409, f"files of this stage come through its session, at /{SESSION_ROOT}/"
                 )
             return self._upload(request, stage)
         if rest[:1] not in (["simple"], ["files"]):
             return Response.text(404, "there is no such page")
         secret = secret_of(request)
-        with_secret = stage_of(self._store.records, secret, now=self._now()) if secret else None
+        with_secret = (
+            stage_of_secret(self._store.records, secret, now=self._now()) if secret else None
+        )
         if with_secret is not None and with_secret.id == stage:
             return self._serve_staged_files(request, stage, rest, ())
         # Otherwise the secret is the token of a user, who may own the stage.
@@ -286,7 +305,7 @@ class HostedIndex:
 
     def _serve_preview(self, request: Request, secret: str, rest: Sequence[str]) -> Response:
         """Answer a request to the secret preview URL of a stage (PEP 694)."""
-        stage = stage_of(self._store.records, secret, now=self._now())
+        stage = stage_of_secret(self._store.records, secret, now=self._now())
         if stage is None or rest[:1] not in (["simple"], ["files"]):
             return Response.text(404, "there is no such page")
         return self._serve_staged_files(request, stage.id, rest, ())
@@ -320,7 +339,7 @@ class HostedIndex:
         api = SessionApi(request, self._store, self._rules, self._now, identify, self._log)
         response = api.respond(segments)
         if "publish" in segments and response.status < 300:
-            self._pages.changed()
+            self._pages.record_change()
         return response
 
     def _exchange_token(
@@ -334,7 +353,7 @@ class HostedIndex:
                 "a token is requested by POST, the audience by GET",
                 {"allow": "POST" if is_minting else "GET"},
             )
-        body = read_body(request).values if is_minting else {}
+        body = read_json_body(request).values if is_minting else {}
         now = self._now()
         job = Actor(address=request.client, time=timestamp(now))
         records = self._store.records.with_actor(job)
@@ -344,10 +363,8 @@ class HostedIndex:
     # --- health and administration --------------------------------------------------
 
     def _health(self) -> Response:
-        """Answer with the last known state of the dependencies, without a request to them."""
-        states = {
-            dependency.name: dependency.trouble or "ready" for dependency in self._store.probes
-        }
+        """Answer with the last known state of the dependencies, without probing them."""
+        states = {dependency.name: dependency.fault or "ready" for dependency in self._store.probes}
         is_ready = set(states.values()) <= {"ready"}
         status = "ready" if is_ready else "not ready"
         return json_response(200 if is_ready else 503, {"status": status, "dependencies": states})
@@ -366,22 +383,22 @@ class HostedIndex:
             # browser has asked the server.
             return Response.text(415, "a request to the API needs Content-Type: application/json")
         user = self._visitor(request, takes_basic=False)
-        body = read_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
+        body = read_json_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
         api = HostingApi(self._store.with_actor(user.actor), self._rules, self._now, user, body)
-        attempt = api.attempt(request.method, segments)
+        attempt = api.attempted_change(request.method, segments)
         with nullcontext() if attempt is None else user.recording_refusals(attempt):
-            result = api.do(request.method, segments)
+            result = api.perform(request.method, segments)
         if result is None:
             return Response.text(404, "there is no such endpoint, or not with this method")
         if request.method != "GET":
-            self._pages.changed()
-            changed = body.values.get("what")
+            self._pages.record_change()
+            names = body.values.get("names")
             self._log(
-                "act",
-                act=" ".join(segments),
+                "action",
+                action=" ".join(segments),
                 owner=user.token.owner,
                 token=user.token.id,
-                what=", ".join(map(str, changed)) if isinstance(changed, list) else None,
+                subject=", ".join(map(str, names)) if isinstance(names, list) else None,
             )
         return json_response(200, result)
 

@@ -96,20 +96,20 @@ class ServerAdministration:
         }
         self._opener = _opener(context)
 
-    def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
+    def yank(self, names: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or undo that."""
         if reason is None:
-            return _files(self._request("POST", "unyank", _FILES_SHAPE, what=list(what)))
-        return _files(self._request("POST", "yank", _FILES_SHAPE, what=list(what), reason=reason))
+            return _files(self._request("POST", "unyank", _FILES_SHAPE, names=list(names)))
+        return _files(self._request("POST", "yank", _FILES_SHAPE, names=list(names), reason=reason))
 
     def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
         """Set the status of a project."""
         shape = {"project": str, "status": str, "reason": str}
         return self._request("POST", "status", shape, project=project, status=marker, reason=reason)
 
-    def delete(self, what: Sequence[str]) -> list[str]:
-        """Delete files for ever."""
-        return _files(self._request("POST", "delete", _FILES_SHAPE, what=list(what)))
+    def delete(self, names: Sequence[str]) -> list[str]:
+        """Delete files permanently."""
+        return _files(self._request("POST", "delete", _FILES_SHAPE, names=list(names)))
 
     def open_stage(self, owner: str, lifetime: float) -> dict[str, Any]:
         """Open a stage."""
@@ -178,14 +178,16 @@ class ServerAdministration:
                 content = json.loads(response.read(_MAX_SIZE))
         except HTTPError as error:
             with error:
-                raise _error(error.code, _read_body(error), self._url) from None
+                raise _error_of(error.code, _read_body(error), self._url) from None
         except (OSError, HTTPException) as error:
             raise _unreachable(error, self._url) from None
         except (ValueError, RecursionError):
             content = None
-        if not _fits(content, shape):
+        if not _has_shape(content, shape):
             raise InvalidPage(
-                "this is not an index server", where=self._url, hint="check the URL of --at"
+                "this is not the URL of a wheelfit index server",
+                where=self._url,
+                hint="check the URL of --at",
             )
         return content  # type: ignore[no-any-return]  # which is a mapping
 
@@ -195,21 +197,21 @@ def _opener(context: SSLContext | None) -> OpenerDirector:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect handler that follows none: the token is for this server."""
+    """A handler that follows no redirects: the token is for this server alone."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Refuse redirects."""
+        """Return nothing, so that the redirect raises an error."""
         return
 
 
-def _fits(value: object, shape: object) -> bool:
+def _has_shape(value: object, shape: object) -> bool:
     """Return whether a response has the expected fields and types; it may have more."""
     if isinstance(shape, dict):
         return isinstance(value, dict) and all(
-            _fits(value.get(name), expected) for name, expected in shape.items()
+            _has_shape(value.get(name), expected) for name, expected in shape.items()
         )
     if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
+        return isinstance(value, list) and all(_has_shape(item, shape[0]) for item in value)
     return isinstance(value, cast("type", shape))
 
 
@@ -230,8 +232,8 @@ def _files(response: dict[str, Any]) -> list[str]:
     return [str(name) for name in response["files"]]
 
 
-def _error(status: int, content: bytes, where: str) -> Exception:
-    """Return the error that a server answered, as `StoreAdministration` raises it."""
+def _error_of(status: int, content: bytes, where: str) -> Exception:
+    """Return the error in a response, as `StoreAdministration` raises it."""
     try:
         errors = [
             {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Violation
     from wheelfit_runtime.errors import WheelfitError
 
-META = {"meta": {"api-version": "2.0"}}
+API_METADATA = {"meta": {"api-version": "2.0"}}
 """The metadata in every response of publishing sessions (PEP 694)."""
 
 
@@ -82,6 +82,12 @@ def problem_response(
         {"source": error.where, "message": error.message, "reference": error.reference}
         for error in errors
     ]
-    value = {**META, "type": "about:blank", "status": status, "title": title, "errors": problems}
+    value = {
+        **API_METADATA,
+        "type": "about:blank",
+        "status": status,
+        "title": title,
+        "errors": problems,
+    }
     own_headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
     return Response.of(status, json.dumps(value).encode(), {**own_headers, **(headers or {})})

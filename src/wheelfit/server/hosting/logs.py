@@ -1,7 +1,7 @@
-"""The log of events, one line each: JSON for machines, or words for people.
+"""The log of events, one line each: as JSON, or as plain text for people.
 
-URLs lose their credentials (messages of libraries, tracebacks), and line ends in
-texts are escaped.
+Credentials are removed from URLs in it (messages of libraries, tracebacks), and line ends in texts
+are escaped.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Literal, TextIO
 
 
-_MAX_WAITING = 10_000
-"""Lines that wait to be written; beyond it the oldest are dropped, and counted."""
+_MAX_QUEUED = 10_000
+"""Lines that may wait to be written; beyond it the oldest are dropped, and counted."""
 _UNSAFE = pattern(r"[\x00-\x20\x7f-\x9f\u2028\u2029\"=]")
 _MAX_LENGTH = 2000
 
@@ -36,10 +36,10 @@ class Log:
     :param stream: None: standard error is closed, and nothing is written.
     """
 
-    def __init__(self, stream: TextIO | None, form: Literal["json", "plain"]) -> None:
+    def __init__(self, stream: TextIO | None, log_format: Literal["json", "plain"]) -> None:
         self._stream = stream
-        self._write = json_line if form == "json" else _plain_line
-        self._waiting: deque[str] = deque(maxlen=_MAX_WAITING)
+        self._write = json_line if log_format == "json" else _plain_line
+        self._queue: deque[str] = deque(maxlen=_MAX_QUEUED)
         self._lost = 0
         self._is_closed = False
         self._wake = threading.Event()
@@ -49,9 +49,9 @@ class Log:
     def __call__(self, event: str, **fields: str | float | None) -> None:
         """Log an event; fields that are None are left out."""
         event_fields = {name: value for name, value in fields.items() if value is not None}
-        if len(self._waiting) == _MAX_WAITING:
+        if len(self._queue) == _MAX_QUEUED:
             self._lost += 1
-        self._waiting.append(self._write(datetime.now(UTC), event, event_fields))
+        self._queue.append(self._write(datetime.now(UTC), event, event_fields))
         self._wake.set()
 
     def close(self) -> None:
@@ -65,8 +65,8 @@ class Log:
             self._wake.wait()
             self._wake.clear()
             lines = []
-            while self._waiting:
-                lines.append(self._waiting.popleft())
+            while self._queue:
+                lines.append(self._queue.popleft())
             if self._lost:
                 lines.append(self._write(datetime.now(UTC), "lines-lost", {"count": self._lost}))
                 self._lost = 0
@@ -75,24 +75,24 @@ class Log:
                     self._stream.write("\n".join(lines) + "\n")
                     self._stream.flush()
                 except (OSError, ValueError):
-                    return  # no other channel is left
-            if self._is_closed and not self._waiting:
+                    return  # there is nowhere else to report it
+            if self._is_closed and not self._queue:
                 return
 
 
-def log_form(form: str, stream: TextIO | None) -> Literal["json", "plain"]:
-    """Return the form of a log: ``auto`` is words on a terminal and JSON elsewhere."""
-    if form == "auto":
-        form = "plain" if stream is not None and stream.isatty() else "json"
-    return "json" if form == "json" else "plain"
+def choose_log_format(log_format: str, stream: TextIO | None) -> Literal["json", "plain"]:
+    """Return the format of a log: ``auto`` is plain text on a terminal, and JSON elsewhere."""
+    if log_format == "auto":
+        log_format = "plain" if stream is not None and stream.isatty() else "json"
+    return "json" if log_format == "json" else "plain"
 
 
 @contextmanager
 def library_messages(log: Log) -> Iterator[None]:
     """Log messages and warnings of libraries, and uncaught errors, as events.
 
-    Standard error has no other lines then. Messages below warnings are left out, which is Python's
-    default.
+    Standard error has no other lines then. Messages below warnings are left out, as by default in
+    Python.
     """
     root = logging.getLogger()
     handler = _LogHandler(log)

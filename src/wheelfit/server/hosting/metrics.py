@@ -78,12 +78,12 @@ class Metrics:
         """
         self._webhooks.labels(outcome).inc()
 
-    def watch(self, mirrors: Iterable[MirrorCounts], places: Mapping[str, Path]) -> None:
+    def watch(self, mirrors: Iterable[MirrorCounts], folders: Mapping[str, Path]) -> None:
         """Register counts of mirrors and the space on disks, which are read at each scrape.
 
-        :param places: folders by their purpose.
+        :param folders: folders by their purpose.
         """
-        self._register(_WatchedCounts(tuple(mirrors), places))
+        self._register(_WatchedCounts(tuple(mirrors), folders))
 
     def exposition(self) -> bytes:
         """Return all counters, in the text format of Prometheus."""
@@ -95,7 +95,7 @@ class _WatchedCounts:
     """A collector of counts of mirrors and disks."""
 
     mirrors: tuple[MirrorCounts, ...]
-    places: Mapping[str, Path]
+    folders: Mapping[str, Path]
 
     def collect(self) -> Iterator[Any]:
         """Yield all counts in their present state."""
@@ -122,17 +122,17 @@ class _WatchedCounts:
         families = {"file": files, "page": pages, "bytes": sizes}
         for mirror in self.mirrors:
             for key, count in mirror.read().items():
-                family, outcome = key.split()
+                family, outcome = key.split()  # as "file hit"
                 families[family].add_metric([mirror.name, outcome], count)
         yield from families.values()
         disks = GaugeMetricFamily(
             "wheelfit_disk_bytes", "Bytes of disks", labels=["place", "state"]
         )
-        for place, folder in self.places.items():
+        for purpose, folder in self.folders.items():
             try:
                 used, free = disk_space(folder)
-            except OSError:  # the log of the server has the details
+            except OSError:  # `Dependency.probe` reports it
                 continue
-            disks.add_metric([place, "used"], used)
-            disks.add_metric([place, "free"], free)
+            disks.add_metric([purpose, "used"], used)
+            disks.add_metric([purpose, "free"], free)
         yield disks

@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Index
 
 
-_ROOM = 128 << 20
-_TRUST = 0.1
-_PROMPT = 0.25
+_MAX_SIZE = 128 << 20
+_GENERATION_MAX_AGE = 0.1
+_USUAL_DURATION = 0.25
 """Seconds in which the database normally returns the generation."""
-_PATIENCE = 2.0
-"""Seconds for which a request waits for it if there is no old page."""
-_AGAIN = 0.5
+_GENERATION_TIMEOUT = 2.0
+"""Seconds for which a request waits for the generation if there is no stale page."""
+_RETRY_PAUSE = 0.5
 """Seconds after a failure until the generation is read again."""
-_OLDEST = 3600.0
-_EVERY_PROJECT = ""
-_MOST_CHANGES = 10_000
-_WORTH_IT = 600
+_MAX_STALE_AGE = 3600.0
+_ALL_PROJECTS = ""
+_MAX_CHANGES = 10_000
+_MIN_COMPRESSED_SIZE = 600
 """Bytes from which a page is compressed; a packet has more than twice as many."""
 _PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """A form of a page as it is sent: plain, or compressed."""
+class _Encoding:
+    """A page as it is sent: plain, or compressed."""
 
     body: bytes
     etag: str
@@ -50,15 +50,15 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenPage:
-    """A page in all its forms."""
+    """A page in both encodings."""
 
     stamp: Hashable
     generation: Hashable
-    """The last generation in which it was up to date."""
-    seen: float
-    """The time of that comparison."""
-    plain: _Form
-    compressed: _Form | None
+    """The last generation in which the page was up to date."""
+    checked_at: float
+    """The time when that was determined."""
+    plain: _Encoding
+    compressed: _Encoding | None
 
     @property
     def size(self) -> int:
@@ -67,22 +67,21 @@ class _WrittenPage:
 
 
 class PageCache:
-    """Pages of the Simple API, answered from memory: an `Application` around another one.
+    """A cache of the pages of the Simple API in memory: an `Application` around another.
 
-    Every page is up to date as long as the generation is the one in which it was last compared;
-    after that it is compared by its own stamp. The generation is read again after a moment, so
-    changes of other processes show after it; those of this process show at once.
+    A page is up to date as long as the generation has not changed since the page was checked;
+    then its own stamp is checked. The generation is read again after `max_age`, so that a change of
+    another process shows with that delay, and one of this process at once.
 
-    While the database does not answer, a page is served as it was when it was last up to date,
-    unless that is longer ago than `oldest`, or this process has changed the page since.
+    While the database does not answer, a stale page is served, unless it was up to date longer ago
+    than `max_stale_age`, or this process has changed it since.
 
-    :param generation: returns a value that stays equal as long as all pages do; in a thread.
+    :param generation: returns a value that stays equal as long as all pages do; called in a thread.
     :param is_shared: returns whether a page of a project, or ``""`` for the list of projects, is
-        the same for all readers. Other pages are neither cached nor answered from here. None: all
-        pages are the same.
-    :param room: bytes of memory for pages.
-    :param trust: seconds for which a generation is valid; after half of them it is read again.
-    :param oldest: seconds for which a page is served while the database does not answer.
+        the same for all readers; other pages are not cached. None: all pages are the same.
+    :param max_size: bytes of memory for pages.
+    :param max_age: seconds for which a generation is valid; after half of them it is read again.
+    :param max_stale_age: seconds for which a page is served while the database does not answer.
     """
 
     def __init__(
@@ -92,193 +91,201 @@ class PageCache:
         generation: Callable[[], Hashable],
         *,
         is_shared: Callable[[str], bool] | None = None,
-        room: int = _ROOM,
-        trust: float = _TRUST,
-        oldest: float = _OLDEST,
+        max_size: int = _MAX_SIZE,
+        max_age: float = _GENERATION_MAX_AGE,
+        max_stale_age: float = _MAX_STALE_AGE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
         self._index = index
         self._generation = generation
         self._is_shared = is_shared
-        self._room = room
-        self._trust = trust
-        self._look_again = trust / 2
-        self._sent_to_look = float("-inf")
-        self._oldest = oldest
+        self._max_size = max_size
+        self._max_age = max_age
+        self._refresh_age = max_age / 2
+        self._last_refresh = float("-inf")
+        self._max_stale_age = max_stale_age
         self._clock = clock
         self._pages: dict[tuple[str, str], _WrittenPage] = {}
         self._size = 0
         self._lock = threading.Lock()
-        self._looking = threading.Lock()
-        self._looking_since: float | None = None
-        self._failed = float("-inf")
-        self._seen: tuple[float, Hashable] = (float("-inf"), None)
-        self._changed = float("-inf")
-        self._changes: dict[str, float] = {}
+        self._generation_lock = threading.Lock()
+        self._reading_since: float | None = None
+        self._last_failure = float("-inf")
+        self._last_generation: tuple[float, Hashable] = (float("-inf"), None)
+        self._last_change = float("-inf")
+        self._change_times: dict[str, float] = {}
 
     def __call__(self, request: Request) -> Response:
         """Answer a request."""
-        place = _place(request)
-        if place is None or not (self._is_shared is None or self._is_shared(place[0])):
+        key = _page_key(request)
+        if key is None or not (self._is_shared is None or self._is_shared(key[0])):
             return self._application(request)
         try:
-            page = self._up_to_date(request, place)
+            page = self._current_page(request, key)
         except StorageUnavailable:
-            page = self._old(place)
+            page = self._stale_page(key)
             if page is None:
                 raise
         return self._application(request) if page is None else _page_response(request, page)
 
-    def _up_to_date(self, request: Request, place: tuple[str, str]) -> _WrittenPage | None:
-        """Return a page that is up to date; None if there is none that can be kept."""
-        generation = self._look(has_old=self._old(place) is not None)
-        page = self._pages.get(place)
+    def _current_page(self, request: Request, key: tuple[str, str]) -> _WrittenPage | None:
+        """Return a page that is up to date; None if it cannot be cached."""
+        generation = self._current_generation(has_stale_page=self._stale_page(key) is not None)
+        page = self._pages.get(key)
         if page is not None and page.generation == generation:
             return page
-        name = place[0]
+        name = key[0]
         now = self._clock()
-        # Read before the page is created: at worst it is newer than its stamp, and created again.
+        # Read before the page is created, which may then be newer than its stamp, but never older.
         stamp = self._index.stamp(cast("NormalizedName", name)) if name else generation
         if stamp is None:
             return None
         if page is not None and page.stamp == stamp:
-            page = replace(page, generation=generation, seen=now)
+            page = replace(page, generation=generation, checked_at=now)
         else:
-            page = self._write(request, place, stamp, generation, now)
+            page = self._write(request, key, stamp, generation, now)
         if page is not None:
-            self._keep(place, page)
+            self._store(key, page)
         return page
 
-    def _old(self, place: tuple[str, str]) -> _WrittenPage | None:
-        """Return a page that was up to date at most `oldest` ago; None if there is none."""
-        page = self._pages.get(place)
+    def _stale_page(self, key: tuple[str, str]) -> _WrittenPage | None:
+        """Return a page that was up to date at most `max_stale_age` ago; None if there is none."""
+        page = self._pages.get(key)
         if page is None:
             return None
-        since, generation = self._seen
-        seen = max(page.seen, since) if page.generation == generation else page.seen
-        changes = self._changes
-        every = changes.get(_EVERY_PROJECT, float("-inf"))
-        # On the list of all projects every change may be seen.
-        changed = max(every, changes.get(place[0], every)) if place[0] else self._changed
-        is_older = seen <= changed or self._clock() - seen > self._oldest
+        since, generation = self._last_generation
+        checked_at = (
+            max(page.checked_at, since) if page.generation == generation else page.checked_at
+        )
+        change_times = self._change_times
+        all_changed = change_times.get(_ALL_PROJECTS, float("-inf"))
+        # Every change may concern the list of all projects.
+        changed = (
+            max(all_changed, change_times.get(key[0], all_changed)) if key[0] else self._last_change
+        )
+        is_older = checked_at <= changed or self._clock() - checked_at > self._max_stale_age
         return None if is_older else page
 
     def cached_response(self, request: Request) -> Response | None:
         """Return the response if it is cached and up to date; None: call the application."""
-        place = _place(request)
-        page = None if place is None else self._pages.get(place)
-        if place is None or page is None:
+        key = _page_key(request)
+        page = None if key is None else self._pages.get(key)
+        if key is None or page is None:
             return None
-        if self._is_shared is not None and not self._is_shared(place[0]):
+        if self._is_shared is not None and not self._is_shared(key[0]):
             return None
-        since, generation = self._seen
+        since, generation = self._last_generation
         now = self._clock()
         age = now - since
-        if page.generation != generation or age > self._trust or since <= self._changed:
-            page = self._old(place) if self._is_unreachable(now) else None
-        elif age > self._look_again and self._sent_to_look <= since:
-            # One request refreshes it early, so that many do not wait for it later.
-            self._sent_to_look = now
+        if page.generation != generation or age > self._max_age or since <= self._last_change:
+            page = self._stale_page(key) if self._is_unreachable(now) else None
+        elif age > self._refresh_age and self._last_refresh <= since:
+            # One request reads the generation early, so that others do not wait for it.
+            self._last_refresh = now
             return None
         return None if page is None else _page_response(request, page)
 
-    def changed(self, project: str = _EVERY_PROJECT) -> None:
+    def record_change(self, project: str = _ALL_PROJECTS) -> None:
         """Record that this process has changed the page of a project, by default of any."""
-        now = self._changed = self._clock()
-        if project == _EVERY_PROJECT or len(self._changes) >= _MOST_CHANGES:
-            self._changes = {_EVERY_PROJECT: now}
+        now = self._last_change = self._clock()
+        if project == _ALL_PROJECTS or len(self._change_times) >= _MAX_CHANGES:
+            self._change_times = {_ALL_PROJECTS: now}
         else:
-            self._changes[project] = now
+            self._change_times[project] = now
 
     def _is_unreachable(self, now: float) -> bool:
         """Return whether the generation cannot be read at the moment."""
-        looking = self._looking_since
-        return now - self._failed < _AGAIN or (looking is not None and now - looking > _PROMPT)
+        reading_since = self._reading_since
+        return now - self._last_failure < _RETRY_PAUSE or (
+            reading_since is not None and now - reading_since > _USUAL_DURATION
+        )
 
-    def _look(self, *, has_old: bool) -> Hashable:
+    def _current_generation(self, *, has_stale_page: bool) -> Hashable:
         """Return the generation, which one thread reads while the others wait for it.
 
-        :param has_old: whether there is an old page to serve, which is worth a short wait only.
+        :param has_stale_page: whether a stale page can be served instead, after a shorter wait.
         """
         if self._is_fresh():
-            return self._seen[1]
-        if not self._looking.acquire(timeout=_PROMPT if has_old else _PATIENCE):
-            raise StorageUnavailable("the database does not answer", trouble="silent")
+            return self._last_generation[1]
+        if not self._generation_lock.acquire(
+            timeout=_USUAL_DURATION if has_stale_page else _GENERATION_TIMEOUT
+        ):
+            raise StorageUnavailable("the database does not answer", cause="unresponsive")
         try:
             if not self._is_fresh():
-                now = self._looking_since = self._clock()
-                self._seen = (now, self._generation())
-            return self._seen[1]
+                now = self._reading_since = self._clock()
+                self._last_generation = (now, self._generation())
+            return self._last_generation[1]
         except StorageUnavailable:
-            self._failed = self._clock()
+            self._last_failure = self._clock()
             raise
         finally:
-            self._looking_since = None
-            self._looking.release()
+            self._reading_since = None
+            self._generation_lock.release()
 
     def _is_fresh(self) -> bool:
         """Return whether the generation is recent enough."""
-        since = self._seen[0]
-        return self._clock() - since <= self._look_again and since > self._changed
+        since = self._last_generation[0]
+        return self._clock() - since <= self._refresh_age and since > self._last_change
 
     def _write(
         self,
         request: Request,
-        place: tuple[str, str],
+        key: tuple[str, str],
         stamp: Hashable,
         generation: Hashable,
         now: float,
     ) -> _WrittenPage | None:
-        response = self._application(Request("GET", request.path, {"accept": place[1]}))
+        response = self._application(Request("GET", request.path, {"accept": key[1]}))
         if response.status != 200:
             return None
         body = b"".join(response.body)
         etag = response.headers["etag"]
         headers = {**response.headers, "vary": "Accept, Accept-Encoding"}
         compressed = None
-        if len(body) >= _WORTH_IT:
-            compressed = _Form(
+        if len(body) >= _MIN_COMPRESSED_SIZE:
+            compressed = _Encoding(
                 gzip.compress(body, 6, mtime=0),
-                # Another form has another tag, or a range of one would be put into the other.
+                # Each encoding has its own tag: clients must not combine ranges of both.
                 f'{etag[:-1]}-gzip"',
                 {**headers, "content-encoding": "gzip"},
             )
-        return _WrittenPage(stamp, generation, now, _Form(body, etag, headers), compressed)
+        return _WrittenPage(stamp, generation, now, _Encoding(body, etag, headers), compressed)
 
-    def _keep(self, place: tuple[str, str], page: _WrittenPage) -> None:
+    def _store(self, key: tuple[str, str], page: _WrittenPage) -> None:
         with self._lock:
-            old = self._pages.pop(place, None)
+            old = self._pages.pop(key, None)
             self._size += page.size - (0 if old is None else old.size)
-            self._pages[place] = page
-            while self._size > self._room and len(self._pages) > 1:
-                oldest = next(iter(self._pages))
-                self._size -= self._pages.pop(oldest).size
+            self._pages[key] = page
+            while self._size > self._max_size and len(self._pages) > 1:
+                first = next(iter(self._pages))
+                self._size -= self._pages.pop(first).size
 
 
-def _place(request: Request) -> tuple[str, str] | None:
+def _page_key(request: Request) -> tuple[str, str] | None:
     """Return the project and the media type of a requested page; None: it is not a page."""
     if request.method not in ("GET", "HEAD"):
         return None
     match = _PAGE.fullmatch(request.path)
     if match is None:
         return None
-    media_type = _type(request.headers.get("accept", "")[:_LONGEST])
+    media_type = _media_type(request.headers.get("accept", "")[:_MAX_ACCEPT_LENGTH])
     return None if media_type is None else (match[1] or "", media_type)
 
 
-_LONGEST = 1000
+_MAX_ACCEPT_LENGTH = 1000
 
 
 @lru_cache(1024)
-def _type(accept: str) -> str | None:
+def _media_type(accept: str) -> str | None:
     return choose_type(accept or None)
 
 
 def _page_response(request: Request, page: _WrittenPage) -> Response:
-    form = page.plain
+    encoding = page.plain
     if page.compressed is not None and accepts_gzip(request):
-        form = page.compressed
+        encoding = page.compressed
     return content_response(
-        request, form.body, len(form.body), etag=form.etag, headers=form.headers
+        request, encoding.body, len(encoding.body), etag=encoding.etag, headers=encoding.headers
     )

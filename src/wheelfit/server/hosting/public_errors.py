@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _Error = TypeVar("_Error", bound="WheelfitError")
 UNAVAILABLE = "the database or the storage of the index does not answer, or is full"
-_NO_ANSWER = "an index behind this one does not answer as it should"
+_NO_ANSWER = "an index behind this one does not answer correctly"
 _PUBLIC = frozenset({UNAVAILABLE, _NO_ANSWER})
 
 

@@ -1,4 +1,4 @@
-"""The projects that the sender of a request may read; all others do not exist for it."""
+"""The projects that the client of a request may read; others are treated as missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.filename import project_of
 from wheelfit.core.project_patterns import fits
-from wheelfit.server.hosting.access import TOKEN_NEEDED, Denied
+from wheelfit.server.hosting.access import TOKEN_NEEDED, PermissionDenied
 from wheelfit.sources.file_readers import ContentFiles
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Reader(NamedTuple):
     allowed: Collection[str] | None
     """Patterns of the private projects that this reader may read; None: all."""
     is_anonymous: bool = False
-    """Whether there is no token, so that a challenge is of use."""
+    """Whether the request has no token, so that it can be repeated with one."""
 
     @property
     def sees_all(self) -> bool:
@@ -52,7 +52,7 @@ _DEFAULT_READER = Reader(("*",), ())
 
 @contextmanager
 def as_reader(reader: Reader) -> Iterator[None]:
-    """Read each `ReadableIndex` as a reader, in this thread."""
+    """Filter each `ReadableIndex` for a reader, in this thread, for the length of a block."""
     reset_token = _READER.set(reader)
     try:
         yield
@@ -72,8 +72,8 @@ def is_shared(project: str) -> bool:
 class ReadableIndex(ContentFiles):
     """An `Index` around another, filtered for each reader.
 
-    For a private project, its methods raise `Denied` (401) to anonymous readers, whether that
-    project exists or not.
+    For a private project, whether it exists or not, the methods raise `PermissionDenied` (401) if
+    the reader is anonymous.
     """
 
     def __init__(self, index: Index) -> None:
@@ -88,21 +88,21 @@ class ReadableIndex(ContentFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
-        return self._index.project(name) if _admits(name) else None
+        return self._index.project(name) if _may_read(name) else None
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a value that stays equal as long as the page of a project does."""
-        return self._index.stamp(name) if _admits(name) else None
+        return self._index.stamp(name) if _may_read(name) else None
 
     def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a listed file, or where they are."""
         base = filename
         for suffix in _SUFFIXES:
             base = base.removesuffix(suffix)
-        return self._index.content(filename) if _admits(project_of(base)) else None
+        return self._index.content(filename) if _may_read(project_of(base)) else None
 
 
-def _admits(project: NormalizedName | None) -> bool:
+def _may_read(project: NormalizedName | None) -> bool:
     """Return whether the current reader may read a project.
 
     :param project: None: the project is unknown.
@@ -111,5 +111,5 @@ def _admits(project: NormalizedName | None) -> bool:
     if reader.sees_all or (project is not None and reader.may_read(project)):
         return True
     if reader.is_anonymous and project is not None:
-        raise Denied(401, TOKEN_NEEDED)
+        raise PermissionDenied(401, TOKEN_NEEDED)
     return False

@@ -1,4 +1,4 @@
-"""Start a server for an index, and end it."""
+"""Start the server of an index, and run it until it is stopped."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
-from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
-from wheelfit.server.hosting.logs import Log, library_messages, log_form, traceback_of
+from wheelfit.server.hosting.application import DEFAULT_HEADERS, HostedIndex, route_of
+from wheelfit.server.hosting.logs import Log, choose_log_format, library_messages, traceback_of
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import PublicErrorsIndex, public_error
 from wheelfit.server.hosting.readers import ReadableIndex
@@ -27,11 +27,11 @@ from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.rebinding_guard import HostNames, is_on_loopback
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.audit import Actor
-from wheelfit.server.store.blobs import make_folder, storage_error
+from wheelfit.server.store.blobs import disk_error, make_folder
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.opening import clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import issue_first_token, without_secrets
+from wheelfit.server.store.tokens import issue_first_token, redact_stage_secrets
 from wheelfit.server.upstream.merged import IndexWithLocations
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 _TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
 _FIRST_INHERITED = 3
-_MASK = 0o027
+_UMASK = 0o027
 _CLEANING_INTERVAL = 3600.0
 _CLEANING_END_TIMEOUT = 5.0
 _CHECK_INTERVAL = 0.1
@@ -71,7 +71,7 @@ class ServerAddress(NamedTuple):
     origin: str
     """The prefix of its URLs."""
     token_file: Path | None
-    """The file with the first token, if just written; None: there were tokens before."""
+    """The file with the first token, if it was just written; None: there were tokens before."""
     bridges: tuple[str, ...]
     """The families whose indexes are mirrored, by their names in URLs."""
 
@@ -101,15 +101,17 @@ def run_server(
         _delivering_to_webhooks(settings, store, log, metrics),
         _mirroring(settings, environ, log, advisories := _advisories(settings, log)) as mirrors,
     ):
-        counts = [] if mirrors is None else [mirror.counts for mirror in mirrors.all()]
-        metrics.watch(counts, _places(settings))
+        counts = [] if mirrors is None else [mirror.counts for mirror in mirrors.all_mirrors()]
+        metrics.watch(counts, _folders_by_purpose(settings))
         stored = StoredIndex(store)
         index: Index = stored
         bridges: Mapping[str, Application] = {}
         if mirrors is not None:
             from wheelfit.server.upstream.families import FamilyIndexes
 
-            index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
+            index = mirrors.merge_with_uploads(
+                index, owners=settings.owners, owns_name=store.records.owns_name
+            )
             bridges = {
                 name: FamilyIndexes(
                     mirror, wrap=lambda index: ReadableIndex(PublicErrorsIndex(index, log))
@@ -128,7 +130,7 @@ def run_server(
 
         token_file = _first_token(store, settings.folder)
         url = settings.public_url or origin_of(listener)
-        names = _names(settings, listener)
+        names = _host_names(settings, listener)
         hosted = HostedIndex(
             store,
             log=log,
@@ -154,14 +156,14 @@ def run_server(
                 ).client,
             ),
             names=names,
-            # Changes of upstreams are not announced: pages of all are checked now and then.
+            # Changes of upstreams are not announced, so all pages are checked every second.
             generation=None
             if mirrors is None
             else lambda: (store.records.serial(), int(time.monotonic())),
         )
 
         limits = settings.limits
-        if settings.mirrors:  # whose deadlines are longer
+        if settings.mirrors:  # which have longer deadlines
             limits = replace(limits, response_timeout=_MIRROR_ANSWER_TIMEOUT)
         application = AsgiApplication(
             hosted,
@@ -169,7 +171,7 @@ def run_server(
             limits=limits,
             origin=url,
             on_served=_recorder(log, metrics, access_log=settings.access_log),
-            headers=HEADERS,
+            headers=DEFAULT_HEADERS,
             proxies=TrustedProxies(settings.trusted_proxies, settings.proxy_headers)
             if settings.trusted_proxies
             else None,
@@ -194,13 +196,13 @@ def run_server(
 
 @contextmanager
 def _private_files() -> Iterator[None]:
-    """Set a umask that keeps other users than the owner and the group from reading new files.
+    """Set a umask by which only the owner and the group can read new files, for the block.
 
-    Files of the store have such a mode anyway; this is for files that libraries create: the log of
-    the database, pages of mirrors.
+    Files of the store have such a mode anyway; the umask is for files that libraries create: the
+    log of the database, pages of mirrors.
     """
-    before = os.umask(_MASK)
-    os.umask(before | _MASK)
+    before = os.umask(_UMASK)
+    os.umask(before | _UMASK)
     try:
         yield
     finally:
@@ -221,7 +223,7 @@ def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator
         yield listener
 
 
-def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | None:
+def _host_names(settings: ServerSettings, listener: socket.socket) -> HostNames | None:
     """Return the host names that the server answers to; None for any.
 
     If other machines reach it, its addresses and names cannot all be determined.
@@ -238,10 +240,10 @@ def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | Non
 
 @contextmanager
 def _logging(settings: ServerSettings, stream: TextIO | None) -> Iterator[Log]:
-    form = log_form(settings.log_format, stream)
-    log = Log(stream, form)
+    log_format = choose_log_format(settings.log_format, stream)
+    log = Log(stream, log_format)
     try:
-        with library_messages(log) if form == "json" else nullcontext():
+        with library_messages(log) if log_format == "json" else nullcontext():
             yield log
     finally:
         log.close()
@@ -251,7 +253,7 @@ def _recorder(log: Log, metrics: Metrics, *, access_log: bool) -> Callable[[Serv
     """Return a function that counts and logs answered requests."""
 
     def log_request(served: ServedRequest) -> None:
-        route, path = route_of(served.request.path), without_secrets(served.request.path)
+        route, path = route_of(served.request.path), redact_stage_secrets(served.request.path)
         metrics.count_request(route, served.status, served.sent, served.seconds)
         if (error := served.error) is not None:
             shown = f"{type(error).__name__}: {error}"
@@ -276,11 +278,11 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
     """Probe each dependency of the index in a thread of its own, and log its changes."""
 
     def report(dependency: Dependency) -> None:
-        trouble, error = dependency.trouble, dependency.reason
+        fault, error = dependency.fault, dependency.last_error
         facts: dict[str, str | None] = {}
-        if trouble and isinstance(error, WheelfitError):
+        if fault and isinstance(error, WheelfitError):
             facts = {"message": error.message, "where": error.where, "hint": error.hint}
-        log("dependency", name=dependency.name, state=trouble or "ready", **facts)
+        log("dependency", name=dependency.name, state=fault or "ready", **facts)
 
     def cancel_overdue() -> None:
         while not stop.wait(_CHECK_INTERVAL):
@@ -288,7 +290,7 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
                 dependency.cancel_overdue()
 
     stop = threading.Event()
-    # Daemons, because a thread that hangs in a call cannot be ended.
+    # Daemons, because a thread that waits in a call cannot be stopped.
     threading.Thread(target=cancel_overdue, name="deadlines", daemon=True).start()
     for dependency, probe in probes.items():
         dependency.on_change = report
@@ -311,7 +313,7 @@ def _cleaning(settings: ServerSettings, store: Store, log: Log) -> Iterator[None
             try:
                 now = datetime.now(UTC)
                 cleaned = clean(store, now=now, grace=_GRACE)
-                store.records.audit.forget(timestamp(now - retention))
+                store.records.audit.prune(timestamp(now - retention))
             except WheelfitError as error:
                 log("not-cleaned", message=error.message)
             else:
@@ -326,17 +328,17 @@ def _cleaning(settings: ServerSettings, store: Store, log: Log) -> Iterator[None
         yield
     finally:
         stop.set()
-        thread.join(_CLEANING_END_TIMEOUT)  # a silent storage must not keep the server from ending
+        thread.join(_CLEANING_END_TIMEOUT)  # an unresponsive storage must not delay the end
 
 
-def _places(settings: ServerSettings) -> Mapping[str, Path]:
+def _folders_by_purpose(settings: ServerSettings) -> Mapping[str, Path]:
     """Return the folders of this machine in which the index keeps files."""
     storages = {"uploads": settings.storage}
     if settings.mirrors:
         storages["mirrors"] = settings.mirror_storage
     return {
-        place: settings.folder if storage is None else Path(file_path(storage))
-        for place, storage in storages.items()
+        purpose: settings.folder if storage is None else Path(file_path(storage))
+        for purpose, storage in storages.items()
         if storage is None or storage.startswith("file:")
     }
 
@@ -358,7 +360,7 @@ def _delivering_to_webhooks(
     stop = threading.Event()
     for webhook in settings.webhooks:
         delivery = WebhookDelivery(webhook, store.records, log=log, count=metrics.count_delivery)
-        # A daemon, because a silent receiver must not keep the server from ending; the rest is
+        # A daemon, because an unresponsive receiver must not delay the end; the rest is
         # delivered after the next start.
         threading.Thread(target=delivery.run, args=(stop,), name="webhook", daemon=True).start()
     try:
@@ -403,11 +405,11 @@ def _first_token(store: Store, folder: Path) -> Path | None:
             OPERATOR,
             ("upload", "admin"),
             now=datetime.now(UTC),
-            keep=lambda secret: write_file(path, f"{secret}\n".encode(), private=True),
+            save=lambda secret: write_file(path, f"{secret}\n".encode(), private=True),
             note="the first one",
         )
     except OSError as error:
-        raise storage_error(error, str(path)) from error
+        raise disk_error(error, str(path)) from error
     return path if is_first else None
 
 

@@ -21,18 +21,18 @@ from packaging.version import InvalidVersion
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import UploadRefused
-from wheelfit.server.hosting.access import BEARER, Attempt, Denied
-from wheelfit.server.hosting.api import JsonBody, read_body
-from wheelfit.server.hosting.error_responses import META, problem_response, status_of
+from wheelfit.server.hosting.access import BEARER, AttemptedChange, PermissionDenied
+from wheelfit.server.hosting.api import JsonBody, read_json_body
+from wheelfit.server.hosting.error_responses import API_METADATA, problem_response, status_of
 from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.messages import Response
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
+from wheelfit.server.store.opening import EMPTY_STAGE_LIFETIME
 from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import Violation, refusal, single_refusal, violations_of
 from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
-from wheelfit.server.store.tokens import digest, new_stage
-from wheelfit.server.uploads.accepting import AcceptedUpload, accept
+from wheelfit.server.store.tokens import new_stage, secret_digest
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept_upload
 from wheelfit.server.uploads.form import Upload
 from wheelfit.server.uploads.rules import check_name, provenance_of
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
@@ -40,13 +40,13 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wheelfit.server.hosting.access import Visitor
-    from wheelfit.server.hosting.api import Rules
+    from wheelfit.server.hosting.access import AuthenticatedUser
+    from wheelfit.server.hosting.api import HostingRules
     from wheelfit.server.messages import Request
     from wheelfit.server.store.blobs import Draft
     from wheelfit.server.store.opening import Store
 
-ROOT = "upload"
+SESSION_ROOT = "upload"
 """The path of the root endpoint."""
 _TYPE = "application/vnd.pypi.upload.v2+json"
 _MECHANISM = "http-post-bytes"
@@ -63,16 +63,16 @@ _MAX_UPLOADS = 10_000
 class SessionApi:
     """The publishing sessions of an index, for one request.
 
-    Each method that responses raises ``Denied``, ``UploadRefused``, ``InvalidConfiguration`` or
-    ``FileProblem``; `respond` makes problem details of them.
+    Methods that return a response raise ``PermissionDenied``, ``UploadRefused``,
+    ``InvalidConfiguration`` or ``FileProblem``; `respond` makes problem details of them.
     """
 
     request: Request
     store: Store
-    rules: Rules
+    rules: HostingRules
     now: Callable[[], datetime]
-    identify: Callable[[], Visitor]
-    """Returns the holder of the token, or raises ``Denied``."""
+    identify: Callable[[], AuthenticatedUser]
+    """Returns the holder of the token, or raises ``PermissionDenied``."""
     log: Callable[..., None]
 
     def respond(self, segments: Sequence[str]) -> Response:
@@ -82,7 +82,7 @@ class SessionApi:
         """
         try:
             return self._dispatch([segment for segment in segments if segment])
-        except Denied as error:
+        except PermissionDenied as error:
             headers = {"www-authenticate": BEARER} if error.status == 401 else {}
             return problem_response(error.status, error.message, headers=headers)
         except UploadRefused as error:
@@ -101,19 +101,19 @@ class SessionApi:
         with user.recording_refusals(attempt) if is_change else nullcontext():
             return api._dispatch_allowed(user, segments, attempt)  # noqa: SLF001 - of this class
 
-    def _attempt(self, segments: Sequence[str]) -> Attempt:
+    def _attempt(self, segments: Sequence[str]) -> AttemptedChange:
         """Return the change that the request attempts, for the audit log."""
         match self.request.method, *segments:
             case ["POST"]:
-                return Attempt("open-stage")
+                return AttemptedChange("open-stage")
             case ["POST", session, "publish"]:
-                return Attempt("publish", "", session)
+                return AttemptedChange("publish", "", session)
             case ["DELETE", session]:
-                return Attempt("drop-stage", "", session)
-        return Attempt("upload")
+                return AttemptedChange("drop-stage", "", session)
+        return AttemptedChange("upload")
 
     def _dispatch_allowed(
-        self, user: Visitor, segments: Sequence[str], attempt: Attempt
+        self, user: AuthenticatedUser, segments: Sequence[str], attempt: AttemptedChange
     ) -> Response:
         user.require_scope("upload")
         if self.request.method == "POST":
@@ -131,7 +131,7 @@ class SessionApi:
         return problem_response(405, "a session is created by POST", headers={"allow": "POST"})
 
     def _dispatch_session(
-        self, user: Visitor, session: Session, segments: Sequence[str]
+        self, user: AuthenticatedUser, session: Session, segments: Sequence[str]
     ) -> Response:
         match self.request.method, *segments:
             case ["GET" | "HEAD"]:
@@ -151,7 +151,11 @@ class SessionApi:
         return problem_response(404, "there is no such endpoint, or not with this method")
 
     def _dispatch_upload(
-        self, user: Visitor, session: Session, upload: SessionUpload, segments: Sequence[str]
+        self,
+        user: AuthenticatedUser,
+        session: Session,
+        upload: SessionUpload,
+        segments: Sequence[str],
     ) -> Response:
         match self.request.method, *segments:
             case ["GET" | "HEAD"]:
@@ -182,7 +186,7 @@ class SessionApi:
         expected = content_types.get(last, _TYPE)
         header = self.request.headers.get("content-type", "")
         if header.partition(";")[0].strip().lower() != expected:
-            raise Denied(415, f"the body of this request is sent as {expected}")
+            raise PermissionDenied(415, f"the body of this request is sent as {expected}")
 
     # --- sessions -----------------------------------------------------------------------------
 
@@ -199,7 +203,7 @@ class SessionApi:
     def _is_expired(self, session: Session) -> bool:
         return session.expires <= timestamp(self.now())
 
-    def _create(self, user: Visitor, attempt: Attempt) -> Response:
+    def _create(self, user: AuthenticatedUser, attempt: AttemptedChange) -> Response:
         body = _read(self.request)
         project, version = body.text("name"), body.text("version")
         try:
@@ -214,10 +218,10 @@ class SessionApi:
         lifetime, owner = timedelta(seconds=self.rules.stage_lifetime), user.token.owner
         stage, token = new_stage(owner, now=self.now(), lifetime=lifetime)
         new = Session(stage.id, name, parsed, "open", token, stage.created, stage.expires)
-        session = self.store.sessions.create(new, stage, digest(token), owner)
+        session = self.store.sessions.create(new, stage, secret_digest(token), owner)
         if session.id != new.id and self._is_expired(session):
             self.store.records.drop(session.id)
-            session = self.store.sessions.create(new, stage, digest(token), owner)
+            session = self.store.sessions.create(new, stage, secret_digest(token), owner)
         if session.id != new.id:
             headers = {"location": f"{self._root}/{session.id}"}
             return problem_response(409, f"a session for {name} {parsed} is open", headers=headers)
@@ -225,12 +229,12 @@ class SessionApi:
         return self._session_state(session, 201)
 
     def _session_state(self, session: Session, status: int = 200) -> Response:
-        """Return the state of a session as a response."""
+        """Return the response with the state of a session."""
         url = f"{self._root}/{session.id}"
         uploads = self.store.sessions.uploads(session.id)
         expires = session.expires
-        if not uploads:  # an empty session expires earlier
-            expires_if_empty = datetime.fromisoformat(session.created) + EMPTY_STAGE_LASTS
+        if not uploads:  # a session without uploads expires earlier
+            expires_if_empty = datetime.fromisoformat(session.created) + EMPTY_STAGE_LIFETIME
             expires = min(expires, timestamp(expires_if_empty))
         files = {
             upload.filename: {
@@ -242,7 +246,7 @@ class SessionApi:
             if session.status in ("open", "published")
         }
         value = {
-            **META,
+            **API_METADATA,
             "links": {
                 "stage": f"{self.request.origin}/stage/{session.token}/simple/",
                 "upload": f"{url}/files",
@@ -258,14 +262,14 @@ class SessionApi:
         }
         return _json_response(status, value, {"location": url} if status != 200 else {})
 
-    def _publish(self, user: Visitor, session: Session) -> Response:
+    def _publish(self, user: AuthenticatedUser, session: Session) -> Response:
         _read(self.request)
         _require_open(session)
         self.store.records.publish(session.id, time=timestamp(self.now()))
         self._log("session-published", user, session)
         return self._session_state(self._session(session.id), 201)
 
-    def _cancel(self, user: Visitor, session: Session) -> Response:
+    def _cancel(self, user: AuthenticatedUser, session: Session) -> Response:
         if session.status == "published":
             return problem_response(409, "the session is published")
         if session.status == "open":
@@ -322,10 +326,10 @@ class SessionApi:
         return self._upload_state(session, upload, 202)
 
     def _upload_state(self, session: Session, upload: SessionUpload, status: int = 200) -> Response:
-        """Return the state of an upload as a response."""
+        """Return the response with the state of an upload."""
         url = self._link(session, upload)
         value = {
-            **META,
+            **API_METADATA,
             "links": {"file-upload-session": url, "complete": f"{url}/complete"},
             "status": shown_status(upload.status),
             "expires-at": _in_whole_seconds(session.expires),
@@ -337,7 +341,9 @@ class SessionApi:
         }
         return _json_response(status, value, {"retry-after": "1", "location": url})
 
-    def _receive(self, user: Visitor, session: Session, upload: SessionUpload) -> Response:
+    def _receive(
+        self, user: AuthenticatedUser, session: Session, upload: SessionUpload
+    ) -> Response:
         """Receive the content of a file, and check it."""
         if upload.status != "pending":
             return problem_response(
@@ -350,7 +356,7 @@ class SessionApi:
             violations = tuple(_differences(draft, upload))
             if not violations:
                 form = _as_form(session, upload, draft)
-                outcome = accept(
+                outcome = accept_upload(
                     form,
                     self.store,
                     now=self.now(),
@@ -401,23 +407,27 @@ class SessionApi:
 
     @property
     def _root(self) -> str:
-        return f"{self.request.origin}/{ROOT}"
+        return f"{self.request.origin}/{SESSION_ROOT}"
 
     def _link(self, session: Session, upload: SessionUpload) -> str:
         return f"{self._root}/{session.id}/files/{session.token}/{upload.id}"
 
-    def _log(self, event: str, user: Visitor, session: Session, **fields: str | float) -> None:
+    def _log(
+        self, event: str, user: AuthenticatedUser, session: Session, **fields: str | float
+    ) -> None:
         release = f"{session.project} {session.version}"
         token = user.token
-        self.log(event, what=release, stage=session.id, owner=token.owner, token=token.id, **fields)
+        self.log(
+            event, subject=release, stage=session.id, owner=token.owner, token=token.id, **fields
+        )
 
 
 def _read(request: Request) -> JsonBody:
     """Read the JSON of a request."""
-    body = read_body(request)
+    body = read_json_body(request)
     meta = body.values.get("meta")
     version = meta.get("api-version") if isinstance(meta, dict) else None
-    if version != META["meta"]["api-version"]:
+    if version != API_METADATA["meta"]["api-version"]:
         raise InvalidConfiguration('meta.api-version is "2.0"')
     return body
 

@@ -18,10 +18,10 @@ from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.asgi import ClientLimits
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.administration import parse_seconds
-from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.hosting.trusted_publishing import TrustedPublisher, check_publisher
 from wheelfit.server.hosting.webhooks import EVENTS, Webhook, check_webhook
-from wheelfit.server.rebinding_guard import host_name
+from wheelfit.server.rebinding_guard import parse_host_name
 from wheelfit.server.store.audit import ACTIONS
 from wheelfit.server.store.project_rules import ProjectRules
 from wheelfit.server.upstream.merged import OwnerRules
@@ -77,7 +77,7 @@ class ServerSettings:
     shutdown_timeout: int
     """Seconds."""
     limits: ClientLimits
-    rules: Rules
+    rules: HostingRules
     audit_retention: float = 365 * 86400.0
     """Seconds for which entries of the audit log are kept."""
     mirrors: tuple[MirrorSettings, ...] = ()
@@ -142,7 +142,7 @@ def read_settings(
         limits=ClientLimits(
             body_size=values["max-file-size"] + (32 << 20), connections=values["max-connections"]
         ),
-        rules=Rules(
+        rules=HostingRules(
             deletes=values["delete"],
             file_size=values["max-file-size"],
             stage_lifetime=values["stage-lifetime"],
@@ -436,7 +436,7 @@ _KEYS = cast(
         "port": (_number(0, 65535), "8942"),
         "fd": (_number(0, 1 << 20), None),
         "public-url": (parse_public_url, None),
-        "allowed-host": (lambda text: tuple(map(host_name, text.split())), ""),
+        "allowed-host": (lambda text: tuple(map(parse_host_name, text.split())), ""),
         "trusted-proxy": (lambda text: tuple(map(_network, text.split())), ""),
         "proxy-headers": (_choice("x-forwarded", "forwarded"), "x-forwarded"),
         "log-format": (_choice("auto", "json", "plain"), "auto"),

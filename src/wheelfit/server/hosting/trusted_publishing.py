@@ -1,4 +1,4 @@
-"""Uploads by CI jobs without a stored secret: trusted publishing, as on the public registry.
+"""Trusted publishing: uploads by CI jobs without a stored secret, as on the public registry.
 
 A CI service signs a token that identifies the job and its repository (OpenID Connect). A job that
 the operator trusts exchanges it for a token of the index that is valid for minutes. The only
@@ -35,7 +35,7 @@ _REQUIRED_CLAIMS = ["exp", "iat", "iss", "aud", "jti"]
 _LEEWAY = 30  # seconds that clocks may differ
 _KEY_LIFETIME = 3600.0  # seconds for which keys are valid
 _REFETCH_AFTER = 60.0  # seconds until unknown keys are fetched again
-_LONGEST = 1 << 20
+_MAX_RESPONSE_SIZE = 1 << 20
 
 
 class TrustedPublisher(NamedTuple):
@@ -44,14 +44,14 @@ class TrustedPublisher(NamedTuple):
     projects: frozenset[str]
     """Names and patterns."""
     issuer: str
-    """URL of the CI service, as it calls itself in tokens."""
+    """URL of the CI service, as in the claim ``iss`` of its tokens."""
     claims: Mapping[str, str]
     """The claims a token must have; ``*`` matches any text."""
     owner: str
-    """The owner of projects without uploads."""
+    """The owner of projects that the job uploads first."""
 
     def admits(self, claims: Mapping[str, Any]) -> bool:
-        """Return whether a verified token is one of this job."""
+        """Return whether the claims of a verified token are those of this job."""
         return claims.get("iss") == self.issuer and all(
             isinstance(claims.get(name), str) and _matches(claims[name], pattern)
             for name, pattern in self.claims.items()
@@ -59,7 +59,7 @@ class TrustedPublisher(NamedTuple):
 
 
 def check_publisher(publisher: TrustedPublisher) -> None:
-    """Raise on a publisher that would trust everyone, or whose keys others could replace.
+    """Raise on a publisher that would trust any job, or whose keys others could replace.
 
     :raises InvalidConfiguration: the publisher is not safe.
     """
@@ -70,7 +70,7 @@ def check_publisher(publisher: TrustedPublisher) -> None:
         is_safe = False
     if not is_safe:
         raise InvalidConfiguration(
-            "the issuer of a trusted publisher is an https URL", where=publisher.issuer[:200]
+            "the issuer of a trusted publisher must be an https URL", where=publisher.issuer[:200]
         )
     if not publisher.projects:
         raise InvalidConfiguration("a trusted publisher names its projects")
@@ -106,7 +106,7 @@ class TrustedPublishing:
 
     def respond(
         self,
-        words: Sequence[str],
+        segments: Sequence[str],
         body: Mapping[str, object],
         records: Records,
         now: datetime,
@@ -117,20 +117,22 @@ class TrustedPublishing:
         :param body: the JSON of the request; empty if it was not posted.
         :param log: called with events of issued and refused tokens.
         """
-        if words == ["oidc", "audience"]:
+        if segments == ["oidc", "audience"]:
             return json_response(200, {"audience": self._audience})
-        if words != ["oidc", "mint-token"]:
+        if segments != ["oidc", "mint-token"]:
             return None
         identity = body.get("token")
         try:
             claims = self._verified(identity if isinstance(identity, str) else "")
         except (self._jwt.PyJWTError, WheelfitError, ValueError) as error:
             log("refused", reason=f"identity of a job: {error}")
-            return _refusal("invalid-token", f"the identity cannot be verified: {error}")
+            return _error_response("invalid-token", f"the identity cannot be verified: {error}")
         admitting = [publisher for publisher in self._publishers if publisher.admits(claims)]
         if not admitting:
             log("refused", reason=f"identity of a job: no trusted publisher is {_job_name(claims)}")
-            return _refusal("invalid-publisher", f"no trusted publisher is {_job_name(claims)}")
+            return _error_response(
+                "invalid-publisher", f"no trusted publisher is {_job_name(claims)}"
+            )
         owner = admitting[0].owner
         projects = [publisher.projects for publisher in admitting if publisher.owner == owner]
         identifier = f"{claims['iss']}\0{claims['jti']}"
@@ -145,13 +147,19 @@ class TrustedPublishing:
             note=f"trusted publishing: {_job_name(claims)}"[:200],
         )
         if issued is None:
-            return _refusal("invalid-reuse-token", "this identity was used before")
+            return _error_response("invalid-reuse-token", "this identity was used before")
         token, secret = issued
-        log("act", act="mint-token", owner=token.owner, token=token.id, what=_job_name(claims))
+        log(
+            "action",
+            action="mint-token",
+            owner=token.owner,
+            token=token.id,
+            subject=_job_name(claims),
+        )
         return json_response(200, {"success": True, "token": secret, "expires": token.expires})
 
     def _verified(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token that an issuer of a publisher has signed for this index."""
+        """Return the claims of a token that a trusted issuer has signed for this index."""
         unverified = self._jwt.decode(token, options={"verify_signature": False})
         issuer = unverified.get("iss")
         if issuer not in {publisher.issuer for publisher in self._publishers}:
@@ -173,7 +181,7 @@ class TrustedPublishing:
             fetched, keys = self._keys.get(issuer, (float("-inf"), {}))
             age = time.monotonic() - fetched
             if age > _KEY_LIFETIME or (kid not in keys and age > _REFETCH_AFTER):
-                # An issuer that does not answer is not requested again for a while.
+                # Recorded first: an issuer that does not answer is not requested again for a while.
                 self._keys[issuer] = (time.monotonic(), {})
                 keys = self._fetch(issuer)
                 self._keys[issuer] = (time.monotonic(), keys)
@@ -193,25 +201,25 @@ class TrustedPublishing:
         return {key.key_id: key for key in key_set.keys if key.key_id is not None}
 
     def _json(self, url: str) -> dict[str, Any]:
-        response = self._client.get(url, limit=_LONGEST)
+        response = self._client.get(url, limit=_MAX_RESPONSE_SIZE)
         if response.status != 200:
             raise ValueError(f"its issuer answered {response.status}")
         value = json.loads(response.body)
         if not isinstance(value, dict):
-            raise ValueError("its issuer answered no JSON object")  # noqa: TRY004 - untrusted data
+            raise ValueError("its issuer did not answer with a JSON object")  # noqa: TRY004 - untrusted data
         return value
 
 
 def _matches(text: str, pattern: str) -> bool:
-    """Return whether a text is like a pattern, in which only ``*`` is special."""
+    """Return whether a text matches a pattern, in which only ``*`` is special."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
 
 
 def _job_name(claims: Mapping[str, Any]) -> str:
     """Return the name of a job for people, shortened, since it is untrusted."""
-    return str(claims.get("sub") or claims.get("repository") or "nobody")[:200]
+    return str(claims.get("sub") or claims.get("repository") or "an unnamed job")[:200]
 
 
-def _refusal(code: str, description: str) -> Response:
+def _error_response(code: str, description: str) -> Response:
     errors = [{"code": code, "description": description}]
     return json_response(422, {"message": "Token request failed", "errors": errors})

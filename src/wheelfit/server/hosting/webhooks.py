@@ -42,7 +42,7 @@ _POLL_INTERVAL = 1.0
 _BATCH_SIZE = 100
 _LEASE = timedelta(seconds=120)
 """The time for which other servers leave a delivery to the server that started it."""
-_MOST_ATTEMPTS = 12
+_MAX_ATTEMPTS = 12
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 3600.0
 
 
@@ -71,8 +71,8 @@ class Webhook:
         """The host, for logs."""
         return urlsplit(self.url).hostname or ""
 
-    def wants(self, entry: AuditEntry) -> bool:
-        """Return whether it is notified of an entry of the audit log."""
+    def matches(self, entry: AuditEntry) -> bool:
+        """Return whether the server is notified of an entry of the audit log."""
         return (
             entry.outcome == "done"
             and entry.action in self.events
@@ -81,7 +81,7 @@ class Webhook:
 
 
 def check_webhook(webhook: Webhook) -> None:
-    """Raise on a webhook whose messages others could read, or cannot be sent.
+    """Raise on a webhook whose messages others could read, or that cannot be sent.
 
     :raises InvalidConfiguration: its URL cannot be used.
     """
@@ -96,9 +96,9 @@ def check_webhook(webhook: Webhook) -> None:
         if parts.scheme in ("http", "https") and is_safe and is_plain and not has_login:
             return
     raise InvalidConfiguration(
-        "the url of a webhook is an https URL without a login",
+        "the url of a webhook must be an https URL without a login",
         where=host[:200],
-        hint="private-address = true also admits http, and private addresses",
+        hint="private-address = true also allows http, and private addresses",
     )
 
 
@@ -132,7 +132,7 @@ class WebhookDelivery:
         """Deliver until an event is set."""
         while not stop.is_set():
             is_busy = False
-            with suppress(StorageUnavailable):  # which is in the log by itself
+            with suppress(StorageUnavailable):  # `Dependency` logs it
                 is_busy = self.step()
             if not is_busy:
                 stop.wait(_POLL_INTERVAL)
@@ -144,7 +144,7 @@ class WebhookDelivery:
         if cursor.due > timestamp(now):
             return False
         entries = self._audit.after(cursor.serial, _BATCH_SIZE)
-        entry = next(filter(webhook.wants, entries), None)
+        entry = next(filter(webhook.matches, entries), None)
         if entry is None:
             if not entries:
                 return False
@@ -154,20 +154,20 @@ class WebhookDelivery:
         if not self._cursors.move(webhook.id, cursor, claimed):
             return False
         problem = self._send(entry)
-        facts = {"host": webhook.host, "act": entry.action, "serial": entry.serial}
-        after = Cursor(entry.serial, 0, timestamp(now))
+        fields = {"host": webhook.host, "action": entry.action, "serial": entry.serial}
+        next_cursor = Cursor(entry.serial, 0, timestamp(now))
         if problem is None:
             outcome = "delivered"
-        elif cursor.attempts + 1 < _MOST_ATTEMPTS:
+        elif cursor.attempts + 1 < _MAX_ATTEMPTS:
             outcome = "failed"
             pause = min(_FIRST_PAUSE * 3**cursor.attempts, _LONGEST_PAUSE)
             due = timestamp(self._now() + timedelta(seconds=pause))
-            after = Cursor(cursor.serial, cursor.attempts + 1, due)
+            next_cursor = Cursor(cursor.serial, cursor.attempts + 1, due)
         else:
             outcome = "lost"
-        self._log("webhook", outcome=outcome, attempt=cursor.attempts + 1, reason=problem, **facts)
+        self._log("webhook", outcome=outcome, attempt=cursor.attempts + 1, reason=problem, **fields)
         self._count(outcome)
-        self._cursors.move(webhook.id, claimed, after)
+        self._cursors.move(webhook.id, claimed, next_cursor)
         return outcome != "failed"
 
     def _send(self, entry: AuditEntry) -> str | None:
@@ -215,7 +215,7 @@ def _post(url: str, body: bytes, headers: dict[str, str], admits: AddressRules) 
         connection.sock = raw_socket
         # Before anything is sent: the name may lead to a server that only this machine reaches.
         if not admits(host, raw_socket.getpeername()[0]):
-            raise OSError("its name leads to a private address; private-address = true admits that")
+            raise OSError("its name leads to a private address; private-address = true allows that")
         if is_secure:
             context = ssl.create_default_context()
             connection.sock = context.wrap_socket(raw_socket, server_hostname=host)

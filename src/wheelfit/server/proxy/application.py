@@ -2,8 +2,8 @@
 
 ``/simple/{project}/`` for the default machine and ``/for/{profile}/simple/{project}/`` for another
 one; before both, ``/additive`` or ``/full`` selects the projects, and ``/all-variants`` lists every
-variant. Files are at ``…/files/{project}/{key}/{name}``, where the key covers everything that their
-bytes depend on, so that an old page still leads to the files that it lists.
+variant. Files are at ``…/files/{project}/{key}/{name}``, where the key identifies the bytes, so
+that the URLs of an old page still lead to the files that it listed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wheelfit.server.messages import (
     page_response,
     redirect_to,
 )
-from wheelfit.server.offering import why_withheld
+from wheelfit.server.offering import withheld_reason
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
 from wheelfit.server.proxy.choosing import find_original, fingerprint
 from wheelfit.server.proxy.listing import WrittenPage, list_project
@@ -53,15 +53,15 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["additive", "full"]
 _MODES = ("additive", "full")
 _KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
-# Pages are forwarded as received, untrusted, and are for installers.
+# Pages are for installers, and may be forwarded as received, which is untrusted.
 _PAGE_HEADERS = {
     **SECURITY_HEADERS,
     "cache-control": "no-cache",
     "vary": "Accept, Accept-Encoding, User-Agent",
 }
-_LASTING = {**SECURITY_HEADERS, "cache-control": "max-age=31536000, immutable"}
-_MOST_PAGES = 32 << 20
-_MOST_TOLD = 1000
+_IMMUTABLE_HEADERS = {**SECURITY_HEADERS, "cache-control": "max-age=31536000, immutable"}
+_MAX_PAGES_SIZE = 32 << 20
+_MAX_NOTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _ClientPage:
     listed: WrittenPage
     body: bytes
     profile: Profile
-    """Referenced, so that its ``id`` stays its own."""
+    """Referenced, so that no other profile gets the same ``id``."""
 
     @property
     def size(self) -> int:
@@ -95,7 +95,7 @@ class Proxy:
     :param mode: the projects if the path does not select them: those with variants (``additive``),
         or all (``full``).
     :param all_variants: whether every variant is listed, for any machine and path.
-    :param in_locks_of_uv: whether commands of uv that write a ``uv.lock`` are answered too.
+    :param allows_uv_locks: whether commands of uv that write a ``uv.lock`` get variants, too.
     :param note: called with each message for people once.
     """
 
@@ -106,18 +106,18 @@ class Proxy:
         *,
         mode: Mode = "additive",
         all_variants: bool = False,
-        in_locks_of_uv: bool = False,
-        note: Callable[[str], None] = lambda _text: None,
+        allows_uv_locks: bool = False,
+        note: Callable[[str], None] = lambda _replacement_metadata: None,
     ) -> None:
         self._upstreams = tuple(upstreams)
         self._profiles = profiles
         self._mode: Mode = mode
         self._all_variants = all_variants
-        self._in_locks_of_uv = in_locks_of_uv
+        self._allows_uv_locks = allows_uv_locks
         self._note = note
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._rewriting = RewrittenWheels()
-        self._pages: MemoryCache[_ClientPage] = MemoryCache(_MOST_PAGES, lambda page: page.size)
+        self._pages: MemoryCache[_ClientPage] = MemoryCache(_MAX_PAGES_SIZE, lambda page: page.size)
 
     def close(self) -> None:
         """Remove temporary files."""
@@ -128,36 +128,38 @@ class Proxy:
         if request.method not in ("GET", "HEAD"):
             return Response.text(405, "pages and files can only be read", {"allow": "GET, HEAD"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
-        asked = self._asked(segments)
+        options = self._parse_path(segments)
         try:
-            match asked.rest:
+            match options.rest:
                 case ("",):
                     return redirect_to("simple/")
                 case ("simple", ""):
-                    return self._root(request, asked)
+                    return self._root(request, options)
                 case ("simple",):
                     return redirect_to("simple/")
                 case ("simple", name):
-                    return redirect_to(f"{quote(_normal(name), safe='')}/")
+                    return redirect_to(f"{quote(_normalise(name), safe='')}/")
                 case ("simple", name, ""):
-                    return self._project(request, asked, name)
+                    return self._project(request, options, name)
                 case ("files", name, key, filename):
-                    return self._file(request, asked, name, key, filename)
+                    return self._file(request, options, name, key, filename)
                 case (name, "") if name:
-                    # A client with the URL without /simple/ would go on to other indexes.
-                    return redirect_to(f"../simple/{quote(_normal(name), safe='')}/")
+                    # Otherwise a client whose URL lacks /simple/ would use other indexes.
+                    return redirect_to(f"../simple/{quote(_normalise(name), safe='')}/")
         except InvalidName:
             return not_found("no project can have this name")
         except NetworkError as error:
             where = f" ({error.where})" if error.where else ""
-            self._tell(f"{error.message}{where}")  # installers show only the status of an error
-            return Response.text(502, error.message)  # without its address
+            self._note_once(
+                f"{error.message}{where}"
+            )  # installers show only the status of an error
+            return Response.text(502, error.message)  # without the address, which may be private
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             return Response.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
         return not_found("there is no such page or file; the index ends with /simple/")
 
-    def _asked(self, segments: Sequence[str]) -> _PathOptions:
+    def _parse_path(self, segments: Sequence[str]) -> _PathOptions:
         mode, all_variants, profile, rest = self._mode, self._all_variants, "", tuple(segments)
         if rest and rest[0] in _MODES:
             mode, rest = cast("Mode", rest[0]), rest[1:]
@@ -170,10 +172,10 @@ class Proxy:
 
     # --- pages ------------------------------------------------------------------------
 
-    def _root(self, request: Request, asked: _PathOptions) -> Response:
-        self._profiles(asked.profile)  # report a typo in the name here
+    def _root(self, request: Request, options: _PathOptions) -> Response:
+        self._profiles(options.profile)  # report a typo in the name here
         names: set[str] = set()
-        for upstream in self._upstreams if asked.mode == "full" else ():
+        for upstream in self._upstreams if options.mode == "full" else ():
             names.update(upstream.projects())
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
@@ -181,182 +183,188 @@ class Proxy:
         content = write_projects(sorted(names), media_type)
         return page_response(request, media_type, content, _PAGE_HEADERS)
 
-    def _project(self, request: Request, asked: _PathOptions, name: str) -> Response:
-        normal = _normal(name)
-        if name != normal:
-            return redirect_to(f"../{quote(normal, safe='')}/")
-        asker = read_user_agent(request.headers.get("user-agent", ""))
-        if asked.mode == "additive" and asker.writes_locks_of_uv and not self._in_locks_of_uv:
+    def _project(self, request: Request, options: _PathOptions, name: str) -> Response:
+        normalised = _normalise(name)
+        if name != normalised:
+            return redirect_to(f"../{quote(normalised, safe='')}/")
+        client = read_user_agent(request.headers.get("user-agent", ""))
+        if options.mode == "additive" and client.writes_uv_lock and not self._allows_uv_locks:
             return not_found("variants are not written into uv.lock; uv pip install takes them")
-        profile = self._profiles(asked.profile)
+        profile = self._profiles(options.profile)
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return not_acceptable()
-        upstream_and_page = self._find(normal, html=media_type != JSON)
+        upstream_and_page = self._find(normalised, html=media_type != JSON)
         if upstream_and_page is None:
             return not_found("no index behind the proxy has this project")
         upstream, page = upstream_and_page
         if page.has_variants:
-            written = self._written(upstream, page, normal, asked, profile, asker, media_type)
+            written = self._client_page(
+                upstream, page, normalised, options, profile, client, media_type
+            )
             preferred = written.listed.preferred
-            if preferred is not None and asked.mode == "additive" and asker.tool == "pip":
-                self._tell(
-                    f"{normal}: pip takes a newer release from the index beside the proxy, without "
-                    f"a build for this machine; with --full it takes {preferred}"
+            if preferred is not None and options.mode == "additive" and client.tool == "pip":
+                self._note_once(
+                    f"{normalised}: pip takes a newer release from the index beside the proxy, "
+                    f"without a build for this machine; with --full it takes {preferred}"
                 )
             return page_response(request, media_type, written.body, _PAGE_HEADERS)
-        if asked.mode == "additive":
+        if options.mode == "additive":
             return not_found("the project has no variants; other indexes have it")
         if (
-            page.must_be_written
-            or upstream.must_be_served(page.url)
-            or not _fits(page.content_type, media_type)
+            page.needs_rewriting
+            or upstream.needs_proxy(page.url)
+            or not _has_media_type(page.content_type, media_type)
         ):
-            written = self._written(upstream, page, normal, asked, profile, asker, media_type)
+            written = self._client_page(
+                upstream, page, normalised, options, profile, client, media_type
+            )
             return page_response(request, media_type, written.body, _PAGE_HEADERS)
-        return _raw(request, page)
+        return _forward_page(request, page)
 
     def _find(self, name: NormalizedName, *, html: bool) -> tuple[Upstream, RawPage] | None:
         for upstream in self._upstreams:
-            page = upstream.raw(name, html=html)
+            page = upstream.raw_page(name, html=html)
             if page is not None:
                 return upstream, page
         return None
 
-    def _written(
+    def _client_page(
         self,
         upstream: Upstream,
         page: RawPage,
         name: NormalizedName,
-        asked: _PathOptions,
+        options: _PathOptions,
         profile: Profile,
-        asker: ClientDescription,
+        client: ClientDescription,
         media_type: str,
     ) -> _ClientPage:
-        client = asker.target(profile.target)
+        client_target = client.target(profile.target)
         # The inputs of a page; the profile is one object as long as it means one machine.
         key = (
-            *(name, upstream.url, page.digest, id(profile), asked.all_variants, media_type),
-            *(asker.implementation, asker.python, asker.platforms, self._rewriting.hash_count),
+            *(name, upstream.url, page.digest, id(profile), options.all_variants, media_type),
+            *(client.implementation, client.python, client.platforms, self._rewriting.hash_count),
         )
 
         def write() -> _ClientPage:
-            parsed = upstream.parsed(name, page)
+            parsed = upstream.parsed_page(name, page)
             listed = list_project(
                 parsed,
                 upstream,
                 profile,
-                all_variants=asked.all_variants,
-                client=client,
+                all_variants=options.all_variants,
+                client=client_target,
                 known_hash=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
-                is_served=lambda file: upstream.must_be_served(file.url),
+                needs_proxy=lambda file: upstream.needs_proxy(file.url),
             )
-            for note in (*listed.notes, *dict.fromkeys(why for _, why in parsed.withheld)):
-                self._tell(note)
+            for note in (*listed.notes, *dict.fromkeys(reason for _, reason in parsed.withheld)):
+                self._note_once(note)
             if parsed.bridge is not None and parsed.bridge.no_fit and not listed.page.files:
-                self._tell(f"{name}: {parsed.bridge.no_fit}")  # an installer finds no version
+                self._note_once(f"{name}: {parsed.bridge.no_fit}")  # an installer finds no version
             for digest, body in listed.metadata.items():
                 upstream.web.store.write("files", digest, {}, body)
             return _ClientPage(listed, write_project(listed.page, media_type), profile)
 
-        def kept_or_written() -> _ClientPage:
+        def cached_or_written() -> _ClientPage:
             written = self._pages.peek(key) or write()
             if written.listed.is_complete:
                 self._pages.put(key, written)
             return written
 
-        return self._pages.peek(key) or self._pages.call_locked(key, kept_or_written)
+        return self._pages.peek(key) or self._pages.call_locked(key, cached_or_written)
 
-    def _tell(self, note: str) -> None:
-        if note not in self._told:
-            if len(self._told) >= _MOST_TOLD:
-                self._told.clear()
-            self._told.add(note)
+    def _note_once(self, note: str) -> None:
+        if note not in self._noted:
+            if len(self._noted) >= _MAX_NOTED:
+                self._noted.clear()
+            self._noted.add(note)
             self._note(note)
 
     # --- files ------------------------------------------------------------------------
 
     def _file(
-        self, request: Request, asked: _PathOptions, name: str, key: str, filename: str
+        self, request: Request, options: _PathOptions, name: str, key: str, filename: str
     ) -> Response:
-        normal = _normal(name)
+        normalised = _normalise(name)
         match = _KEY.fullmatch(key)
-        upstream_and_page = self._find(normal, html=False)
+        upstream_and_page = self._find(normalised, html=False)
         if match is None or upstream_and_page is None:
             return not_found()
         upstream, page = upstream_and_page
         wheel = filename.removesuffix(".metadata")
-        parsed = upstream.parsed(normal, page)
+        parsed = upstream.parsed_page(normalised, page)
         file = find_original(parsed.files, wheel)
-        if file is None and (reason := why_withheld(parsed, release_of(wheel))):
+        if file is None and (reason := withheld_reason(parsed, release_of(wheel))):
             return Response.text(403, reason)
         if file is None or not hmac.compare_digest(fingerprint(file), match[1]):
             return not_found("the index does not list this file any more; request the page again")
         digest = match[2]
-        text = None
+        metadata = None
         if digest is not None:
-            text = self._text(request, asked, upstream, page, normal, digest)
-            if text is None:
-                return not_found("this metadata is not known any more; request the page again")
+            metadata = self._replacement_metadata(
+                request, options, upstream, page, normalised, digest
+            )
+            if metadata is None:
+                return not_found("the proxy has lost this metadata; request the page again")
         if wheel != filename:
-            body = text if text is not None else upstream.metadata(file)
-            headers = {**_LASTING, "content-type": "text/plain; charset=utf-8"}
+            body = metadata if metadata is not None else upstream.metadata(file)
+            headers = {**_IMMUTABLE_HEADERS, "content-type": "text/plain; charset=utf-8"}
             return content_response(request, body, len(body), etag=etag_of(body), headers=headers)
-        return self._wheel(request, upstream, file, text, f'"{key}"')
+        return self._wheel(request, upstream, file, metadata, f'"{key}"')
 
-    def _text(
+    def _replacement_metadata(
         self,
         request: Request,
-        asked: _PathOptions,
+        options: _PathOptions,
         upstream: Upstream,
         page: RawPage,
         name: NormalizedName,
         digest: str,
     ) -> bytes | None:
-        """Return a METADATA that replaces another, by its digest; None if unknown."""
+        """Return a METADATA that replaces another, by its digest; None if it is unknown."""
         entry = upstream.web.store.read("files", digest)
         if entry is not None and hashlib.sha256(entry.body).hexdigest() == digest:
             return entry.body
-        # Without a cache on disk it is in a page written earlier, or generated again.
-        asker = read_user_agent(request.headers.get("user-agent", ""))
-        profile = self._profiles(asked.profile)
-        for each in (asker, UNKNOWN):
-            written = self._written(upstream, page, name, asked, profile, each, JSON)
+        # Without a cache on disk it is in a cached page, or has to be generated again.
+        client = read_user_agent(request.headers.get("user-agent", ""))
+        profile = self._profiles(options.profile)
+        for description in (client, UNKNOWN):
+            written = self._client_page(upstream, page, name, options, profile, description, JSON)
             if digest in written.listed.metadata:
                 return written.listed.metadata[digest]
         return None
 
     def _wheel(
-        self, request: Request, upstream: Upstream, file: File, text: bytes | None, etag: str
+        self, request: Request, upstream: Upstream, file: File, metadata: bytes | None, etag: str
     ) -> Response:
-        headers = {**_LASTING, "content-type": "application/octet-stream"}
+        headers = {**_IMMUTABLE_HEADERS, "content-type": "application/octet-stream"}
         rewriting = self._rewriting
-        if text is not None:
-            served = rewriting.with_metadata(upstream, file, text)
+        if metadata is not None:
+            served = rewriting.with_metadata(upstream, file, metadata)
             parts = lambda start, stop: rewriting.send(  # noqa: E731
-                upstream, file, text, start, stop
+                upstream, file, metadata, start, stop
             )
             return content_response(request, parts, served.size, etag=etag, headers=headers)
         sha256 = file.hashes.get("sha256")
-        is_kept = sha256 is not None and upstream.web.store.wheel(sha256) is not None
-        if is_kept or upstream.must_be_served(file.url) or not file.url.startswith("http"):
-            served = rewriting.unchanged(upstream, file)
+        is_stored = sha256 is not None and upstream.web.store.wheel(sha256) is not None
+        if is_stored or upstream.needs_proxy(file.url) or not file.url.startswith("http"):
+            served = rewriting.unchanged_wheel(upstream, file)
             return content_response(request, served.parts, served.size, etag=etag, headers=headers)
-        # A signed URL ends some day; others may be kept.
-        kept = {"cache-control": "no-store"} if "?" in file.url else _LASTING
-        return Response.text(302, "moved", {"location": file.url, **kept})
+        # A URL with a query may be signed and expire; redirects to others may be cached.
+        caching = {"cache-control": "no-store"} if "?" in file.url else _IMMUTABLE_HEADERS
+        return Response.text(302, "moved", {"location": file.url, **caching})
 
 
-def _normal(name: str) -> NormalizedName:
+def _normalise(name: str) -> NormalizedName:
     return canonicalize_name(name, validate=True)
 
 
-def _fits(content_type: str, media_type: str) -> bool:
+def _has_media_type(content_type: str, media_type: str) -> bool:
     """Return whether a page has an accepted type."""
     return media_type == JSON or "html" in content_type
 
 
-def _raw(request: Request, page: RawPage) -> Response:
+def _forward_page(request: Request, page: RawPage) -> Response:
     """Forward a page as received, compressed if the client accepts that."""
     # An upstream may write a header on several lines.
     headers = {**_PAGE_HEADERS, "content-type": " ".join(page.content_type.split())}

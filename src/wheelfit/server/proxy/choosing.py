@@ -1,13 +1,13 @@
-"""The choice of wheels that are listed for a machine, so that any installer takes the right one.
+"""The choice of the wheels that are listed for a machine, so that installers take the right one.
 
-Installers compare tags and ignore labels, so of wheels with equal tags only the best variant is
-listed, and no wheel that its tags would put before it.
+Installers compare tags and ignore labels, so only the best variant of wheels with equal tags is
+listed, and no wheel whose tags installers would prefer to those of that variant.
 
-The label becomes a build tag: an installer takes the highest build tag among wheels of equal tags,
-so the variant goes before the plain wheel; and caches by file name distinguish variants.
+The label becomes a build tag: an installer takes the highest build tag among wheels with equal
+tags, so it prefers the variant to the plain wheel; and caches by file name distinguish variants.
 
-Tools that lock read the METADATA of one wheel and believe it of all. Where builds for two
-platforms need different things, each requirement gets a marker of its platform.
+Tools that lock read the METADATA of one wheel and assume it for all. Where builds for two platforms
+have different requirements, each requirement gets a marker of its platform.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class MarkerPlatform(NamedTuple):
 
 
 Platform: TypeAlias = MarkerPlatform | None
-"""None: all platforms, or all that are not named."""
+"""None: all platforms, or all platforms that no other key names."""
 _UNIVERSAL = ("arm64", "x86_64")
 
 
@@ -219,7 +219,7 @@ def _for_client(
         ]
         chosen = min(candidates, key=lambda item: item[0])[1] if candidates else None
         return OfferedRelease(tuple(variants), tuple(plain), chosen)
-    # F-90: the variant decides before the tags do. For the client the tags would decide.
+    # F-90: variants are compared before tags, but the client compares tags alone.
     _, chosen_rank, chosen = min(fitting, key=lambda item: item[:2])
     label = chosen.filename.label
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
-def environment_for(
+def proxy_environment(
     environ: Mapping[str, str],
     base: str,
     *,
-    whole: bool = False,
-    whole_for_pip: bool = False,
+    replaces_indexes: bool = False,
+    replaces_pip_indexes: bool = False,
     extra_index_urls: Iterable[str] = (),
     pip_index: str | None = None,
     uv_index: str | None = None,
@@ -31,8 +31,8 @@ def environment_for(
     variant by its build tag. pdm has one index only, so it gets all projects from the proxy.
 
     :param base: URL of the proxy, ending with a slash.
-    :param whole: whether the proxy replaces all indexes.
-    :param whole_for_pip: whether it does so for pip, which would put the pages of all together.
+    :param replaces_indexes: whether the proxy replaces all indexes.
+    :param replaces_pip_indexes: whether it does so for pip, which merges the pages of all indexes.
     :param extra_index_urls: the configured extra indexes of pip, which a variable would replace.
     :param pip_index: the index beside the proxy that pip uses instead of its default, which could
         have a public project of the same name; None: as configured.
@@ -45,14 +45,14 @@ def environment_for(
     for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"
     variables["PDM_PYPI_URL"] = f"{base}pdm/full/simple/"
     # `uv add` writes the URLs of the newer variables into the project's own file.
-    if whole:
+    if replaces_indexes:
         for name in ("UV_INDEX", "UV_DEFAULT_INDEX"):
             variables.pop(name, None)
         variables |= {
             # pip ignores an empty variable, and uses its configuration.
             "PIP_INDEX_URL": for_pip,
             "PIP_EXTRA_INDEX_URL": for_pip,
-            # First as well as last: an index of uv's files would be used before the last one.
+            # Both first and last: indexes of uv's files are used between these two.
             "UV_EXTRA_INDEX_URL": for_uv,
             "UV_INDEX_URL": for_uv,
         }
@@ -62,8 +62,10 @@ def environment_for(
             extra = environ.get("UV_EXTRA_INDEX_URL", "").split()
             variables["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
         elif not in_project:
-            variables["UV_INDEX"] = " ".join([for_uv, *uv_indexes])  # before those of uv's files
-        if whole_for_pip:
+            variables["UV_INDEX"] = " ".join(
+                [for_uv, *uv_indexes]
+            )  # used before those of uv's files
+        if replaces_pip_indexes:
             full_for_pip = f"{base}pip/full/simple/"
             variables |= {"PIP_INDEX_URL": full_for_pip, "PIP_EXTRA_INDEX_URL": full_for_pip}
         else:
@@ -73,10 +75,10 @@ def environment_for(
         if uv_index is not None:
             variables.pop("UV_DEFAULT_INDEX", None)
             variables["UV_INDEX_URL"] = uv_index
-    if cutoff is not None and not whole:
+    if cutoff is not None and not replaces_indexes:
         text = cutoff.astimezone(UTC).isoformat(timespec="seconds")
         variables["UV_EXCLUDE_NEWER"] = environ.get("UV_EXCLUDE_NEWER") or text
-        if not whole_for_pip:
+        if not replaces_pip_indexes:
             variables["PIP_UPLOADED_PRIOR_TO"] = environ.get("PIP_UPLOADED_PRIOR_TO") or text
     for name in ("NO_PROXY", "no_proxy"):
         value = environ.get(name) or environ.get(name.swapcase()) or ""

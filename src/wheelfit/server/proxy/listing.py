@@ -85,7 +85,7 @@ def list_project(
     all_variants: bool = False,
     client: Target | None = None,
     known_hash: Callable[[File, str], str | None] = lambda _file, _digest: None,
-    is_served: Callable[[File], bool] = lambda _file: False,
+    needs_proxy: Callable[[File], bool] = lambda _file: False,
 ) -> WrittenPage:
     """Return the page of a project for a machine.
 
@@ -93,11 +93,17 @@ def list_project(
     :param client: the target of the client; None if too little is known of it.
     :param known_hash: returns the SHA-256 of a wheel after its METADATA was replaced by one with
         the given digest; None if it is not known yet.
-    :param is_served: returns whether the proxy must serve a file, because clients cannot fetch it.
+    :param needs_proxy: returns whether the proxy must serve a file because clients cannot fetch it.
     :raises NetworkError: a document that affects the choice cannot be read.
     """
     writer = _PageWriter(
-        page, files, profile, all_variants, None if all_variants else client, known_hash, is_served
+        page,
+        files,
+        profile,
+        all_variants,
+        None if all_variants else client,
+        known_hash,
+        needs_proxy,
     )
     releases = writer.releases_with_variants()
     if not releases:
@@ -142,7 +148,7 @@ class _PageWriter:
     all_variants: bool
     client: Target | None
     known_hash: Callable[[File, str], str | None]
-    is_served: Callable[[File], bool]
+    needs_proxy: Callable[[File], bool]
     is_complete: bool = True
     preferred: Version | None = None
 
@@ -166,13 +172,13 @@ class _PageWriter:
 
     def write(self, releases: Sequence[_ReleaseEntries]) -> WrittenPage:
         """Return the page with the entries of its releases, and all other files."""
-        # Those of releases first: pdm ignores build tags, and takes the first of equal wheels.
+        # Entries with variants first: pdm ignores build tags, and takes the first of equal wheels.
         entries = [file for release in releases for file in release.entries]
         hidden = self._variant_filenames().union(*(release.hidden for release in releases))
         for file in self.page.files:
             if file.filename.endswith(VARIANTS_SUFFIX) or file.filename in hidden:
                 continue
-            entries.append(self._served_entry(file) if self.is_served(file) else file)
+            entries.append(self._served_entry(file) if self.needs_proxy(file) else file)
         files = tuple(map(self._yanked_if_newer, entries))
         metadata: dict[str, bytes] = {}
         for release in releases:
@@ -234,7 +240,7 @@ class _PageWriter:
         build_number = highest_build(wheel.filename for wheel in release.wheels)
         metadata = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
         if self.all_variants and _differ(metadata):
-            # A lock gets one list of requirements for all machines.
+            # A lock has one list of requirements for all machines.
             return self._only_plain(release, offered, metadata)
         if not any(_has_variant_markers(body) for body in metadata.values()):
             result = _ReleaseEntries()
@@ -276,7 +282,7 @@ class _PageWriter:
         if self.all_variants:
             return {label: rank for rank, label in enumerate(document.variants)}, None
         preferences = self._candidates.applicable_preferences(release.name, document)
-        # Installed packages are unknown, so no build for a certain version of one is used (P-51).
+        # Installed packages are unknown, so builds against a version of one are not used (P-51).
         known_versions = KnownVersions(self.profile.policy.providers.abi_versions)
         namespaces = namespaces_used(document.variants.values())
         with self.profile.detection_lock:
@@ -338,7 +344,7 @@ class _PageWriter:
             except (IntegrityError, UserError):
                 return None
             except NetworkError:
-                # Installing the wheel will report the error; the rest of the page is right.
+                # The rest of the page is valid, and installing this wheel reports the error.
                 self.is_complete = False
                 return None
             return body
@@ -351,7 +357,7 @@ class _PageWriter:
         """Return the entries of the plain wheels alone, without variant markers."""
         note = (
             f"{release.name} {release.version}: its requirements depend on the variant, which the "
-            "locks of other tools cannot express; only its plain wheels are listed"
+            "locks of other tools cannot express; only the plain wheels are listed"
         )
         result = _ReleaseEntries(notes=[note])
         for wheel in offered.plain:
@@ -439,7 +445,7 @@ def _wheels(offered: OfferedRelease) -> tuple[Wheel, ...]:
 
 def _all_wheels(release: Release, ranks: Mapping[Label, int]) -> OfferedRelease:
     variants = {
-        (wheel.filename.label, wheel.filename.tags): wheel  # the last of several builds
+        (wheel.filename.label, wheel.filename.tags): wheel  # the last one for equal labels and tags
         for wheel in release.wheels
         if wheel.filename.label in ranks
     }

@@ -1,4 +1,4 @@
-"""Serve a proxy to other machines: under an ASGI server, with limits against abuse."""
+"""Serve a proxy on the network, under an ASGI server with limits against abuse."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SHUTDOWN_TIMEOUT = 5
 _HEADERS = tuple(SECURITY_HEADERS.items())
 
 
-def serve_to_others(
+def serve_on_network(
     application: Application,
     *,
     host: str,
     port: int,
-    names: Collection[str] = (),
+    host_names: Collection[str] = (),
     ready: Callable[[str], None],
     note: Callable[[str], None],
     cancel: Callable[[], None],
@@ -36,8 +36,8 @@ def serve_to_others(
 ) -> None:
     """Serve until the process receives a signal (SIGTERM, SIGINT), then finish running requests.
 
-    :param names: host names to answer to besides those of this machine; if there are none, any at
-        an address that other machines reach.
+    :param host_names: host names to answer to besides those of this machine; empty: any, if other
+        machines can reach the address.
     :param ready: called with the origin, once requests are answered.
     :param note: called with messages for the operator, without requests, which may have secrets.
     :param cancel: cancels transfers at the end.
@@ -50,9 +50,9 @@ def serve_to_others(
 
     with listen_at(host, port) as listener:
         origin = origin_of(listener)
-        if names or is_on_loopback(listener):
+        if host_names or is_on_loopback(listener):
             application = RebindingGuard(
-                application, (*names, host) if is_on_loopback(listener) else names
+                application, (*host_names, host) if is_on_loopback(listener) else host_names
             )
         asgi = AsgiApplication(
             application, limits=limits, origin=origin, on_served=log_request, headers=_HEADERS

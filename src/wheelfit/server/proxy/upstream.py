@@ -1,7 +1,7 @@
 """An index behind the proxy, and its pages as received.
 
 Most projects have no variants. Their pages are not parsed, only searched for the name of a
-``-variants.json``; they are stored compressed and forwarded. Relative links are made absolute: by a
+``-variants.json``; they are cached compressed and forwarded. Relative links are made absolute: by a
 ``<base>`` in HTML, and by complete URLs in JSON.
 """
 
@@ -73,8 +73,8 @@ class RawPage:
     """SHA-256 of the page, decompressed."""
     has_variants: bool
     """Whether some release has variants."""
-    must_be_written: bool = False
-    """Whether the page cannot be forwarded as received: files are left out, or may be (PEP 792)."""
+    needs_rewriting: bool = False
+    """Whether it cannot be forwarded as received: files are left out, or may be (PEP 792)."""
 
     @property
     def plain(self) -> bytes:
@@ -107,7 +107,7 @@ class Upstream(DelegatedFiles):
         self._pages: SharedPages[RawPage] = SharedPages(
             structs.replace(web.pages, packed=True),
             MemoryCache(_MAX_IN_MEMORY, lambda page: len(page[1].body) + 1024),
-            fetching=upstream_dependency(self.url, _MAX_THREADS).turn,
+            fetching=upstream_dependency(self.url, _MAX_THREADS).use,
         )
         self._parsed: MemoryCache[ProjectPage] = MemoryCache(64, lambda _page: 1)
 
@@ -116,22 +116,22 @@ class Upstream(DelegatedFiles):
         """Whether requests to it have a login."""
         return bool(self.web.client.user_at(f"{self.url}/"))
 
-    def must_be_served(self, url: str) -> bool:
-        """Return whether clients cannot fetch a URL themselves, for it needs a login."""
+    def needs_proxy(self, url: str) -> bool:
+        """Return whether clients cannot fetch a URL themselves, because it needs a login."""
         return bool(self.web.client.user_at(url))
 
-    def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
+    def raw_page(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
         """Return the page of a project, or None if the index does not have it.
 
-        :param html: whether only HTML is of use.
+        :param html: whether only HTML is accepted.
         """
         page = self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
-        if page is None or not self._rules.apply_to(name):
+        if page is None or not self._rules.may_withhold(name):
             return page
-        # It is another page whenever other files are offered.
-        names = " ".join(file.filename for file in self.parsed(name, page).files)
+        # The digest changes with the offered files.
+        names = " ".join(file.filename for file in self.parsed_page(name, page).files)
         digest = hashlib.sha256(f"{page.digest} {names}".encode()).hexdigest()
-        return replace(page, digest=digest, must_be_written=True)
+        return replace(page, digest=digest, needs_rewriting=True)
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted; none if the index does not list them."""
@@ -142,10 +142,10 @@ class Upstream(DelegatedFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if the index does not have it."""
-        page = self.raw(name)
-        return None if page is None else self.parsed(name, page)
+        page = self.raw_page(name)
+        return None if page is None else self.parsed_page(name, page)
 
-    def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
+    def parsed_page(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return a page, parsed."""
 
         def parse() -> ProjectPage:
@@ -153,7 +153,7 @@ class Upstream(DelegatedFiles):
             return ParsedPages(self.web.store).page(copy, name, source=self.name)
 
         parsed = self._parsed.get((name, page.digest), parse)
-        return self._rules.without_withheld(parsed, self._note)
+        return self._rules.filter_page(parsed, self._note)
 
     def _raw(self, url: str, *, html: bool) -> RawPage | None:
         copy_and_page = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _raw_page)
@@ -245,7 +245,7 @@ class FolderUpstream(Upstream):
     """A folder that is laid out like an index."""
 
     def __init__(self, path: Path, web: Web, rules: OfferRules) -> None:
-        # Files of this machine have no times of upload, and are its operator's.
+        # Local files have no upload times, and belong to the operator.
         super().__init__(file_url(path.absolute()), web, rules=replace(rules, cooldown=Cooldown()))
         self._index = FileIndex(path.absolute(), web.files)
 
@@ -254,11 +254,11 @@ class FolderUpstream(Upstream):
         """Whether requests to it have a login: there are none."""
         return False
 
-    def must_be_served(self, url: str) -> bool:
+    def needs_proxy(self, url: str) -> bool:
         """Return whether clients cannot fetch a URL themselves."""
-        return url.startswith("file:") or super().must_be_served(url)
+        return url.startswith("file:") or super().needs_proxy(url)
 
-    def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:  # noqa: ARG002
+    def raw_page(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:  # noqa: ARG002
         """Return the page of a project, or None if it has no folder."""
         page = self._listed(name)
         if page is None:
@@ -273,18 +273,18 @@ class FolderUpstream(Upstream):
         """Return the names of all projects, sorted."""
         return self._index.projects()
 
-    def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
+    def parsed_page(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return a page, parsed."""
         listed = self._listed(name)
-        return listed if listed is not None else super().parsed(name, page)
+        return listed if listed is not None else super().parsed_page(name, page)
 
     def _listed(self, name: NormalizedName) -> ProjectPage | None:
         page = self._index.project(name)
-        return None if page is None else self._rules.without_withheld(page)
+        return None if page is None else self._rules.filter_page(page)
 
 
 class BridgedUpstream(Upstream):
-    """An index in which the pages of families have their members.
+    """An index in which the page of a family has the files of its members.
 
     :param plain: the index itself.
     :param catalogue: the families.
@@ -302,13 +302,13 @@ class BridgedUpstream(Upstream):
         self._bridged = BridgedRepository(self._plain, catalogue, open_index)
         self._files = self._bridged
 
-    def must_be_served(self, url: str) -> bool:
+    def needs_proxy(self, url: str) -> bool:
         """Return whether clients cannot fetch a URL themselves."""
-        return url.startswith(BRIDGE) or super().must_be_served(url)
+        return url.startswith(BRIDGE) or super().needs_proxy(url)
 
-    def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
+    def raw_page(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
         """Return the page of a project; that of a family has variants."""
-        plain_page = self._plain.raw(name, html=html)
+        plain_page = self._plain.raw_page(name, html=html)
         family = self._catalogue.of(name)
         if family is None or (family.is_of_indexes and not self._has_indexes):
             return plain_page
@@ -321,16 +321,16 @@ class BridgedUpstream(Upstream):
             if plain_page is None:
                 return RawPage(b"", "", JSON, f"{self.url}/{name}/", digest, has_variants=True)
             return replace(plain_page, digest=digest, has_variants=True)
-        # It is another page whenever that of a member is.
+        # The digest changes with the pages of the members.
         names = tuple(dict.fromkeys((name, *family.distributions)))
-        pages = [raw for raw in map(self._plain.raw, names) if raw is not None]
+        pages = [raw for raw in map(self._plain.raw_page, names) if raw is not None]
         digest = hashlib.sha256("\n".join(raw.digest for raw in pages).encode()).hexdigest()
         return replace(plain_page or pages[0], digest=digest, has_variants=True)
 
-    def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
+    def parsed_page(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return a page, parsed."""
         if self._catalogue.of(name) is not None:
             bridged = self._bridged.project(name)
             if bridged is not None and bridged.bridge is not None:
                 return bridged
-        return self._plain.parsed(name, page)
+        return self._plain.parsed_page(name, page)

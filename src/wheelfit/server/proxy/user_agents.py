@@ -51,8 +51,8 @@ class ClientDescription:
     """Platform tags, best first; empty: unknown."""
 
     @property
-    def writes_locks_of_uv(self) -> bool:
-        """Whether the response would end up in a ``uv.lock``."""
+    def writes_uv_lock(self) -> bool:
+        """Whether uv would write the listed files into a ``uv.lock``."""
         return self.tool == "uv" and self.command in PROJECT_COMMANDS
 
     def target(self, base: Target) -> Target | None:

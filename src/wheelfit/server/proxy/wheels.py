@@ -1,8 +1,8 @@
-"""Wheels with another METADATA, sent while the original arrives.
+"""Wheels with another METADATA, sent while the original is received.
 
-Two hashes are taken: of the bytes that are sent, which later pages list; and of those
-that arrived, so that the end is only sent if the original matches its hash on the index page. A
-transfer that breaks is resumed, and one whose file changes meanwhile fails.
+Two hashes are computed: that of the sent bytes, for later pages; and that of the received bytes,
+so that the end is sent only if the original matches its hash on the index page. An interrupted
+transfer is resumed, and fails if the file has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class ServedWheel:
         self.size = original.size if wheel is None else wheel.size
         """Bytes of the whole."""
         self.sha256: str | None = None
-        """Known once all of it was sent."""
+        """The digest of the sent bytes, once all were sent."""
 
     @property
     def cost(self) -> int:
         """Bytes of memory that it takes."""
         tail_size = 0 if self._wheel is None else len(self._wheel.tail)
-        left_out = () if self._wheel is None else self._wheel.left_out
-        return tail_size + sum(len(data) for _, data in left_out) + 1024
+        removed_parts = () if self._wheel is None else self._wheel.removed_parts
+        return tail_size + sum(len(data) for _, data in removed_parts) + 1024
 
     def parts(self, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions.
@@ -77,40 +77,40 @@ class ServedWheel:
         elif (start, stop) == (0, self.size):
             yield from self._whole(self._wheel)
         else:
-            for first, last, data in self._wheel.between(start, stop):
+            for first, last, data in self._wheel.ranges_between(start, stop):
                 if data is None:
                     yield from self._original.parts(first, last)
                 else:
                     yield data
 
     def _whole(self, wheel: VirtualWheel) -> Iterator[bytes]:
-        sent, arrived = hashlib.sha256(), hashlib.sha256()
-        left_out = dict(wheel.left_out)
+        sent, received = hashlib.sha256(), hashlib.sha256()
+        removed_parts = dict(wheel.removed_parts)
         position = 0
 
         def skip_left_out() -> None:
             nonlocal position
-            while (data := left_out.get(position)) is not None:
-                arrived.update(data)
+            while (data := removed_parts.get(position)) is not None:
+                received.update(data)
                 position += len(data)
 
-        for start, stop in wheel.kept:
+        for start, stop in wheel.kept_ranges:
             skip_left_out()
             for piece in self._original.parts(start, stop):
                 sent.update(piece)
-                arrived.update(piece)
+                received.update(piece)
                 yield piece
             position = stop
         skip_left_out()
-        if self._original.sha256 not in (None, arrived.hexdigest()):
-            raise Disconnect  # without its end it is not a valid wheel
+        if self._original.sha256 not in (None, received.hexdigest()):
+            raise Disconnect  # a wheel without its end is invalid
         sent.update(wheel.tail)
         yield wheel.tail
         self.sha256 = sent.hexdigest()
 
 
 class RewrittenWheels:
-    """Wheels with another METADATA, and their remembered hashes."""
+    """A cache of wheels with another METADATA, and of their hashes."""
 
     def __init__(self) -> None:
         self._served: MemoryCache[ServedWheel] = MemoryCache(
@@ -122,7 +122,7 @@ class RewrittenWheels:
         """The number of new hashes so far; pages made with fewer are outdated."""
 
     def close(self) -> None:
-        """Remove files fetched for this process only."""
+        """Remove temporary files."""
         if self._scratch is not None:
             self._scratch.cleanup()
 
@@ -131,7 +131,7 @@ class RewrittenWheels:
 
         :param digest: SHA-256 of the METADATA.
         """
-        key = _key(file, digest)
+        key = _hash_key(file, digest)
         sha256 = self._hashes.get(key)
         if sha256 is None and "sha256" in file.hashes:
             entry = upstream.web.store.read(_STORE_KIND, key)
@@ -139,11 +139,11 @@ class RewrittenWheels:
                 sha256 = self._hashes[key] = entry.body.decode("ascii")
         return sha256
 
-    def unchanged(self, upstream: Upstream, file: File) -> ServedWheel:
+    def unchanged_wheel(self, upstream: Upstream, file: File) -> ServedWheel:
         """Return a wheel that is sent unchanged through the proxy."""
 
         def make() -> ServedWheel:
-            original, source = self._open_twice(upstream, file)
+            original, source = self._open_original(upstream, file)
             with closing(source):
                 _check_small(source, file)
             return ServedWheel(original)
@@ -159,7 +159,7 @@ class RewrittenWheels:
         digest = hashlib.sha256(metadata).hexdigest()
 
         def make() -> ServedWheel:
-            original, source = self._open_twice(upstream, file)
+            original, source = self._open_original(upstream, file)
             with closing(source):
                 _check_small(source, file)
                 filename = parse_wheel_filename(file.filename)
@@ -178,7 +178,7 @@ class RewrittenWheels:
             self._store_hash(upstream, file, hashlib.sha256(metadata).hexdigest(), served.sha256)
 
     def _store_hash(self, upstream: Upstream, file: File, digest: str, sha256: str) -> None:
-        key = _key(file, digest)
+        key = _hash_key(file, digest)
         if self._hashes.get(key) == sha256:
             return
         self._hashes[key] = sha256
@@ -186,13 +186,13 @@ class RewrittenWheels:
             upstream.web.store.write(_STORE_KIND, key, {}, sha256.encode("ascii"))
         self.hash_count += 1
 
-    def _open_twice(self, upstream: Upstream, file: File) -> tuple[Content, ByteSource]:
-        """Return the original twice: to be sent in pieces, and to be read."""
+    def _open_original(self, upstream: Upstream, file: File) -> tuple[Content, ByteSource]:
+        """Return the content of the original, and a source to read its members from."""
         sha256 = file.hashes.get("sha256")
         path = upstream.web.store.wheel(sha256) if sha256 is not None else None
-        if path is None and file.is_local:  # of a folder: pages of servers name no such file
+        if path is None and file.is_local:  # in a folder; pages of servers cannot name such files
             path = path_of(file)
-        if path is None and not file.is_selector:  # the selector of a bridge is on no server
+        if path is None and not file.is_selector:  # a selector wheel is on no server
             client = upstream.web.client
             with suppress(RangeUnsupported):
                 source = RangedFile(partial(client.get_range, file.url), where=redact(file.url))
@@ -256,5 +256,5 @@ def _check_small(source: ByteSource, file: File) -> None:
         )
 
 
-def _key(file: File, digest: str) -> str:
+def _hash_key(file: File, digest: str) -> str:
     return f"with other METADATA 1\n{file.hashes.get('sha256') or file.url}\n{digest}"

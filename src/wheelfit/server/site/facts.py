@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 
 
 _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, max_labels=256))
-"""Wheels are read only where they are local, so that it costs little."""
-_KEPT = 200_000
+"""Wheels are read only if they are local, which costs little."""
+_MAX_CACHED_FILES = 200_000
 """The limit on the number of files that cached facts are about."""
-_FILE = 700
-"""Bytes of memory that a file takes, roughly; facts about releases are estimated by it, too."""
-_MOST_ASKED = 2_000
-"""Wheels of a release for which machines are judged; more would take too long."""
-_LONGEST_DESCRIPTION = 100_000
-_LONGEST_FIELD = 1_000
-_MOST_LINKS = 40
-_MOST_NEEDS = 200
+_FILE_SIZE = 700
+"""The approximate bytes of memory for a file, by which the size of facts is estimated."""
+_MAX_EVALUATED_WHEELS = 2_000
+"""Wheels of a release up to which machines are evaluated; more would take too long."""
+_MAX_DESCRIPTION_LENGTH = 100_000
+_MAX_FIELD_LENGTH = 1_000
+_MAX_ITEMS = 40
+_MAX_REQUIREMENTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,18 @@ class WheelDescription:
     description: str = ""
     readme: str = ""
     """The description as HTML that is safe to show; empty: it is shown as text."""
-    is_cut: bool = False
+    is_truncated: bool = False
     """Whether the description was cut."""
     author: str = ""
     license: str = ""
     links: tuple[tuple[str, str], ...] = ()
-    """Words and URL of links that a browser may follow."""
+    """Text and URL of links that a browser may follow."""
     other_links: tuple[tuple[str, str], ...] = ()
-    """Title and text of URLs that are not shown as links."""
+    """Text and URL of those that are not shown as links."""
     requires_python: str = ""
     keywords: tuple[str, ...] = ()
     classifiers: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
     """``Requires-Dist``, as written."""
     problem: str = ""
     """The reason why it could not be read; empty if it was."""
@@ -81,7 +81,7 @@ class WheelDescription:
     def size(self) -> int:
         """Characters of its long parts."""
         links = sum(len(text) for pair in (*self.links, *self.other_links) for text in pair)
-        texts = (*self.keywords, *self.classifiers, *self.needs)
+        texts = (*self.keywords, *self.classifiers, *self.requirements)
         return len(self.description) + len(self.readme) + links + sum(map(len, texts))
 
 
@@ -103,7 +103,9 @@ class ProjectFacts:
         """The release to show first: the newest final release that is not yanked."""
         versions = tuple(self.listing.releases)
         sound = [version for version in versions if version not in self.yanked] or list(versions)
-        return next((one for one in sound if not one.is_prerelease), next(iter(sound), None))
+        return next(
+            (version for version in sound if not version.is_prerelease), next(iter(sound), None)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class ReleaseFacts:
     release: Release
     overview: Overview
     about: WheelDescription
-    unasked: bool = False
-    """Whether no machine was evaluated, because there are too many wheels."""
+    has_too_many_wheels: bool = False
+    """Whether there are too many wheels to evaluate machines."""
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -123,23 +125,26 @@ class ReleaseFacts:
 
 
 class SiteFacts:
-    """The facts of an index. Called from several threads at once."""
+    """A cache of the facts of an index. Called from several threads at once."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._projects = MemoryCache[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
-        self._summaries = MemoryCache[str](_KEPT, lambda _text: 1)
+        self._projects = MemoryCache[ProjectFacts](
+            _MAX_CACHED_FILES, lambda project: len(project.page.files) + 1
+        )
+        self._summaries = MemoryCache[str](_MAX_CACHED_FILES, lambda _text: 1)
         self._releases = MemoryCache[ReleaseFacts](
-            _KEPT, lambda one: len(one.release.wheels) + 10 + one.about.size // _FILE
+            _MAX_CACHED_FILES,
+            lambda facts: len(facts.release.wheels) + 10 + facts.about.size // _FILE_SIZE,
         )
 
     def project(self, name: NormalizedName) -> ProjectFacts | None:
         """Return the facts of a project; None if it is unknown."""
         stamp = self._index.stamp(name)
         if stamp is not None:
-            kept = self._projects.peek((name, stamp))
-            if kept is not None:
-                return kept
+            cached = self._projects.peek((name, stamp))
+            if cached is not None:
+                return cached
         page = self._index.project(name)
         if page is None:
             return None
@@ -158,7 +163,7 @@ class SiteFacts:
         if release is None:
             return None
         key = (project.page.name, version, project.stamp)
-        return self._releases.get(key, lambda: self._look(project, release))
+        return self._releases.get(key, lambda: self._read_release(project, release))
 
     def summary(self, project: ProjectFacts, version: Version) -> str:
         """Return the summary in the METADATA of a release; empty: there is none.
@@ -181,7 +186,7 @@ class SiteFacts:
     def explanation(
         self, project: ProjectFacts, version: Version, machine: SiteMachine
     ) -> Explanation:
-        """Return the wheel of a release that a machine would take, and why no other."""
+        """Return the choice from a release for a machine, with the reasons against other wheels."""
         files = SinglePageRepository(project.page, self._index)
         candidates = Candidates(
             files, machine.target, None, _POLICY, host_detector=machine.detector
@@ -191,21 +196,21 @@ class SiteFacts:
             choice = candidates.usable_choice(name, version)
         except FileProblem as error:
             explanation = explain_choice(candidates, candidates.choice(name, version))
-            note = f"what the metadata of the chosen wheel says does not count: {error}"
+            note = f"the metadata of the chosen wheel is ignored: {error}"
             return replace(explanation, notes=(note, *explanation.notes))
         return explain_choice(candidates, choice)
 
-    def _look(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
+    def _read_release(self, project: ProjectFacts, release: Release) -> ReleaseFacts:
         files = SinglePageRepository(project.page, self._index)
         candidates = Candidates(files, default_target(), None, _POLICY)
         metadata = metadata_of(candidates, release)
-        unasked = len(release.wheels) > _MOST_ASKED
-        asked = () if unasked else overview_hosts(metadata.document)
+        has_too_many_wheels = len(release.wheels) > _MAX_EVALUATED_WHEELS
+        evaluated_hosts = () if has_too_many_wheels else overview_hosts(metadata.document)
         return ReleaseFacts(
             release,
-            overview(candidates, release, metadata, asked),
+            overview(candidates, release, metadata, evaluated_hosts),
             _about(files, release),
-            unasked=unasked,
+            has_too_many_wheels=has_too_many_wheels,
         )
 
 
@@ -255,18 +260,19 @@ def _about(files: Files, release: Release) -> WheelDescription:
     links, others = _links(raw)
     return WheelDescription(
         summary=_field(raw, "summary"),
-        description=description[:_LONGEST_DESCRIPTION],
+        description=description[:_MAX_DESCRIPTION_LENGTH],
         readme=render_readme(description, _field(raw, "description_content_type"), is_web_address),
-        is_cut=len(description) > _LONGEST_DESCRIPTION,
+        is_truncated=len(description) > _MAX_DESCRIPTION_LENGTH,
         author=_field(raw, "author") or _field(raw, "maintainer"),
         license=_field(raw, "license_expression") or _field(raw, "license").partition("\n")[0],
         links=links,
         other_links=others,
         requires_python=_field(raw, "requires_python"),
-        keywords=_several(raw, "keywords"),
-        classifiers=_several(raw, "classifiers"),
-        needs=tuple(
-            str(one)[:_LONGEST_FIELD] for one in (raw.get("requires_dist") or ())[:_MOST_NEEDS]
+        keywords=_list_field(raw, "keywords"),
+        classifiers=_list_field(raw, "classifiers"),
+        requirements=tuple(
+            str(requirement)[:_MAX_FIELD_LENGTH]
+            for requirement in (raw.get("requires_dist") or ())[:_MAX_REQUIREMENTS]
         ),
     )
 
@@ -287,27 +293,27 @@ def _metadata(files: Files, wheel: Wheel) -> RawMetadata:
 
 def _field(raw: Mapping[str, object], name: str) -> str:
     value = raw.get(name)
-    return value.strip()[:_LONGEST_FIELD] if isinstance(value, str) else ""
+    return value.strip()[:_MAX_FIELD_LENGTH] if isinstance(value, str) else ""
 
 
-def _several(raw: Mapping[str, object], name: str) -> tuple[str, ...]:
+def _list_field(raw: Mapping[str, object], name: str) -> tuple[str, ...]:
     values = raw.get(name)
     texts = values if isinstance(values, list) else []
-    return tuple(str(text).strip()[:_LONGEST_FIELD] for text in texts[:_MOST_LINKS] if text)
+    return tuple(str(text).strip()[:_MAX_FIELD_LENGTH] for text in texts[:_MAX_ITEMS] if text)
 
 
 Link = tuple[str, str]
 
 
 def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
-    """Return the links of the metadata: those to follow, and those only to read."""
+    """Return the links of the metadata, and the URLs that must not be links."""
     addresses: dict[str, str] = {}
     if home := _field(raw, "home_page"):
         addresses["Homepage"] = home
     urls = raw.get("project_urls")
     if isinstance(urls, dict):
-        addresses |= {str(words)[:100]: str(url)[:_LONGEST_FIELD] for words, url in urls.items()}
-    pairs = tuple(addresses.items())[:_MOST_LINKS]
+        addresses |= {str(text)[:100]: str(url)[:_MAX_FIELD_LENGTH] for text, url in urls.items()}
+    pairs = tuple(addresses.items())[:_MAX_ITEMS]
     followed = tuple(pair for pair in pairs if is_web_address(pair[1]))
     return followed, tuple(pair for pair in pairs if pair not in followed)
 

@@ -1,4 +1,4 @@
-"""The address of a page, its links to others, and the parts of long lists."""
+"""The address of a page, its links to other pages, and the parts of long lists."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _BESIDE_PAGE = pattern(r"(?:[\w%+-][\w.%+-]*/)*[\w%+-][\w.%+-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PageAddress:
-    """The place of a page."""
+    """The address of a page."""
 
     depth: int
     """Folders above it, up to the front page."""
     is_static: bool = False
-    """Whether there are no forms."""
+    """Whether the page is a file, which has no forms."""
 
     @property
     def root(self) -> str:
@@ -38,7 +38,7 @@ class PageAddress:
         return "../" * self.depth or "./"
 
     def file(self, file: File, project: str) -> str:
-        """Return the link to a file of the index; empty: none is safe to follow."""
+        """Return the link to a file of the index; empty: its URL is not safe to follow."""
         return self._url(file.url, project)
 
     def provenance(self, file: File, project: str) -> str:
@@ -54,7 +54,7 @@ class PageAddress:
 
 
 def segment(text: str) -> str:
-    """Write a text as one segment of a path."""
+    """Return a text as one segment of a path, percent-encoded."""
     return quote(text, safe="", errors="replace")
 
 
@@ -87,10 +87,10 @@ def part_of(
     return ListPart(items[start : start + size], number, pages, len(items), start + 1)
 
 
-def query_of_part(
+def page_query(
     fields: Mapping[str, str], current: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[int, str], str]:
-    """Return a function that makes the query of another page of a list; other lists stay."""
+    """Return a function that makes the query of another page of a list; other lists keep theirs."""
     other_parts = {name: current[name] for name in ("page", "files") if name in current}
 
     def query(number: int, field: str = "page") -> str:

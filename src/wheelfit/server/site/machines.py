@@ -1,4 +1,4 @@
-"""The machines that the pages for people choose for: presets and uploaded host files."""
+"""The machines on the pages for people: presets and uploaded host files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ VERSIONED = re.compile(r"([a-z]+)-([0-9]+\.[0-9]+)-")
 _LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)
 """A host file has some kilobytes."""
 _CONCURRENT_UPLOADS = threading.BoundedSemaphore(4)
-"""Any client may send such a form, slowly; most threads for bodies must stay free for uploads."""
+"""Any client may send such forms slowly, and most threads for bodies are needed for uploads."""
 _MAX_QUERY_LENGTH = 4 << 10
 _MAX_FIELDS = 20
 _MAX_VALUE_LENGTH = 400
@@ -59,12 +59,12 @@ _MAX_NAME_LENGTH = 100
 
 @dataclass(frozen=True, slots=True)
 class SiteMachine:
-    """A machine to choose for."""
+    """A machine for which wheels are chosen."""
 
     name: str
     """The name of the preset or file."""
-    words: str
-    """The description; may be empty."""
+    description: str
+    """A description; may be empty."""
     target: Target
     detector: HostDetector
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class PresetGroup(NamedTuple):
 
 @lru_cache(maxsize=1)
 def default_target() -> Target:
-    """Return the target for the parts that a description leaves open."""
+    """Return the target whose values replace those that a host file lacks."""
     return _target(_default_python())
 
 
@@ -145,7 +145,7 @@ def machine_of_file(
 
 def _machine(
     name: str,
-    words: str,
+    description: str,
     file: HostFile,
     kind: Literal["preset", "file"],
     python: str,
@@ -155,7 +155,7 @@ def _machine(
     detector = HostDetector(file, name, kind)
     if file.interpreter is not None:
         target = file.target(default_target(), name)
-        return SiteMachine(name, words, target, detector, tuple(notes))
+        return SiteMachine(name, description, target, detector, tuple(notes))
     if python:
         if python not in PYTHON_NAMES:
             raise UnknownHost(
@@ -163,11 +163,11 @@ def _machine(
                 hint=f"choose one of {', '.join(PYTHON_NAMES)}",
             )
         target = _target_of_file(file, name, _parse_python(python))
-        return SiteMachine(name, words, target, detector, tuple(notes))
+        return SiteMachine(name, description, target, detector, tuple(notes))
     target = _target_of_file(file, name, _newest_python(file, name, set(wheels)))
     version = target.python_full_version
     assumed = f"Python {version.major}.{version.minor} is assumed, since none was named"
-    return SiteMachine(name, words, target, detector, (*notes, assumed))
+    return SiteMachine(name, description, target, detector, (*notes, assumed))
 
 
 def _newest_python(file: HostFile, name: str, wheels: set[frozenset[Tag]]) -> Python:

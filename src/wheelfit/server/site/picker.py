@@ -1,7 +1,7 @@
-"""Buttons that select a machine: a combination of the presets that differ for a release.
+"""Radio buttons that combine presets into a machine, of the presets that differ for a release.
 
-A preset of an accelerator as ``cuda-12.8-sm90`` is chosen in two parts, the device and the version
-of its driver or toolkit. It needs no script: buttons are radio buttons of a form.
+The preset of an accelerator, as ``cuda-12.8-sm90``, is chosen in two parts: the device, and the
+version of its driver or toolkit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Button(NamedTuple):
 
     value: str
     """Empty: not chosen."""
-    words: str
+    text: str
     example: str = ""
     """Names of devices."""
 
@@ -33,7 +33,7 @@ class ButtonGroup(NamedTuple):
     """Radio buttons of which one is chosen."""
 
     field: str
-    words: str
+    title: str
     buttons: tuple[Button, ...]
 
 
@@ -43,12 +43,12 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
     :param machines: names and descriptions of the presets that differ for it.
     """
     buttons: dict[str, dict[str, Button]] = {SYSTEM: {}, PROCESSOR: {}, DEVICE: {}, VERSION: {}}
-    for name, words in machines.items():
+    for name, description in machines.items():
         family = family_of(name)
         if family is None:
             buttons[SYSTEM][name] = Button(name, name)
             continue
-        example = _EXAMPLES.search(words)
+        example = _EXAMPLES.search(description)
         examples = "" if example is None else example[1]
         versioned = VERSIONED.match(name)
         if name.startswith("cpu-"):
@@ -69,8 +69,8 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
         VERSION: ("Driver or toolkit", "the newest"),
     }
     groups = [
-        ButtonGroup(field, words, (Button("", empty_label), *buttons[field].values()))
-        for field, (words, empty_label) in titles.items()
+        ButtonGroup(field, title, (Button("", empty_label), *buttons[field].values()))
+        for field, (title, empty_label) in titles.items()
         if buttons[field]
     ]
     pythons = (Button(name, name) for name in PYTHON_NAMES)
@@ -78,7 +78,7 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
 
 
 def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
-    """Return the name of the preset that buttons select; empty: none was chosen.
+    """Return the name of the preset that the form selects; empty: none.
 
     :param query: the fields of the form.
     :param machines: as for `button_groups`.

@@ -1,8 +1,8 @@
 """Rendering of project descriptions; the only importer of `readme_renderer` and `nh3`.
 
 `readme_renderer` is the renderer of the public registry. `nh3`, an HTML sanitizer, then cleans the
-result for these pages: no image and no form, links to web servers only, anchor names distinct from
-the page's own, and headings below those of the page.
+result for these pages: no images and forms, links to web servers only, anchor names with a prefix,
+and headings below those of the page.
 """
 
 from __future__ import annotations

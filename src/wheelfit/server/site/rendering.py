@@ -1,7 +1,7 @@
 """Render pages from templates; the only importer of `jinja2`.
 
-Every expression is escaped, and characters that are invisible or reverse text are written as
-numbers, because names and metadata are untrusted.
+Every expression is escaped, and characters that are invisible or change the direction of text are
+written as numbers, because names and metadata are untrusted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-_MAX_WORDS = 4
+_MAX_ITEMS = 4
 
 
 class Templates:
@@ -55,7 +55,7 @@ def _environment() -> Environment:
 
     def prose(text: str) -> str:
         lines = "\n".join(map(visible, text.expandtabs(4).splitlines()))
-        return Markup(escape(lines))  # noqa: S704 - it was escaped
+        return Markup(escape(lines))  # noqa: S704 - escaped just now
 
     environment = Environment(
         loader=PackageLoader("wheelfit.server.site", "templates"),
@@ -104,11 +104,11 @@ def _tags(row: LabelRow) -> set[Tag]:
     return {tag for wheel in row.wheels for tag in wheel.filename.tags}
 
 
-def _join_some(words: Sequence[str]) -> str:
-    """Join some words, and count the rest."""
-    if len(words) > _MAX_WORDS + 1:
-        words = [*words[:_MAX_WORDS], f"{len(words) - _MAX_WORDS} more"]
-    return ", ".join(words)
+def _join_some(items: Sequence[str]) -> str:
+    """Join the first items, and count the rest."""
+    if len(items) > _MAX_ITEMS + 1:
+        items = [*items[:_MAX_ITEMS], f"{len(items) - _MAX_ITEMS} more"]
+    return ", ".join(items)
 
 
 def _sizes(row: LabelRow) -> str:

@@ -18,9 +18,9 @@ from packaging.version import InvalidVersion
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Response, content_response, etag_of
-from wheelfit.server.offering import why_withheld
+from wheelfit.server.offering import withheld_reason
 from wheelfit.server.site.facts import SiteFacts, is_web_address
-from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
+from wheelfit.server.site.links import ListPart, PageAddress, page_query, part_of, segment
 from wheelfit.server.site.machines import (
     PYTHON_NAMES,
     MachineQuery,
@@ -81,12 +81,12 @@ _NEVER = "1970-01-01T00:00:00Z"
 _WHEELS_ON_A_PAGE = 200
 _ITEMS_OF_A_FILE = 5_000
 _LONGEST_SEARCH = 100
-_MOST_ALIKE = 2_000
+_MAX_SIMILAR = 2_000
 _NO_URL = "INDEX_URL"
 
 
 class Group(NamedTuple):
-    """Machines of one kind, with the labels that they would take."""
+    """Machines of one kind, with the labels that are chosen for them."""
 
     name: str
     machines: tuple[tuple[str, str, str], ...]
@@ -120,8 +120,8 @@ class Site:
     :param is_static: whether the pages are written into files: without forms, and without further
         pages of long lists.
     :param advisories: the known vulnerabilities of releases; None: none are shown.
-    :param patience: seconds in which the list of projects may read their pages, which a mirror may
-        have to fetch.
+    :param list_timeout: seconds for which the list of projects reads their pages, which a mirror
+        may have to fetch; later projects have their names alone.
     """
 
     def __init__(
@@ -134,13 +134,13 @@ class Site:
         takes_uploads: bool = False,
         is_static: bool = False,
         advisories: Advisories | None = None,
-        patience: float = 1.0,
+        list_timeout: float = 1.0,
     ) -> None:
         self._advisories = advisories
         self._index = index
         self._public_url = public_url
         self._trusts_host = trusts_host
-        self._patience = patience if not is_static else float("inf")
+        self._list_timeout = list_timeout if not is_static else float("inf")
         self._is_static = is_static
         self._uploads = recent or (self._uploads_of_pages if is_static else tuple)
         self._facts = SiteFacts(index)
@@ -161,18 +161,18 @@ class Site:
             return _plain(405, "pages can only be read", {"allow": "GET, HEAD, POST"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         try:
-            page = self._route(request, segments) or self._missing(segments)
+            page = self._route(request, segments) or self._missing_page(segments)
         except (NetworkError, StorageUnavailable) as error:
             page = _problem(503, "The index cannot be read now", error)
         except UserError as error:
-            page = _problem(400, "That cannot be answered", error)
+            page = _problem(400, "The request is invalid", error)
         if isinstance(page, Response):
             return page
-        place = PageAddress(len(segments) - 1, self._is_static)
+        address = PageAddress(len(segments) - 1, self._is_static)
         url = self._url(request)
-        address = {"knows_url": url is not None, "url": url or _NO_URL}
-        values = {**self._common, **address, **page.values}
-        content = self._templates.render(page.template, place=place, **values)
+        url_values = {"knows_url": url is not None, "url": url or _NO_URL}
+        values = {**self._common, **url_values, **page.values}
+        content = self._templates.render(page.template, address=address, **values)
         return self._respond(request, content, "text/html", page.status)
 
     def _route(self, request: Request, segments: list[str]) -> Response | _Page | None:
@@ -180,7 +180,7 @@ class Site:
             case ["project", name, version, "which", ""]:
                 return self._which(request, name, version)
             case _ if request.method == "POST":
-                return _plain(405, "there is no form here", {"allow": "GET, HEAD"})
+                return _plain(405, "this page takes no form", {"allow": "GET, HEAD"})
             case [""]:
                 return self._projects(read_query(request.query))
             case ["site.css"]:
@@ -222,16 +222,16 @@ class Site:
             requested = _version(version)
         if project is None or requested is None or requested not in project.listing.releases:
             release = None if requested is None else (canonicalize_name(name), requested)
-            reason = "" if project is None else why_withheld(project.page, release)
+            reason = "" if project is None else withheld_reason(project.page, release)
             message = reason or "there is no such release"
             missing = json.dumps({"message": message}).encode()
             return self._respond(request, missing, "application/json", 404)
         url = self._url(request)
         up = "../" * (2 if version is None else 3)
-        place = PageAddress(0)
+        address = PageAddress(0)
 
         def url_of(file: File) -> str:
-            link = place.file(file, project.page.name)
+            link = address.file(file, project.page.name)
             base = up if url is None else f"{url}/"
             return link if is_web_address(link) else base + link.removeprefix("./")
 
@@ -258,14 +258,14 @@ class Site:
             return None
         return self._advisories.affecting(project.page.name, version)
 
-    def _missing(self, segments: Sequence[str]) -> _Page:
+    def _missing_page(self, segments: Sequence[str]) -> _Page:
         """Return the page for a missing address, with the names of similar projects."""
         named = segments[1:] if segments[0] == "project" else segments
         search = named[0][:_LONGEST_SEARCH] if named else ""
         requested = canonicalize_name(search)
         similar_names = [name for name in self._index.projects() if name[:2] == requested[:2]]
-        close = get_close_matches(requested, similar_names[:_MOST_ALIKE], n=5)
-        values = {**_problem_values("There is no such page"), "close": close, "search": search}
+        close = get_close_matches(requested, similar_names[:_MAX_SIMILAR], n=5)
+        values = {**_problem_values("Page not found"), "close": close, "search": search}
         return _Page("problem.html", values, 404)
 
     def _recent(self, readable: Iterable[NormalizedName]) -> list[RecentUpload]:
@@ -287,7 +287,7 @@ class Site:
         names = list(self._index.projects())
         matching = _matching(names, search)
         part = self._part(matching, query, _PROJECTS_ON_A_PAGE)
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._list_timeout
         rows = [self._row(name, deadline) for name in part.items]
         values = {
             "search": search,
@@ -295,7 +295,7 @@ class Site:
             "part": part._replace(items=rows),
             "recent": self._recent(names)[:_RECENT_UPLOADS],
             "many": _PROJECTS_ON_A_PAGE,
-            "more": query_of_part({"q": search} if search else {}),
+            "page_query": page_query({"q": search} if search else {}),
         }
         return _Page("projects.html", values)
 
@@ -330,8 +330,8 @@ class Site:
         }
 
     def _project(self, query: Mapping[str, str], name: str) -> Response | _Page | None:
-        if (elsewhere := _redirect_to_name(name, "../")) is not None:
-            return elsewhere
+        if (redirect := _redirect_to_name(name, "../")) is not None:
+            return redirect
         project = self._facts.project(canonicalize_name(name))
         if project is None:
             return None
@@ -361,7 +361,7 @@ class Site:
             "shown": shown,
             "buttons": () if shown is None else button_groups(shown.overview.machines),
             "part": part._replace(items=rows),
-            "more": query_of_part({}),
+            "page_query": page_query({}),
             "install": _requirement(project.page.name, newest),
             "has_variants": shown is not None and bool(shown.labels),
             "withheld": project.page.withheld,
@@ -379,7 +379,7 @@ class Site:
     def _feed(
         self,
         request: Request,
-        place: PageAddress,
+        address: PageAddress,
         title: str,
         path: str,
         uploads: Sequence[RecentUpload],
@@ -391,7 +391,7 @@ class Site:
         """
         content = self._templates.render(
             "feed.xml",
-            place=place,
+            address=address,
             title=title,
             base=self._url(request) or "urn:wheelfit",
             path=path,
@@ -403,8 +403,8 @@ class Site:
     def _release(
         self, query: Mapping[str, str], name: str, version: str
     ) -> Response | _Page | None:
-        if (elsewhere := _redirect_to_name(name, "../../", f"{segment(version)}/")) is not None:
-            return elsewhere
+        if (redirect := _redirect_to_name(name, "../../", f"{segment(version)}/")) is not None:
+            return redirect
         project_and_facts = self._find(name, version)
         if project_and_facts is None:
             return None
@@ -421,7 +421,7 @@ class Site:
             "is_newest": project.newest in (None, release.version),
             "part": self._part(facts.overview.rows, query, _LABELS_ON_A_PAGE),
             "wheels": self._part(wheels, query, _WHEELS_ON_A_PAGE, "files"),
-            "more": query_of_part({}, query),
+            "page_query": page_query({}, query),
             "groups": _groups(facts.overview),
             "notes": _notes(facts.overview),
             "is_yanked": release.version in project.yanked,
@@ -473,8 +473,8 @@ class Site:
             "facts": facts,
             "version": str(facts.release.version),
             "part": self._part(candidates, query, _WHEELS_ON_A_PAGE),
-            "more": query_of_part({name: value for name, value in again.items() if value}),
-            # An uploaded file is gone when the next page is requested.
+            "page_query": page_query({name: value for name, value in again.items() if value}),
+            # There is no next page for an uploaded file, which is not stored.
             "cut": form.data is not None,
             "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
             "machine_query": replace(form, data=None),
@@ -502,9 +502,12 @@ class Site:
 
     # --- responses ----------------------------------------------------------------------------
 
-    def _respond(self, request: Request, content: bytes, kind: str, status: int = 200) -> Response:
-        kind = kind if kind == "application/json" else f"{kind}; charset=utf-8"
-        headers = {**_PAGE_HEADERS, "content-type": kind}
+    def _respond(
+        self, request: Request, content: bytes, media_type: str, status: int = 200
+    ) -> Response:
+        if media_type != "application/json":
+            media_type += "; charset=utf-8"
+        headers = {**_PAGE_HEADERS, "content-type": media_type}
         if status != 200 or request.method == "POST":
             return Response.of(status, content, headers)
         size, etag = len(content), etag_of(content)
@@ -541,16 +544,16 @@ def _matching(names: Sequence[NormalizedName], search: str) -> Sequence[Normaliz
 
 
 def _groups(overview: Overview) -> tuple[Group, ...]:
-    """Return the machines by kind, with the labels that they take."""
-    takes: dict[str, Label | None] = {
+    """Return the machines by kind, with the labels that are chosen for them."""
+    chosen_labels: dict[str, Label | None] = {
         name: row.label for row in overview.rows for name in row.selected_by
     }
     groups: dict[str, list[tuple[str, str, str]]] = {}
-    for name, words in overview.machines.items():
-        label = (takes[name] or "plain wheel") if name in takes else "nothing"
-        groups.setdefault(group_of(name), []).append((name, words, label))
+    for name, description in overview.machines.items():
+        label = (chosen_labels[name] or "plain wheel") if name in chosen_labels else "nothing"
+        groups.setdefault(group_of(name), []).append((name, description, label))
     return tuple(
-        Group(name, tuple(machines), tuple(_counted(label for *_, label in machines)))
+        Group(name, tuple(machines), tuple(_count_labels(label for *_, label in machines)))
         for name, machines in groups.items()
     )
 
@@ -561,7 +564,7 @@ def _notes(overview: Overview) -> list[str]:
     return [note for note in overview.notes if not note.endswith(degradations)]
 
 
-def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
+def _count_labels(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
     return sorted(Counter(labels).items(), key=lambda pair: (-pair[1], pair[0]))
 
 

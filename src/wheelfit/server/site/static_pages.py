@@ -1,4 +1,4 @@
-"""The pages for people as files, which any web server can offer."""
+"""The pages for people as files for any web server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _GENERATED_PATH = re.compile(
 """Paths of pages for people: no others are ever removed."""
 
 _BATCH_SIZE = 100
-"""Pages that are in memory together, and reach the disk together."""
+"""Pages that are held in memory, and then written together."""
 
 
 def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tuple[str, bytes]]:
@@ -69,13 +69,13 @@ def publish_pages(index: Index, target: Target, *, public_url: str | None = None
 
     :param target: the opened target.
     :return: the paths of written pages.
-    :raises FileProblem: the front page there is not of wheelfit.
+    :raises FileProblem: the target has a front page that wheelfit did not generate.
     :raises NeedsExtra: the extra `server` is not installed.
     """
     before = check_pages(target)
     digests: dict[str, str] = {}
     written: list[str] = []
-    if before is None:  # from now on, written pages are recorded as ours
+    if before is None:  # from now on, the target is known as one of wheelfit
         target.put_pages([(_LIST, _list({}))])
     pending: list[tuple[str, bytes]] = []
     for path, content in static_pages(index, public_url=public_url):
@@ -106,7 +106,7 @@ def check_pages(target: Target) -> dict[str, str] | None:
     if data is None:
         if target.read(_PAGE) is not None:
             raise FileProblem(
-                f"there is an {_PAGE} already that wheelfit has not generated",
+                f"the target has an {_PAGE} that wheelfit has not generated",
                 where=target.name,
                 hint="remove it, or name another folder with --to",
             )
@@ -115,7 +115,7 @@ def check_pages(target: Target) -> dict[str, str] | None:
         digests = json.loads(data)["pages"]
         pages = {str(path): str(digest) for path, digest in digests.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
-        return {}  # ours but unreadable: all pages are written again
+        return {}  # the list is unreadable: all pages are written again
     for path in pages:
         if not _GENERATED_PATH.fullmatch(path):
             raise FileProblem(

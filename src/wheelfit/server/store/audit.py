@@ -92,12 +92,12 @@ class AuditLog:
     def refuse(self, actor: Actor, action: Action, project: str, subject: str, why: str) -> None:
         """Record a refused change."""
         with self._database.writing() as execute:
-            note(execute, actor, action, [(project, subject)], why, outcome="refused")
+            add_entries(execute, actor, action, [(project, subject)], why, outcome="refused")
 
     def add(self, actor: Actor, action: Action, detail: str) -> None:
         """Record a change of the index as a whole."""
         with self._database.writing() as execute:
-            note(execute, actor, action, [("", "")], detail)
+            add_entries(execute, actor, action, [("", "")], detail)
 
     def entries(self, wanted: AuditFilter) -> tuple[AuditEntry, ...]:
         """Return the newest entries that fit, the newest first."""
@@ -120,7 +120,7 @@ class AuditLog:
         """Return the entries after a number, oldest first."""
         return self._entries(" WHERE serial > ? ORDER BY serial LIMIT ?", serial, most)
 
-    def forget(self, before: str, *, refusals: int = _REFUSALS) -> None:
+    def prune(self, before: str, *, refusals: int = _REFUSALS) -> None:
         """Delete entries before a time in RFC 3339, and all but the latest refusals.
 
         The last entry stays: the next number follows on its.
@@ -146,7 +146,7 @@ class AuditLog:
 _COLUMNS = ", ".join(AuditEntry.__slots__)
 
 
-def note(
+def add_entries(
     execute: Execute,
     actor: Actor,
     action: Action,

@@ -68,7 +68,7 @@ class Draft:
 
     def write(self, data: bytes) -> None:
         """Write the next bytes."""
-        with storage_errors("an upload"):
+        with reporting_disk_errors("an upload"):
             write_all(self._file, data)
         self._sha256.update(data)
         self._blake2.update(data)
@@ -86,7 +86,7 @@ class Draft:
 
     def sync(self) -> None:
         """Wait until the bytes are on the disk."""
-        with storage_errors("an upload"):
+        with reporting_disk_errors("an upload"):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -104,13 +104,13 @@ class Blobs(Protocol):
     """
 
     def draft(self) -> AbstractContextManager[Draft]:
-        """Return a draft to write bytes into; on leaving, it is removed.
+        """Return a context with a draft to write bytes into, which is removed at the end.
 
-        Nothing can be found by its digest before `keep`. A process that is killed leaves only a
-        file that `tidy` removes.
+        The bytes have no digest in the storage before `save`. A process that is killed leaves only
+        a file that `remove_old_drafts` removes.
         """
 
-    def keep(self, draft: Draft) -> None:
+    def save(self, draft: Draft) -> None:
         """Store the bytes of a draft of this storage; durable when this returns, whole or absent.
 
         Storing existing bytes changes nothing. The draft can be read and stored again.
@@ -128,20 +128,21 @@ class Blobs(Protocol):
     def delete(self, sha256: str) -> None:
         """Delete the bytes under a digest, if there are any."""
 
-    def stored(self) -> Iterator[Blob]:
-        """Yield all stored blobs, in no order; blobs added meanwhile may be missing."""
+    def all_blobs(self) -> Iterator[Blob]:
+        """Yield all blobs, in no order; blobs added meanwhile may be missing."""
 
-    def tidy(self, before: float) -> int:
-        """Remove drafts of processes that were killed; return how many.
+    def remove_old_drafts(self, before: float) -> int:
+        """Remove drafts of processes that were killed; return their number.
 
-        :param before: only those that were last written before, in seconds of the system's clock.
+        :param before: the time before which they were last written, in seconds of the system's
+            clock.
         """
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no room for drafts."""
+        """Raise an error if it does not answer, or has no space for drafts."""
 
 
-def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
+def store_bytes(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
     """Store bytes from pieces.
 
     >>> import tempfile
@@ -154,14 +155,14 @@ def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
     with blobs.draft() as draft:
         for piece in pieces:
             draft.write(piece)
-        blobs.keep(draft)
+        blobs.save(draft)
         return Blob(draft.sha256, draft.size, draft.path.stat().st_mtime)
 
 
 @contextmanager
 def draft_in(folder: Path) -> Iterator[Draft]:
-    """Return a draft that is a file of a folder, which is created if it is missing."""
-    with storage_errors(folder):
+    """Yield a draft in a folder, which is created if it is missing."""
+    with reporting_disk_errors(folder):
         make_folder(folder)
         draft = Draft(folder / f"{secrets.token_hex(16)}{_ENDING}")
     try:
@@ -178,17 +179,17 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
 
-def probe_with_a_draft(blobs: Blobs) -> None:
+def probe_with_draft(blobs: Blobs) -> None:
     """Write a draft to a storage, and look up an object."""
     with blobs.draft() as draft:
         draft.write(_PROBE_DATA)
     blobs.size("0" * 64)
 
 
-def tidy_drafts(folder: Path, before: float) -> int:
-    """Remove old drafts of a folder; see `Blobs.tidy`."""
+def remove_drafts_before(folder: Path, before: float) -> int:
+    """Remove old drafts of a folder, and return their number; see `Blobs.remove_old_drafts`."""
     count = 0
-    with storage_errors(folder), suppress(FileNotFoundError):  # another process tidies too
+    with reporting_disk_errors(folder), suppress(FileNotFoundError):  # another process tidies too
         for path in folder.glob(f"*{_ENDING}"):
             if path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)
@@ -204,25 +205,25 @@ def check_digest(sha256: str) -> str:
 
 
 @contextmanager
-def storage_errors(where: Path | str) -> Iterator[None]:
-    """Raise errors of the disk as ``StorageUnavailable``."""
+def reporting_disk_errors(where: Path | str) -> Iterator[None]:
+    """Raise errors of the disk in the block as ``StorageUnavailable``."""
     try:
         yield
     except OSError as error:
-        raise storage_error(error, str(where)) from error
+        raise disk_error(error, str(where)) from error
     except LinkInTheWay as error:
         raise StorageUnavailable(error.message, where=error.where, hint=error.hint) from error
 
 
-def storage_error(error: OSError, where: str) -> StorageUnavailable:
+def disk_error(error: OSError, where: str) -> StorageUnavailable:
     """Return an error of the disk as ``StorageUnavailable``."""
     reason = os_reason(error)
-    trouble: Literal["silent", "full", ""] = ""
+    cause: Literal["unresponsive", "full", ""] = ""
     if error.errno in _NO_ROOM:
-        trouble = "full"
+        cause = "full"
     elif error.errno in _NO_ANSWER:
-        trouble = "silent"
-    return StorageUnavailable(f"the storage failed: {reason}", where=where, trouble=trouble)
+        cause = "unresponsive"
+    return StorageUnavailable(f"the storage failed: {reason}", where=where, cause=cause)
 
 
 class GuardedBlobs:
@@ -234,25 +235,25 @@ class GuardedBlobs:
 
     @contextmanager
     def draft(self) -> Iterator[Draft]:
-        """Return a draft, unless the storage is silent."""
+        """Return a draft, unless the storage is unresponsive."""
         self._dependency.check()
         with self._blobs.draft() as draft:
             yield draft
 
-    def keep(self, draft: Draft) -> None:
+    def save(self, draft: Draft) -> None:
         """Store the bytes of a draft."""
-        with self._dependency.turn(is_long=True):
-            self._blobs.keep(draft)
+        with self._dependency.use(is_long=True):
+            self._blobs.save(draft)
 
     def size(self, sha256: str) -> int | None:
         """Return the number of bytes stored under a digest."""
-        with self._dependency.turn():
+        with self._dependency.use():
             return self._blobs.size(sha256)
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions.
 
-        The first piece is read at once, so that a silent storage raises before a response starts.
+        The first piece is read at once, so that an error is raised before a response starts.
         """
         pieces = iter(self._blobs.parts(sha256, start, stop))
         return self._rest(self._next(pieces), pieces)
@@ -263,23 +264,23 @@ class GuardedBlobs:
             piece = self._next(pieces)
 
     def _next(self, items: Iterator[_Item]) -> _Item | None:
-        with self._dependency.turn():
+        with self._dependency.use():
             return next(items, None)
 
     def delete(self, sha256: str) -> None:
         """Delete the bytes under a digest."""
-        with self._dependency.turn():
+        with self._dependency.use():
             self._blobs.delete(sha256)
 
-    def stored(self) -> Iterator[Blob]:
-        """Yield all stored blobs."""
-        yield from iter(partial(self._next, self._blobs.stored()), None)
+    def all_blobs(self) -> Iterator[Blob]:
+        """Yield all blobs."""
+        yield from iter(partial(self._next, self._blobs.all_blobs()), None)
 
-    def tidy(self, before: float) -> int:
+    def remove_old_drafts(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
-        return self._blobs.tidy(before)
+        return self._blobs.remove_old_drafts(before)
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no room for drafts."""
-        with self._dependency.turn():
+        """Raise an error if it does not answer, or has no space for drafts."""
+        with self._dependency.use():
             self._blobs.probe()

@@ -1,4 +1,4 @@
-"""A database, its transactions, and its tables: migrations that only ever lead forward."""
+"""A database, its transactions, and the migrations of its tables, which are never reverted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from wheelfit.server.backing_services import Dependency, Turn
+    from wheelfit.server.backing_services import Dependency, DependencyUse
 
 
 Value: TypeAlias = str | int | bytes | None
@@ -43,7 +43,7 @@ class Database:
     broke during the commit.
 
     :param where: its address for errors, without credentials.
-    :param patience: seconds that a writer waits for its turn.
+    :param lock_timeout: seconds that a writer waits for other writers.
     """
 
     column_types: Mapping[str, str]
@@ -55,12 +55,12 @@ class Database:
     deadlines: tuple[float, float]
     """Seconds after which a reading and a writing transaction is ended."""
 
-    def __init__(self, where: str, patience: float, dependency: Dependency) -> None:
+    def __init__(self, where: str, lock_timeout: float, dependency: Dependency) -> None:
         self._where = where
-        self._patience = patience
+        self._lock_timeout = lock_timeout
         self._dependency = dependency
-        # Writers wait here: the database would make them retry, or keep the connections that
-        # readers need.
+        # Writers wait here: in the database they would have to retry, or would occupy the
+        # connections that readers need.
         self._writers = FairLock()
         self._idle: list[Any] = []
         self._lock = threading.Lock()
@@ -68,32 +68,32 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
-        """Open a transaction that sees one moment and changes nothing."""
+        """Open a read-only transaction, in which all statements read the same state."""
         with (
-            self._dependency.turn(timeout=self.deadlines[0]) as turn,
-            self._transaction(turn, reads=True) as execute,
+            self._dependency.use(timeout=self.deadlines[0]) as use,
+            self._transaction(use, reads=True) as execute,
         ):
             yield execute
 
     @contextmanager
     def writing(self) -> Iterator[Execute]:
-        """Open a transaction that changes all or nothing, durably; an exception undoes it.
+        """Open a transaction with durable changes, all of which an exception undoes.
 
         There is one at a time, over all processes and machines; the next one sees all of it.
         """
-        if not self._writers.acquire(self._patience):
+        if not self._writers.acquire(self._lock_timeout):
             raise StorageUnavailable("the database is busy with other writers", where=self._where)
         try:
             with (
-                self._dependency.turn(timeout=self.deadlines[1], is_long=True) as turn,
-                self._transaction(turn, reads=False) as execute,
+                self._dependency.use(timeout=self.deadlines[1], is_long=True) as use,
+                self._transaction(use, reads=False) as execute,
             ):
                 yield execute
         finally:
             self._writers.release()
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no space as far as this machine can see."""
+        """Raise an error if it does not answer, or its disk on this machine is full."""
         with self.reading() as execute:
             execute("SELECT 1")
 
@@ -104,11 +104,11 @@ class Database:
         self._close_idle()
 
     @contextmanager
-    def _transaction(self, turn: Turn, *, reads: bool) -> Iterator[Execute]:
+    def _transaction(self, use: DependencyUse, *, reads: bool) -> Iterator[Execute]:
         connection = None
         is_sound = False
         try:
-            connection = self._begin(turn, reads=reads)
+            connection = self._begin(use, reads=reads)
             yield partial(self._execute, connection)
             self._execute(connection, "COMMIT")
             is_sound = True
@@ -120,7 +120,7 @@ class Database:
         except self.error_type as error:
             raise self._error(error, reads=reads) from error
         finally:
-            turn.cancel = None
+            use.cancel = None
             if connection is not None:
                 self._return(connection, is_sound=is_sound)
 
@@ -146,8 +146,8 @@ class Database:
         for connection in idle:
             connection.close()
 
-    def _begin(self, turn: Turn, *, reads: bool) -> Any:
-        """Return a connection in a new transaction, whose calls the turn can end."""
+    def _begin(self, use: DependencyUse, *, reads: bool) -> Any:
+        """Return a connection in a new transaction, and make `use.cancel` end its calls."""
         raise NotImplementedError
 
     def _execute(self, connection: Any, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
@@ -155,14 +155,14 @@ class Database:
         raise NotImplementedError
 
     def _error(self, error: Exception, *, reads: bool) -> StorageUnavailable:
-        """Return an error of the database as one of the store."""
+        """Return an error of the database as ``StorageUnavailable``."""
         raise NotImplementedError
 
 
 def insert(execute: Execute, table: str, **values: Value) -> None:
     """Add a row to a table, whose columns are named by the keywords."""
-    marks = ", ".join("?" * len(values))
-    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})"  # noqa: S608 - ours
+    placeholders = ", ".join("?" * len(values))
+    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders})"  # noqa: S608 - ours
     execute(sql, tuple(values.values()))
 
 
@@ -185,20 +185,20 @@ class FairLock:
         self._waiting: deque[threading.Event] = deque()
         self._is_locked = False
 
-    def acquire(self, patience: float) -> bool:
+    def acquire(self, timeout: float) -> bool:
         """Wait for the lock; return False if it could not be acquired in time."""
         with self._lock:
             if not self._is_locked:
                 self._is_locked = True
                 return True
-            turn = threading.Event()
-            self._waiting.append(turn)
-        if turn.wait(patience):
+            waiter = threading.Event()
+            self._waiting.append(waiter)
+        if waiter.wait(timeout):
             return True
         with self._lock:
-            if turn.is_set():
+            if waiter.is_set():
                 return True  # acquired at the last moment
-            self._waiting.remove(turn)
+            self._waiting.remove(waiter)
             return False
 
     def release(self) -> None:
@@ -322,8 +322,8 @@ def migrate(database: Database) -> int:
             version = _version(execute)
             if version > len(MIGRATIONS):
                 raise InvalidConfiguration(
-                    f"the database has version {version} of the tables, "
-                    f"this wheelfit knows {len(MIGRATIONS)}",
+                    f"the database has version {version} of the tables, and this wheelfit "
+                    f"supports versions up to {len(MIGRATIONS)}",
                     hint="use the newer wheelfit that changed it; tables are never downgraded",
                 )
             if version == len(MIGRATIONS):

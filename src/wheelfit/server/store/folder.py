@@ -14,9 +14,9 @@ from wheelfit.server.store.blobs import (
     check_digest,
     draft_in,
     make_folder,
-    probe_with_a_draft,
-    storage_errors,
-    tidy_drafts,
+    probe_with_draft,
+    remove_drafts_before,
+    reporting_disk_errors,
 )
 from wheelfit.wheels.rooted_folder import RootedFolder
 
@@ -49,13 +49,13 @@ class FolderBlobs:
             make_folder(self._folder)
         return draft_in(self._incoming)
 
-    def keep(self, draft: Draft) -> None:
+    def save(self, draft: Draft) -> None:
         """Store the bytes of a draft."""
         path = self._path(draft.sha256)
         around = path.parent.name
         draft.sync()
         # A link could lead out of the storage.
-        with storage_errors(path), RootedFolder(self._folder) as root:
+        with reporting_disk_errors(path), RootedFolder(self._folder) as root:
             if not root.exists(around):
                 with suppress(FileExistsError):  # another process has just created it
                     root.make_folder(around, FOLDER_MODE)
@@ -74,41 +74,41 @@ class FolderBlobs:
     def size(self, sha256: str) -> int | None:
         """Return the number of bytes stored under a digest."""
         path = self._path(sha256)
-        with storage_errors(path), suppress(FileNotFoundError):
+        with reporting_disk_errors(path), suppress(FileNotFoundError):
             return path.stat().st_size
         return None
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions."""
         path = self._path(sha256)
-        with storage_errors(path):
+        with reporting_disk_errors(path):
             yield from FilePart(path, start, stop)
 
     def delete(self, sha256: str) -> None:
         """Delete the bytes under a digest."""
         path = self._path(sha256)
         with (
-            storage_errors(path),
+            reporting_disk_errors(path),
             suppress(FileNotFoundError),
             RootedFolder(self._folder) as root,
         ):
             root.remove_file(f"{path.parent.name}/{path.name}")
 
-    def stored(self) -> Iterator[Blob]:
-        """Yield all stored blobs."""
-        with storage_errors(self._folder):
+    def all_blobs(self) -> Iterator[Blob]:
+        """Yield all blobs."""
+        with reporting_disk_errors(self._folder):
             for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
                 with suppress(ValueError, FileNotFoundError):
                     status = path.stat()
                     yield Blob(check_digest(path.name), status.st_size, status.st_mtime)
 
-    def tidy(self, before: float) -> int:
+    def remove_old_drafts(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
-        return tidy_drafts(self._incoming, before)
+        return remove_drafts_before(self._incoming, before)
 
     def probe(self) -> None:
         """Check that the folder is usable and has space for drafts."""
-        probe_with_a_draft(self)
+        probe_with_draft(self)
 
     def _path(self, sha256: str) -> Path:
         return self._folder / check_digest(sha256)[:2] / sha256

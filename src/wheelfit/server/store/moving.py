@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.strict_json import shortened
-from wheelfit.server.store.blobs import FILE_MODE, make_folder, storage_errors
+from wheelfit.server.store.blobs import FILE_MODE, make_folder, reporting_disk_errors
 from wheelfit.server.store.database import MIGRATIONS, insert
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.wheels.atomic_write import new_file, write_all
@@ -63,7 +63,7 @@ def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progr
     """
     database.deadlines = (_TIMEOUT, _TIMEOUT)
     rows = 0
-    with storage_errors(folder):
+    with reporting_disk_errors(folder):
         make_folder(folder)
         with new_file(folder / RECORDS, overwrite=True) as lines:
             os.chmod(lines.fileno(), FILE_MODE)  # noqa: PTH101 - it has no name yet
@@ -139,7 +139,7 @@ def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Pro
                     draft.write(piece)
                 if draft.sha256 != sha256:
                     raise IntegrityError("a file of the index is damaged", where=sha256)
-                target.keep(draft)
+                target.save(draft)
             copied += 1
         progress.advance(size)
     progress.done()

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.server.storage import failures, open_storage, without_options
+from wheelfit.server.storage import open_storage, reporting_storage_failures, without_options
 from wheelfit.server.store.blobs import (
     Blob,
     check_digest,
     draft_in,
-    probe_with_a_draft,
-    tidy_drafts,
+    probe_with_draft,
+    remove_drafts_before,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ObjectBlobs:
             weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
         self._spool = spool
         # One client for each kind of request, since obstore has deadlines by client.
-        self._reading = open_storage(url, stall=_STALL_TIMEOUT)
+        self._reading = open_storage(url, read_timeout=_STALL_TIMEOUT)
         if url.startswith("memory:"):
             self._uploading = self._small_requests = self._reading  # a second one would be empty
             return
@@ -68,19 +68,22 @@ class ObjectBlobs:
         """Return a draft."""
         return draft_in(self._spool)
 
-    def keep(self, draft: Draft) -> None:
+    def save(self, draft: Draft) -> None:
         """Store the bytes of a draft."""
         if self.size(draft.sha256) == draft.size:
             return
         key = _key(draft.sha256)
-        with failures(self._where):
+        with reporting_storage_failures(self._where):
             self._uploading.put(
                 key, draft.path, chunk_size=_PART_SIZE, max_concurrency=_CONCURRENT_PARTS
             )
 
     def size(self, sha256: str) -> int | None:
         """Return the number of bytes stored under a digest; None if there are none."""
-        with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
+        with (
+            suppress(FileNotFoundError),
+            reporting_storage_failures(self._where, except_for=_MISSING),
+        ):
             return self._small_requests.head(_key(sha256))["size"]
         return None
 
@@ -88,19 +91,22 @@ class ObjectBlobs:
         """Yield the bytes between two positions."""
         if start >= stop:
             return
-        with failures(self._where):
+        with reporting_storage_failures(self._where):
             result = self._reading.get(_key(sha256), options={"range": (start, stop)})
             for chunk in result.stream(_CHUNK_SIZE):
                 yield bytes(chunk)
 
     def delete(self, sha256: str) -> None:
         """Delete the bytes under a digest."""
-        with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
+        with (
+            suppress(FileNotFoundError),
+            reporting_storage_failures(self._where, except_for=_MISSING),
+        ):
             self._small_requests.delete(_key(sha256))
 
-    def stored(self) -> Iterator[Blob]:
-        """Yield all stored blobs."""
-        with failures(self._where):
+    def all_blobs(self) -> Iterator[Blob]:
+        """Yield all blobs."""
+        with reporting_storage_failures(self._where):
             for batch in self._reading.list(chunk_size=1000):
                 for item in batch:
                     name = item["path"].rpartition("/")[2]
@@ -108,13 +114,13 @@ class ObjectBlobs:
                         digest = check_digest(name)
                         yield Blob(digest, item["size"], item["last_modified"].timestamp())
 
-    def tidy(self, before: float) -> int:
+    def remove_old_drafts(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
-        return tidy_drafts(self._spool, before)
+        return remove_drafts_before(self._spool, before)
 
     def probe(self) -> None:
         """Raise an error if the storage does not answer, or there is no space for drafts."""
-        probe_with_a_draft(self)
+        probe_with_draft(self)
 
 
 def _key(sha256: str) -> str:

@@ -40,9 +40,9 @@ _STORAGE_THREADS = 8
 _OBJECT_STORAGES = frozenset({"s3", "s3a", "gs", "az", "abfs", "abfss", "memory"})
 _BLOBS_PER_TRANSACTION = 100
 """Blobs that are checked in one transaction, which blocks other writers."""
-EMPTY_STAGE_LASTS = timedelta(hours=6)
+EMPTY_STAGE_LIFETIME = timedelta(hours=6)
 """The time for which a stage without files is kept; its first file may be large."""
-_ENDED_SESSION_LASTS = timedelta(days=7)
+_ENDED_SESSION_LIFETIME = timedelta(days=7)
 """The time after its expiry for which an ended publishing session can still be queried."""
 
 
@@ -181,16 +181,16 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     stages = [stage.id for stage in store.records.stages() if stage.expires <= timestamp(now)]
     for stage in stages:
         store.records.drop(stage)
-    empty = store.records.drop_empty(timestamp(now - EMPTY_STAGE_LASTS))
-    store.sessions.forget(timestamp(now - _ENDED_SESSION_LASTS))
+    empty = store.records.drop_empty(timestamp(now - EMPTY_STAGE_LIFETIME))
+    store.sessions.prune(timestamp(now - _ENDED_SESSION_LIFETIME))
     count = size = 0
-    old = (blob for blob in store.blobs.stored() if blob.modified < before)
+    old = (blob for blob in store.blobs.all_blobs() if blob.modified < before)
     while batch := tuple(islice(old, _BLOBS_PER_TRANSACTION)):
         sizes = {blob.sha256: blob.size for blob in batch}
-        removed = store.records.forget_unused(tuple(sizes), store.blobs.delete)
+        removed = store.records.delete_unused(tuple(sizes), store.blobs.delete)
         count += len(removed)
         size += sum(sizes[digest] for digest in removed)
-    result = CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
+    result = CleaningResult(count, size, len(stages) + empty, store.blobs.remove_old_drafts(before))
     if any(result):
-        store.records.note("clean", str(result))
+        store.records.record_action("clean", str(result))
     return result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from wheelfit.errors import NeedsExtra, StorageUnavailable
-from wheelfit.server.backing_services import Dependency, Turn
+from wheelfit.server.backing_services import Dependency, DependencyUse
 from wheelfit.server.store.database import Database
 from wheelfit_runtime.errors import InvalidConfiguration
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from wheelfit.server.store.database import Execute, Row, Value
 
 
-_PATIENCE = 30.0
+_LOCK_TIMEOUT = 30.0
 
 _COLUMN_TYPES = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
-# "wheelfit" on a telephone keypad, an unlikely number for other programs.
 LOCK = 94335348
-# The locks of a machine that vanishes are released when the server notices.
+"""The key of the lock: "wheelfit" on a telephone keypad, which no other program uses."""
+# The server releases the locks of a lost machine once it notices the loss.
 _KEEPALIVE = MappingProxyType(
     {
         "connect_timeout": 3,
@@ -36,7 +36,7 @@ _KEEPALIVE = MappingProxyType(
         "tcp_user_timeout": 10_000,
     }
 )
-# Ends statements and transactions whose client does not wait any more.
+# Limits for statements and transactions whose client has gone.
 _SETTINGS = b"SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '300s'"
 _BEGIN_READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -49,14 +49,14 @@ class PostgresqlDatabase(Database):
     """A PostgreSQL server.
 
     :param url: ``postgresql://user:password@host/database``.
-    :param patience: seconds to wait for the turn to write, and for a server that is starting.
+    :param lock_timeout: seconds to wait for other writers, and for a server that is starting.
     """
 
     column_types = _COLUMN_TYPES
     deadlines = (5.0, 60.0)
 
     def __init__(
-        self, url: str, *, patience: float = _PATIENCE, dependency: Dependency | None = None
+        self, url: str, *, lock_timeout: float = _LOCK_TIMEOUT, dependency: Dependency | None = None
     ) -> None:
         try:
             import psycopg
@@ -67,7 +67,7 @@ class PostgresqlDatabase(Database):
         where = urlunsplit(
             parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         )
-        super().__init__(where, patience, dependency or Dependency("database", max_threads=10))
+        super().__init__(where, lock_timeout, dependency or Dependency("database", max_threads=10))
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
@@ -79,7 +79,7 @@ class PostgresqlDatabase(Database):
         self._url = url
         self._connect: Any = psycopg.connect
         self.error_type, self.constraint_error = psycopg.Error, psycopg.IntegrityError
-        self._wait_until_ready(time.monotonic() + patience)
+        self._wait_until_ready(time.monotonic() + lock_timeout)
 
     @contextmanager
     def writing(self) -> Iterator[Execute]:
@@ -92,31 +92,31 @@ class PostgresqlDatabase(Database):
         """Wait until it answers: it may have been started together with this process."""
         while True:
             try:
-                with self._transaction(Turn(self._dependency), reads=True) as execute:
+                with self._transaction(DependencyUse(self._dependency), reads=True) as execute:
                     execute("SELECT 1")
             except StorageUnavailable as error:
-                if error.trouble != "silent" or time.monotonic() > deadline:
+                if error.cause != "unresponsive" or time.monotonic() > deadline:
                     raise
                 time.sleep(0.25)
             else:
                 return
 
-    def _begin(self, turn: Turn, *, reads: bool) -> Any:
+    def _begin(self, use: DependencyUse, *, reads: bool) -> Any:
         begin = _BEGIN_READING if reads else _BEGIN_WRITING
         connection = self._take_idle()
         if connection is not None:
-            turn.cancel = lambda: _shut_down(connection)
+            use.cancel = lambda: _shut_down(connection)
             try:
                 connection.execute(begin, prepare=False)
             except self.error_type:
                 connection.close()
                 self._close_idle()  # most likely the server was restarted
-                if turn.cancel is None:
+                if use.cancel is None:
                     raise  # it was cancelled as overdue: a new connection would take as long
             else:
                 return connection
         new_connection = self._connect(self._url, autocommit=True, **_KEEPALIVE)
-        turn.cancel = lambda: _shut_down(new_connection)
+        use.cancel = lambda: _shut_down(new_connection)
         try:
             new_connection.execute(_SETTINGS)
             new_connection.execute(begin, prepare=False)
@@ -140,11 +140,11 @@ class PostgresqlDatabase(Database):
     def _error(self, error: Exception, *, reads: bool) -> StorageUnavailable:  # noqa: ARG002
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         code = getattr(error, "sqlstate", None)
-        is_silent = code is None or code.startswith(_NO_ANSWER)
+        is_unresponsive = code is None or code.startswith(_NO_ANSWER)
         return StorageUnavailable(
             f"the database failed: {reason[:300]}",
             where=self._where,
-            trouble="full" if code == _FULL else "silent" if is_silent else "",
+            cause="full" if code == _FULL else "unresponsive" if is_unresponsive else "",
         )
 
 

@@ -47,7 +47,7 @@ def rules_of(all_rules: Iterable[ProjectRules], project: NormalizedName) -> Proj
     return next((rules for rules in all_rules if fits(project, rules.names)), NO_RULES)
 
 
-def quota_faults(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Violation]:
+def quota_violations(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Violation]:
     """Return the quotas of a project that another file would exceed."""
     rows = execute(
         "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE project = ?", (new.project,)

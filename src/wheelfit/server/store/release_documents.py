@@ -16,7 +16,7 @@ from wheelfit.core.labels import Label
 from wheelfit.core.metadata import write_document
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.server.store.database import insert
-from wheelfit.server.store.project_rules import quota_faults
+from wheelfit.server.store.project_rules import quota_violations
 from wheelfit.server.store.records import PUBLISHED, ReleaseDocument, Violation, refusal
 from wheelfit.sources.page import ACTIVE, Status
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
@@ -42,7 +42,7 @@ class WheelDocument(NamedTuple):
     """Its ``variant.json``."""
 
 
-def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
+def contradiction_violations(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
     """Return the contradictions between wheels of a release (F-60, F-61, F-62)."""
     try:
         read = _read(documents)
@@ -74,7 +74,7 @@ def make_document(
 ) -> ReleaseDocument | None:
     """Return the document of a release; None if it has no variant wheel.
 
-    :param documents: of all its variant wheels, in which `disagreements` has found nothing.
+    :param documents: of all its variant wheels; `contradiction_violations` found nothing in them.
     """
     read = _read(documents)
     if not read:
@@ -110,7 +110,7 @@ def documents_of(execute: Execute, project: NormalizedName, stage: str) -> list[
     for (version,) in rows:
         wheels = wheels_of(execute, project, version, stage)
         # A contradicting wheel was published meanwhile; publishing the stage reports it.
-        if wheels and not disagreements(wheels):
+        if wheels and not contradiction_violations(wheels):
             document = make_document(project, _spelling(execute, wheels), wheels)
             documents += [document] if document is not None else []
     return documents
@@ -165,7 +165,7 @@ def check_new_file(
     if uploader is not None and owners and uploader not in owners:
         message = f"{new.project} belongs to others than {uploader}"
         violations.append(Violation("not-an-owner", message, new.filename))
-    violations += status_faults(execute, new.project, new.filename)
+    violations += status_violations(execute, new.project, new.filename)
     others = execute(
         "SELECT filename, sha256, stage FROM file WHERE filename = ? OR folded = ?",
         (new.filename, folded_name(new)),
@@ -173,7 +173,7 @@ def check_new_file(
     if others and not violations and (new.filename, new.sha256, stage) in others:
         return False
     violations += [_name_violation(new, other, stage) for other in others]
-    violations += quota_faults(execute, new, rules)
+    violations += quota_violations(execute, new, rules)
     for (deleted,) in execute(
         "SELECT filename FROM tombstone WHERE folded = ?", (folded_name(new),)
     ):
@@ -206,7 +206,7 @@ def check_new_file(
     if new.document is not None and new.label is not None:
         own = WheelDocument(new.filename, new.label, new.document)
         wheels = wheels_of(execute, new.project, version, stage)
-        violations += disagreements(
+        violations += contradiction_violations(
             [*(wheel for wheel in wheels if wheel.filename != new.filename), own]
         )
     if violations:
@@ -246,7 +246,7 @@ def status_of(execute: Execute, project: NormalizedName) -> Status:
     return Status(*rows[0]) if rows else ACTIVE
 
 
-def status_faults(execute: Execute, project: NormalizedName, filename: str) -> list[Violation]:
+def status_violations(execute: Execute, project: NormalizedName, filename: str) -> list[Violation]:
     """Return the violation of a new file of a project that takes none (PEP 792)."""
     status = status_of(execute, project)
     if status.marker not in ("archived", "quarantined"):
@@ -254,7 +254,7 @@ def status_faults(execute: Execute, project: NormalizedName, filename: str) -> l
     return [Violation("closed-project", f"{project} is {status}", filename)]
 
 
-def spelling_faults(execute: Execute, project: NormalizedName, version: str) -> list[Violation]:
+def spelling_violations(execute: Execute, project: NormalizedName, version: str) -> list[Violation]:
     """Return the violations of a release whose stages spell the version differently."""
     rows = execute(
         "SELECT spelling, MIN(filename) FROM file WHERE project = ? AND version = ?"
@@ -272,7 +272,7 @@ def spelling_faults(execute: Execute, project: NormalizedName, version: str) -> 
     ]
 
 
-def source_faults(
+def sdist_violations(
     execute: Execute, project: NormalizedName, version: str, new: frozenset[str]
 ) -> list[Violation]:
     """Return the violations of a release with source distributions from several stages.

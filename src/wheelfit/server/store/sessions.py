@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from packaging.utils import NormalizedName, canonicalize_version
 from packaging.version import Version
 
-from wheelfit.server.store.audit import Actor, note
+from wheelfit.server.store.audit import Actor, add_entries
 from wheelfit.server.store.database import insert
 from wheelfit.server.store.records import PUBLISHED, Violation, refusal, single_refusal
 from wheelfit.server.store.release_documents import owners_of
@@ -94,7 +94,7 @@ class Sessions:
             insert(execute, "stage", **asdict(stage), secret=secret)
             spelling = {"version": version, "spelling": str(session.version)}
             insert(execute, "session", **{**asdict(session), **spelling})
-            note(execute, self._actor, "open-stage", [(session.project, session.id)],
+            add_entries(execute, self._actor, "open-stage", [(session.project, session.id)],
                  f"session for {session.version}")  # fmt: skip
         return session
 
@@ -161,7 +161,7 @@ class Sessions:
             if execute("SELECT 1 FROM stage WHERE id = ?", (upload.session,)):
                 _cancel(execute, upload.session, upload.filename)
                 (project,) = project_of_session(execute, upload.session)
-                note(execute, self._actor, "delete", [(project, upload.filename)],
+                add_entries(execute, self._actor, "delete", [(project, upload.filename)],
                      f"from stage {upload.session}")  # fmt: skip
 
     def extend(self, id_: str, expires: str) -> None:
@@ -171,7 +171,7 @@ class Sessions:
                 execute(f"UPDATE {table} SET expires = ? WHERE id = ? AND expires < ?",  # noqa: S608
                         (expires, id_, expires))  # fmt: skip
 
-    def forget(self, before: str) -> None:
+    def prune(self, before: str) -> None:
         """Delete the sessions that have ended and would have expired before, in RFC 3339."""
         with self._database.writing() as execute:
             where = "status <> 'open' AND expires <= ?"

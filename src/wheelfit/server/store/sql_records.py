@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from packaging.utils import NormalizedName, canonicalize_version
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.server.store.audit import Actor, AuditLog, note
+from wheelfit.server.store.audit import Actor, AuditLog, add_entries
 from wheelfit.server.store.database import insert, migrate
 from wheelfit.server.store.project_rules import NO_RULES
 from wheelfit.server.store.records import (
@@ -28,15 +28,15 @@ from wheelfit.server.store.records import (
 )
 from wheelfit.server.store.release_documents import (
     check_new_file,
-    disagreements,
+    contradiction_violations,
     documents_of,
     folded_name,
     owners_of,
     rewrite_document,
-    source_faults,
-    spelling_faults,
-    status_faults,
+    sdist_violations,
+    spelling_violations,
     status_of,
+    status_violations,
     wheels_of,
 )
 from wheelfit.server.store.sessions import (
@@ -99,7 +99,7 @@ class Records:
         """Close the connections to the database; may be called more than once."""
         self._database.close()
 
-    def note(self, action: Action, detail: str) -> None:
+    def record_action(self, action: Action, detail: str) -> None:
         """Record a change of the index as a whole in the audit log."""
         self.audit.add(self._actor, action, detail)
 
@@ -154,8 +154,8 @@ class Records:
             if status:
                 texts = {"marker": status.marker, "reason": status.reason}
                 insert(execute, "project_status", project=project, **texts)
-            _log(execute, [(project, "status", "")], time)
-            note(execute, self._actor, "status", [(project, status.marker)], status.reason)
+            _record_changes(execute, [(project, "status", "")], time)
+            add_entries(execute, self._actor, "status", [(project, status.marker)], status.reason)
 
     def file(self, filename: str, stage: str = PUBLISHED) -> StoredFile | None:
         """Return the record of a visible file."""
@@ -208,7 +208,7 @@ class Records:
             rows = self._query("SELECT serial FROM project WHERE name = ?", project)
         return int(rows[0][0]) if rows else 0
 
-    def claims(self, project: NormalizedName) -> bool:
+    def owns_name(self, project: NormalizedName) -> bool:
         """Return whether a project was published once, or waits in a stage: it belongs here."""
         with self._database.reading() as execute:
             rows = execute("SELECT 1 FROM project WHERE name = ?", (project,)) or execute(
@@ -268,7 +268,7 @@ class Records:
         self,
         new: NewFile,
         *,
-        keep: Callable[[], None],
+        save: Callable[[], None],
         stage: str = PUBLISHED,
         uploader: str | None = None,
         rules: ProjectRules = NO_RULES,
@@ -278,7 +278,7 @@ class Records:
         Of several callers with the same name exactly one succeeds; for another one with the same
         bytes that is success too.
 
-        :param keep: stores the bytes if they were deleted meanwhile; called under the write lock,
+        :param save: stores the bytes if they were deleted meanwhile; called under the write lock,
             so that no file without bytes is ever recorded.
         :param stage: the stage it waits in; by default it is published at once.
         :param uploader: an owner of the project, or the first one; None: not checked.
@@ -291,7 +291,7 @@ class Records:
         with self._database.writing() as execute:
             if not check_new_file(execute, new, stage, uploader, rules):
                 return False
-            keep()
+            save()
             metadata, version = new.metadata, canonicalize_version(new.version)
             insert(
                 execute,
@@ -315,10 +315,10 @@ class Records:
             if uploader is not None and not owners_of(execute, new.project):
                 insert(execute, "owner", project=new.project, name=uploader)
             is_staged = stage != PUBLISHED
-            note(execute, self._actor, "stage" if is_staged else "upload",
+            add_entries(execute, self._actor, "stage" if is_staged else "upload",
                  [(new.project, new.filename)], f"stage {stage}" if is_staged else "")  # fmt: skip
             if not is_staged:
-                _log(execute, [(new.project, "upload", new.filename)], new.uploaded)
+                _record_changes(execute, [(new.project, "upload", new.filename)], new.uploaded)
                 rewrite_document(execute, new.project, version)
             return True
 
@@ -339,8 +339,8 @@ class Records:
                     continue
                 execute("UPDATE file SET yanked = ? WHERE filename = ?", (reason, filename))
                 changes.append((rows[0][0], action, filename))
-            _log(execute, changes, time)
-            note(execute, self._actor, action, [(name, file) for name, _, file in changes],
+            _record_changes(execute, changes, time)
+            add_entries(execute, self._actor, action, [(name, file) for name, _, file in changes],
                  reason or "")  # fmt: skip
         return len(changes)
 
@@ -369,9 +369,9 @@ class Records:
                 insert(execute, "tombstone", **tombstone, sha256=sha256, deleted=time)
                 changes.append((project, "delete", filename))
                 releases.add((project, version))
-            _log(execute, changes, time)
+            _record_changes(execute, changes, time)
             subjects = [(name, file) for name, _, file in changes]
-            note(execute, self._actor, "delete", subjects, reason)
+            add_entries(execute, self._actor, "delete", subjects, reason)
             for project, version in sorted(releases):
                 rewrite_document(execute, project, version)
         return count
@@ -382,7 +382,7 @@ class Records:
         """Store a stage."""
         with self._database.writing() as execute:
             insert(execute, "stage", **asdict(stage), secret=secret)
-            note(execute, self._actor, "open-stage", [("", stage.id)])
+            add_entries(execute, self._actor, "open-stage", [("", stage.id)])
 
     def stage(self, secret: bytes) -> Stage | None:
         """Return the stage that a secret opens."""
@@ -421,8 +421,10 @@ class Records:
             execute("DELETE FROM stage WHERE id = ?", (stage,))
             register_names(execute, project_of_session(execute, stage))
             end_session(execute, stage, "published")
-            _log(execute, [(file.project, "upload", file.filename) for file in files], time)
-            note(execute, self._actor, "publish",
+            _record_changes(
+                execute, [(file.project, "upload", file.filename) for file in files], time
+            )
+            add_entries(execute, self._actor, "publish",
                  [(file.project, file.filename) for file in files], f"stage {stage}")  # fmt: skip
             releases = {(file.project, canonicalize_version(file.version)) for file in files}
             names = frozenset(file.filename for file in files)
@@ -430,10 +432,10 @@ class Records:
                 violation
                 for project, version in sorted(releases)
                 for violation in (
-                    *disagreements(wheels_of(execute, project, version, PUBLISHED)),
-                    *spelling_faults(execute, project, version),
-                    *source_faults(execute, project, version, names),
-                    *status_faults(execute, project, project),
+                    *contradiction_violations(wheels_of(execute, project, version, PUBLISHED)),
+                    *spelling_violations(execute, project, version),
+                    *sdist_violations(execute, project, version, names),
+                    *status_violations(execute, project, project),
                 )
             ]
             if violations:
@@ -472,7 +474,7 @@ class Records:
         free_names(execute, {name for (name,) in rows} | projects)
         if was_open:
             subjects = [(next(iter(projects), ""), stage)]
-            note(execute, self._actor, "drop-stage", subjects, count_of(len(rows), "file"))
+            add_entries(execute, self._actor, "drop-stage", subjects, count_of(len(rows), "file"))
         return len(rows)
 
     # --- tokens and owners --------------------------------------------------------------
@@ -482,16 +484,16 @@ class Records:
         with self._database.writing() as execute:
             _add_token(execute, self._actor, token, secret)
 
-    def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
+    def add_first_token(self, token: Token, secret: bytes, save: Callable[[], None]) -> bool:
         """Store a token if there is none at all; of several callers at once, one succeeds.
 
-        :param keep: stores the secret before the token is valid; if it raises, there is no token.
+        :param save: stores the secret before the token is valid; if it raises, there is no token.
         """
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM token LIMIT 1"):
                 return False
             _add_token(execute, self._actor, token, secret)
-            keep()
+            save()
         return True
 
     def add_token_once(self, token: Token, secret: bytes, *, prefix: str, expired: str) -> bool:
@@ -524,7 +526,7 @@ class Records:
             rows = execute("SELECT id FROM token WHERE id = ?", (token,))
             execute("DELETE FROM token WHERE id = ?", (token,))
             if rows:
-                note(execute, self._actor, "revoke-token", [("", token)])
+                add_entries(execute, self._actor, "revoke-token", [("", token)])
         return bool(rows)
 
     def owners(self, project: NormalizedName) -> frozenset[str]:
@@ -534,20 +536,20 @@ class Records:
 
     # --- cleaning up -------------------------------------------------------------------
 
-    def forget_unused(
-        self, digests: Sequence[str], forget: Callable[[str], None]
+    def delete_unused(
+        self, digests: Sequence[str], delete: Callable[[str], None]
     ) -> tuple[str, ...]:
         """Call a function with those of the digests that no file has; return them.
 
         :param digests: few, because other writers wait meanwhile.
         """
-        forgotten = []
+        deleted = []
         with self._database.writing() as execute:
             for digest in digests:
                 if not execute("SELECT 1 FROM file WHERE sha256 = ? LIMIT 1", (digest,)):
-                    forget(digest)
-                    forgotten.append(digest)
-        return tuple(forgotten)
+                    delete(digest)
+                    deleted.append(digest)
+        return tuple(deleted)
 
 
 _END = (1 << 63) - 1
@@ -571,7 +573,7 @@ def _add_token(
     lists = {"scopes": scopes, "projects": projects}
     insert(execute, "token", **{**asdict(token), **lists}, secret=secret)
     rights = f"{token.owner}: {', '.join(sorted(token.scopes))}; {projects or 'all projects'}"
-    note(execute, actor, action, [("", token.id)], rights)
+    add_entries(execute, actor, action, [("", token.id)], rights)
 
 
 def _token(row: Row) -> Token:
@@ -581,7 +583,7 @@ def _token(row: Row) -> Token:
     return Token(id_, owner, allowed, created, patterns, expires, note)
 
 
-def _log(execute: Execute, changes: Sequence[tuple[str, str, str]], time: str) -> None:
+def _record_changes(execute: Execute, changes: Sequence[tuple[str, str, str]], time: str) -> None:
     """Record all changes under one serial number: project, action, and name of each file."""
     if not changes:
         return

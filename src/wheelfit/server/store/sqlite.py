@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.backing_services import Dependency
-from wheelfit.server.store.blobs import FILE_MODE, make_folder, storage_error
+from wheelfit.server.store.blobs import FILE_MODE, disk_error, make_folder
 from wheelfit.server.store.database import Database
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from wheelfit.server.backing_services import Turn
+    from wheelfit.server.backing_services import DependencyUse
     from wheelfit.server.store.database import Row, Value
 
 
-_WRITER_PATIENCE = 30.0
+_WRITER_TIMEOUT = 30.0
 """Seconds that a writer waits for another one."""
-_READER_PATIENCE = 2.0
+_READER_TIMEOUT = 2.0
 """Seconds that a reader waits for a lock on the whole file; it does not wait for a writer."""
 _MIN_FREE_SPACE = 1 << 20
 """Bytes on the disk below which the database counts as full."""
@@ -50,10 +50,10 @@ class SqliteDatabase(Database):
         self,
         path: Path,
         *,
-        patience: float = _WRITER_PATIENCE,
+        lock_timeout: float = _WRITER_TIMEOUT,
         dependency: Dependency | None = None,
     ) -> None:
-        super().__init__(str(path), patience, dependency or Dependency("database"))
+        super().__init__(str(path), lock_timeout, dependency or Dependency("database"))
         self._path = path
         try:
             make_folder(path.parent)
@@ -61,7 +61,7 @@ class SqliteDatabase(Database):
                 # SQLite would create it readable by all users, and the files beside it likewise.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
         except OSError as error:
-            raise storage_error(error, str(path)) from error
+            raise disk_error(error, str(path)) from error
         self._check_readable()
 
     def probe(self) -> None:
@@ -73,19 +73,19 @@ class SqliteDatabase(Database):
                 raise StorageUnavailable(
                     "the database failed: the disk is full",
                     where=self._where,
-                    trouble="full",
+                    cause="full",
                 )
 
     def _check_readable(self) -> None:
         with self.reading() as execute:
             execute("SELECT 1 FROM sqlite_master")
 
-    def _begin(self, turn: Turn, *, reads: bool) -> sqlite3.Connection:
+    def _begin(self, use: DependencyUse, *, reads: bool) -> sqlite3.Connection:
         connection = self._take_idle() or self._connect()
-        turn.cancel = connection.interrupt
+        use.cancel = connection.interrupt
         try:
-            patience = _READER_PATIENCE if reads else self._patience
-            self._execute(connection, f"PRAGMA busy_timeout = {round(1000 * patience)}")
+            lock_timeout = _READER_TIMEOUT if reads else self._lock_timeout
+            self._execute(connection, f"PRAGMA busy_timeout = {round(1000 * lock_timeout)}")
             self._execute(connection, "BEGIN" if reads else "BEGIN IMMEDIATE")
         except BaseException:
             connection.close()
@@ -94,7 +94,7 @@ class SqliteDatabase(Database):
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._path, timeout=_READER_PATIENCE, isolation_level=None, check_same_thread=False
+            self._path, timeout=_READER_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
             self._execute(connection, "PRAGMA journal_mode = WAL")
@@ -112,11 +112,9 @@ class SqliteDatabase(Database):
 
     def _error(self, error: Exception, *, reads: bool) -> StorageUnavailable:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        trouble: Literal["full", "silent", ""] = ""
+        cause: Literal["unresponsive", "full", ""] = ""
         if code == _SQLITE_FULL:
-            trouble = "full"
+            cause = "full"
         elif code == _SQLITE_BUSY and reads:
-            trouble = "silent"
-        return StorageUnavailable(
-            f"the database failed: {error}", where=self._where, trouble=trouble
-        )
+            cause = "unresponsive"
+        return StorageUnavailable(f"the database failed: {error}", where=self._where, cause=cause)

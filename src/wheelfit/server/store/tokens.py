@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 _PREFIX = "wheelfit-"
-ONCE = "once-"
-"""The prefix of identifiers of tokens issued for something that may be used once."""
+ONE_TIME_PREFIX = "once-"
+"""The prefix of identifiers of tokens issued for a one-time credential."""
 STAGE_PREFIX = "wheelfit-stage-"
 """The prefix of secrets of stages."""
 _STAGE_SECRET = pattern(rf"{STAGE_PREFIX}[\w-]+")
 
 
-def issue(
+def issue_token(
     records: Records,
     owner: str,
     scopes: Iterable[Scope],
@@ -43,11 +43,11 @@ def issue(
 ) -> tuple[Token, str]:
     """Store a new token; return it with its secret.
 
-    :param projects: names and patterns; None: all of its owner, and new ones.
-    :param lifetime: how long it is valid; None: until it is revoked.
+    :param projects: names and patterns; None: all projects of its owner, and new ones.
+    :param lifetime: the time for which it is valid; None: until it is revoked.
     """
     token, secret = _token(owner, scopes, now, projects, lifetime, note)
-    records.add_token(token, digest(secret))
+    records.add_token(token, secret_digest(secret))
     return token, secret
 
 
@@ -64,12 +64,14 @@ def exchange_credential(
 ) -> tuple[Token, str] | None:
     """Store a new token in exchange for a one-time credential; return None if it was used.
 
-    :param credential_digest: the digest of that credential, part of the token's identifier.
+    :param credential_digest: the digest of the credential, part of the token's identifier.
     """
     token, secret = _token(owner, scopes, now, projects, lifetime, note)
-    token = replace(token, id=f"{ONCE}{credential_digest}")
+    token = replace(token, id=f"{ONE_TIME_PREFIX}{credential_digest}")
     day_ago = timestamp(now - timedelta(days=1))
-    is_new = records.add_token_once(token, digest(secret), prefix=ONCE, expired=day_ago)
+    is_new = records.add_token_once(
+        token, secret_digest(secret), prefix=ONE_TIME_PREFIX, expired=day_ago
+    )
     return (token, secret) if is_new else None
 
 
@@ -79,16 +81,16 @@ def issue_first_token(
     scopes: Iterable[Scope],
     *,
     now: datetime,
-    keep: Callable[[str], None],
+    save: Callable[[str], None],
     note: str = "",
 ) -> bool:
     """Store a new token if there is none at all, for all projects of its owner.
 
-    :param keep: stores the secret; called before the token is valid.
+    :param save: stores the secret; called before the token is valid.
     :return: whether it was the first.
     """
     token, secret = _token(owner, scopes, now, None, None, note)
-    return records.add_first_token(token, digest(secret), lambda: keep(secret))
+    return records.add_first_token(token, secret_digest(secret), lambda: save(secret))
 
 
 def _token(
@@ -113,7 +115,7 @@ def _token(
 
 def valid_token(records: Records, secret: str, *, now: datetime) -> Token | None:
     """Return the token of a secret; None if it is unknown or has expired."""
-    token = records.token(digest(secret))
+    token = records.token(secret_digest(secret))
     if token is None or (token.expires is not None and token.expires <= timestamp(now)):
         return None
     return token
@@ -137,7 +139,7 @@ def open_stage(
 ) -> tuple[Stage, str]:
     """Open a stage; return it with its secret."""
     stage, secret = new_stage(owner, now=now, lifetime=lifetime)
-    records.open_stage(stage, digest(secret))
+    records.open_stage(stage, secret_digest(secret))
     return stage, secret
 
 
@@ -147,18 +149,18 @@ def new_stage(owner: str, *, now: datetime, lifetime: timedelta) -> tuple[Stage,
     return Stage(secrets.token_hex(8), owner, timestamp(now), timestamp(now + lifetime)), secret
 
 
-def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:
+def stage_of_secret(records: Records, secret: str, *, now: datetime) -> Stage | None:
     """Return the stage that a secret opens, unless it has expired."""
-    stage = records.stage(digest(secret))
+    stage = records.stage(secret_digest(secret))
     return None if stage is None or stage.expires <= timestamp(now) else stage
 
 
-def without_secrets(path: str) -> str:
+def redact_stage_secrets(path: str) -> str:
     """Return the path of a request for logs: addresses of previews have secrets."""
     return _STAGE_SECRET.sub(f"{STAGE_PREFIX}…", path)
 
 
-def digest(secret: str) -> bytes:
+def secret_digest(secret: str) -> bytes:
     """Return the digest that identifies a secret."""
-    # 256 bits of chance need no slow hash, and nothing is compared byte by byte but digests.
+    # 256 random bits need no slow hash, and only digests are compared byte by byte.
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

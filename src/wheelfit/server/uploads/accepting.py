@@ -58,7 +58,7 @@ class AcceptedUpload:
     """Likely mistakes that are allowed."""
 
 
-def accept(
+def accept_upload(
     upload: Upload,
     store: Store,
     *,
@@ -104,7 +104,7 @@ def accept(
     )
 
 
-def accept_listed(
+def accept_from_index(
     draft: Draft,
     entry: File,
     store: Store,
@@ -118,8 +118,8 @@ def accept_listed(
     :param draft: its content.
     :param entry: its entry in that index, which has to agree with it.
     :param provenance: the provenance of the file on that index; None: there is none.
-    :param uploader: an owner of the project, as for `accept`.
-    :return: as `accept`.
+    :param uploader: an owner of the project, as for `accept_upload`.
+    :return: as `accept_upload`.
     :raises StorageUnavailable: it cannot be stored now.
     """
 
@@ -179,13 +179,13 @@ def _accept(
 def _store(
     draft: Draft, file: NewFile, store: Store, stage: str, uploader: str | None, rules: ProjectRules
 ) -> bool:
-    def keep() -> None:
+    def save() -> None:
         # Another process may have cleaned it up just now, as the leftover of an upload.
         if store.blobs.size(file.sha256) != file.size:
-            store.blobs.keep(draft)
+            store.blobs.save(draft)
 
-    store.blobs.keep(draft)
-    return store.records.add(file, keep=keep, stage=stage, uploader=uploader, rules=rules)
+    store.blobs.save(draft)
+    return store.records.add(file, save=save, stage=stage, uploader=uploader, rules=rules)
 
 
 def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Files
 
 
-GENERATED = "made:"
+GENERATED = "generated:"
 """The prefix of addresses of generated documents; no link of a page has it."""
 _MAX_LABELS = 64
 """Labels of a release that are looked up, each with a few requests."""
@@ -50,7 +50,7 @@ def missing_documents(files: Iterable[File]) -> dict[str, File]:
     for (name, version), lines in wheels.items():
         if (name, version) not in listed_releases:
             filename = index_file_name(name, version)
-            # Other wheels make it another file.
+            # The URL changes with the wheels.
             digest = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
             documents[filename] = File(filename=filename, url=f"{GENERATED}{digest}")
     return documents

@@ -1,4 +1,4 @@
-"""The indexes of a vendor under one address, as the vendor lays them out."""
+"""The indexes of a vendor under one address, in the layout of the vendor."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _FILES_SUFFIX = ".files/"
 class FamilyIndexes:
     """The indexes of a family of distributions, each in its folder: an `Application`.
 
-    Pages of a project are at ``/{folder}/{project}/`` and files at ``/{folder}/files/{file}``, so
-    that files of one name in two folders stay apart. A page with links to all wheels has the path
-    of the vendor, and its files are at ``/{page}.files/{file}``. Files that no page lists have the
-    path of the vendor, too.
+    The page of a project is at ``/{folder}/{project}/``, and its files are at
+    ``/{folder}/files/{file}``, so that files with the same name in two folders stay apart. A page
+    with links to all wheels has the same path as at the vendor, and its files are at
+    ``/{page}.files/{file}``. Files that no page lists have the same path as at the vendor.
 
     :param mirrored: the family, and its mirrored projects; no others are served.
-    :param wrap: wraps an index for clients.
+    :param wrap: returns a wrapper around an index, as clients see it.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class FamilyIndexes:
         """Answer a request."""
         path = request.path.removeprefix("/")
         decoded = unquote(path)
-        for path_of_page, page in self._pages.items():
-            if decoded == path_of_page or decoded.startswith(f"{path_of_page}{_FILES_SUFFIX}"):
-                return page(request, decoded.removeprefix(path_of_page))
+        for page_path, page in self._pages.items():
+            if decoded == page_path or decoded.startswith(f"{page_path}{_FILES_SUFFIX}"):
+                return page(request, decoded.removeprefix(page_path))
         if self._unlisted_files is not None and decoded.removesuffix(".metadata") in self._files:
             name = path.rpartition("/")[2]
             return self._unlisted_files(replace(request, path=f"/{_FILES}/{name}"))
@@ -135,26 +135,26 @@ class _FamilyIndex(ContentFiles):
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of the projects of the family that have a page."""
-        return [name for name in self._index.projects() if self._family.stands_for(name)]
+        return [name for name in self._index.projects() if self._family.has_project(name)]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
-        page = self._index.project(name) if self._family.stands_for(name) else None
+        page = self._index.project(name) if self._family.has_project(name) else None
         return page and structs.replace(page, files=tuple(map(_with_links_beside, page.files)))
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page."""
-        return self._index.stamp(name) if self._family.stands_for(name) else None
+        return self._index.stamp(name) if self._family.has_project(name) else None
 
     def content(self, filename: str) -> Content | Redirect | None:
         """Return the bytes of a file."""
         base = filename.removesuffix(".metadata").removesuffix(".provenance")
         name = project_of(base)
-        is_known = name is not None and self._family.stands_for(name)
+        is_known = name is not None and self._family.has_project(name)
         return self._index.content(filename) if is_known else None
 
 
 def _with_links_beside(file: File) -> File:
-    """Return a file with relative links that go up one folder less than usual."""
+    """Return a file whose relative links go up one folder less than usual."""
     provenance = file.provenance and file.provenance.removeprefix("../")
     return structs.replace(file, url=file.url.removeprefix("../"), provenance=provenance)

@@ -95,7 +95,7 @@ class LinksPage(_PagesListing):
 
     page: str = field(repr=False)
 
-    def url(self, name: NormalizedName) -> str:  # noqa: ARG002 - the same of all
+    def url(self, name: NormalizedName) -> str:  # noqa: ARG002 - one page for all
         """Return the URL of the page."""
         return self.page
 

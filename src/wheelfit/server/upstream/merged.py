@@ -1,7 +1,7 @@
 """Several indexes as one, in which every project belongs to one of them.
 
-Files of two sources never meet on a page, unless the operator allows it for a project: otherwise
-any publisher on one of them could supply the others' projects (dependency confusion).
+Files of two sources are never on one page, unless the operator allows it for a project: otherwise
+any publisher on one of them could supply projects of the others (dependency confusion).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class MergedSource:
     """Its name in the rules about owners."""
     index: Index
     is_own: bool = False
-    """Whether projects are uploaded there, so that reserved names belong to it."""
-    claims: Callable[[NormalizedName], bool] = field(default=lambda _name: False, compare=False)
+    """Whether projects are uploaded there; only such sources supply reserved names."""
+    owns_name: Callable[[NormalizedName], bool] = field(default=lambda _name: False, compare=False)
     """Returns whether a project without a page belongs to the source, because all files were
     deleted, or none are published yet. No other source may supply it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerRules:
-    """The operator's rules about which source supplies which project."""
+    """The operator's rules about the sources that supply each project."""
 
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """By normalised name of a project: the names of the only sources that may supply it; the files
@@ -76,7 +76,7 @@ class MergedIndex(ContentFiles):
                 if name not in self._by_name:
                     raise ValueError(f"the owner of {project} is {name}, which is not a source")
         self._page_cache: MemoryCache[tuple[Hashable, bool]] = MemoryCache(
-            _MAX_CACHED, lambda _one: 1
+            _MAX_CACHED, lambda _entry: 1
         )
 
     def projects(self) -> Iterable[NormalizedName]:
@@ -101,7 +101,7 @@ class MergedIndex(ContentFiles):
             page = source.index.project(name)
             if page is not None:
                 yield source, page
-            if not self._is_shared(name) and (page is not None or source.claims(name)):
+            if not self._is_shared(name) and (page is not None or source.owns_name(name)):
                 return
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
@@ -115,7 +115,7 @@ class MergedIndex(ContentFiles):
                     return None
             elif self._has_page(source, name, stamp):
                 return None if stamp is None else (source.name, stamp)
-            elif source.claims(name):
+            elif source.owns_name(name):
                 return None
         return tuple(stamps) or None
 
@@ -132,7 +132,7 @@ class MergedIndex(ContentFiles):
             if content is not None:
                 return content
             stamp = source.index.stamp(name)
-            if self._has_page(source, name, stamp) or source.claims(name):
+            if self._has_page(source, name, stamp) or source.owns_name(name):
                 return None
         return None
 
@@ -151,7 +151,7 @@ class MergedIndex(ContentFiles):
         return len(self._owners.named.get(name, ())) > 1
 
     def _has_page(self, source: MergedSource, name: NormalizedName, stamp: Hashable | None) -> bool:
-        """Return whether a source has a project, without making its page again and again."""
+        """Return whether a source has a project, from the cache while its stamp is unchanged."""
         if stamp is None:
             return source.index.project(name) is not None
         cached = self._page_cache.peek((source.name, name))
@@ -174,7 +174,7 @@ class MergedIndex(ContentFiles):
                 "of files with the same name, and of variants of one release, only those of the "
                 "first source are listed"
             )
-        elsewhere = OtherPages(
+        other_pages = OtherPages(
             tuple(dict.fromkeys(url for page in pages for url in page.other_pages.tracks)),
             tuple(dict.fromkeys(url for page in pages for url in page.other_pages.alternates)),
         )
@@ -188,7 +188,7 @@ class MergedIndex(ContentFiles):
             files,
             source,
             tuple(notes),
-            other_pages=elsewhere,
+            other_pages=other_pages,
             status=status,
             withheld=withheld,
         )
@@ -238,13 +238,13 @@ def _variant_release(filename: str) -> object:
 class IndexWithLocations(ContentFiles):
     """The pages of another index with declared locations: an `Index`.
 
-    :param elsewhere: the locations of each project, which replace those of the other index.
+    :param other_pages: the locations of each project, which replace those of the other index.
     """
 
-    def __init__(self, index: Index, elsewhere: Mapping[NormalizedName, OtherPages]) -> None:
+    def __init__(self, index: Index, other_pages: Mapping[NormalizedName, OtherPages]) -> None:
         self._index = index
         self.name = index.name
-        self._elsewhere = elsewhere
+        self._other_pages = other_pages
 
     def projects(self) -> Iterable[NormalizedName]:
         """Return the names of all projects, sorted."""
@@ -253,7 +253,7 @@ class IndexWithLocations(ContentFiles):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
         page = self._index.project(name)
-        declared = self._elsewhere.get(name)
+        declared = self._other_pages.get(name)
         return (
             page
             if page is None or declared is None

@@ -61,7 +61,7 @@ _METADATA = ".metadata"
 _PROVENANCE = ".provenance"
 _SHA256 = pattern(r"[0-9a-f]{64}")
 _KIND = "mirrored"
-_ATTESTED = "application/vnd.pypi.integrity.v1+json"
+_PROVENANCE_TYPE = "application/vnd.pypi.integrity.v1+json"
 _MAX_PROVENANCE_SIZE = 8 << 20
 _MAX_DOCUMENT_SIZE = 1 << 20
 _MAX_SMALL_FILES = 32 << 20
@@ -87,8 +87,8 @@ _PAGES: Mapping[Outcome, Counted] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _LearnedDigest:
-    """The digest and size of a file that had no promised SHA-256."""
+class _RecordedDigest:
+    """The digest and size of a file whose page lists no SHA-256."""
 
     sha256: str
     size: int
@@ -108,12 +108,12 @@ class _ServedPage:
 class MirroredIndex(ContentFiles):
     """A mirror of another index: an `Index`.
 
-    Pages are revalidated after the operator's time and not the upstream's, which is unaware of the
-    number of clients. A file is fetched on its first request, and stored (see
+    Pages are revalidated at the operator's interval instead of the upstream's, which does not
+    consider the number of clients. A file is fetched on its first request, and stored (see
     `wheelfit.server.upstream.pull_through`). The upstream sees nothing of a client but the
     normalised name of a project, and the name of a file that its page lists.
 
-    :param may_name: returns whether the upstream's pages may name a URL.
+    :param is_allowed_url: returns whether the upstream's pages may name a URL.
     :param note: called with messages for the operator: about old pages, refused files.
     :param listing: how the upstream lists its files; None: on a page for each project.
     :param rules: which files are offered.
@@ -125,7 +125,7 @@ class MirroredIndex(ContentFiles):
         web: Web,
         pulled: PulledFiles,
         *,
-        may_name: Callable[[str], bool],
+        is_allowed_url: Callable[[str], bool],
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
         upstream: Dependency | None = None,
@@ -138,7 +138,7 @@ class MirroredIndex(ContentFiles):
         self._settings = settings
         self._web = web
         self._pulled = pulled
-        self._may_name = may_name
+        self._is_allowed_url = is_allowed_url
         self._note = note
         self._clock = clock
         self._upstream = upstream or upstream_dependency(settings.url, MAX_THREADS)
@@ -151,25 +151,27 @@ class MirroredIndex(ContentFiles):
             MemoryCache(_MAX_PAGES, lambda page: _CACHED_ENTRY_SIZE * (len(page[1].files) + 2)),
             missing=settings.not_found_max_age,
             stale=settings.stale_if_error,
-            waiting=partial(self._upstream.turn, uses_other_hosts=True),
+            waiting=partial(self._upstream.use, uses_other_hosts=True),
             fetching=self._upstream.recording,
             note_stale=self._note_stale,
             note_request=lambda outcome: self.counts.add(_PAGES[outcome]),
         )
-        self._pulls = Pulls(patience=settings.timeout, note=note)
+        self._pulls = Pulls(queue_timeout=settings.timeout, note=note)
         self._served_pages: MemoryCache[_ServedPage] = MemoryCache(
             _MAX_SERVED_PAGES, lambda served_page: _ENTRY_SIZE * (len(served_page.page.files) + 2)
         )
         self._small_files: MemoryCache[bytes] = MemoryCache(
             _MAX_SMALL_FILES, lambda data: len(data) + 256
         )
-        self._learned: MemoryCache[_LearnedDigest] = MemoryCache(_MAX_NAMES, lambda _one: 1)
+        self._recorded_digests: MemoryCache[_RecordedDigest] = MemoryCache(
+            _MAX_NAMES, lambda _entry: 1
+        )
         self._generations: dict[NormalizedName, int] = {}
-        self._contradicted: set[str] = set()
-        """URLs of wheels whose metadata file is not the promised one."""
+        self._wrong_metadata_hashes: set[str] = set()
+        """URLs of wheels whose metadata file does not match its listed hash."""
         self._ranges: dict[str, tuple[bool, float]] = {}
         self._requested: set[NormalizedName] = set()
-        self._listed: tuple[float, tuple[NormalizedName, ...]] | None = None
+        self._project_list: tuple[float, tuple[NormalizedName, ...]] | None = None
 
     @property
     def last_error(self) -> NetworkError | None:
@@ -178,7 +180,7 @@ class MirroredIndex(ContentFiles):
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of the requested projects, or of all if the settings list all."""
-        if self._settings.lists_all:
+        if self._settings.list_all:
             return self.listed_projects()
         return tuple(sorted(self._requested))
 
@@ -190,12 +192,12 @@ class MirroredIndex(ContentFiles):
         if (listed := self._fresh_list()) is not None:
             return listed
         try:
-            with self._upstream.turn(uses_other_hosts=True):
-                return self._served_pages.call_locked("", self._list)
+            with self._upstream.use(uses_other_hosts=True):
+                return self._served_pages.call_locked("", self._fetch_list)
         except Unreachable:
-            if self._listed is None:
+            if self._project_list is None:
                 raise
-            return self._listed[1]
+            return self._project_list[1]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
@@ -227,7 +229,7 @@ class MirroredIndex(ContentFiles):
             try:
                 return self._content(name, file, suffix)
             except IntegrityError:
-                # A file that changes at any time (F-73) may have changed after the page was read.
+                # A file that may change (F-73) may have changed after the page was read.
                 self._expire(name)
                 current = self._original(name, base)
                 if current is None or current == file:
@@ -244,27 +246,27 @@ class MirroredIndex(ContentFiles):
         sha256 = file.hashes.get("sha256")
         return sha256 is not None and self._pulled.size(sha256) is not None
 
-    def keep(self, filename: str, tick: Callable[[int], None]) -> None:
+    def fetch_and_store(self, filename: str, on_bytes: Callable[[int], None]) -> None:
         """Fetch a file, and wait until it is verified and stored.
 
-        :param tick: called with the number of bytes received since the last call.
+        :param on_bytes: called with the number of bytes received since the last call.
         :raises NetworkError: it cannot be fetched, or does not match its hash.
         :raises StorageUnavailable: it cannot be stored.
         """
         content = self.content(filename)
         if content is None:
-            raise NetworkError(f"{filename} is listed by the upstream, which does not have it")
+            raise NetworkError(f"{filename} is listed by the upstream, but missing there")
         if isinstance(content, Redirect):
             raise NetworkError(f"{self.name} stores no files: clients get them from the upstream")
         for piece in content.parts(0, content.size):
-            tick(len(piece))
+            on_bytes(len(piece))
         self._pulls.wait_for(filename)
-        # The transfer may have ended before, with an error without a receiver.
+        # The transfer may have failed before, when nothing waited for it.
         name = project_of(filename)
         file = None if name is None else self._original(name, filename)
         sha256 = content.sha256 or (None if file is None else self._digest(file))
         if sha256 is None or self._pulled.size(sha256) is None:
-            raise StorageUnavailable(f"{filename} was fetched, and could not be stored")
+            raise StorageUnavailable(f"{filename} was fetched, but not stored")
 
     def size_of(self, filename: str) -> int | None:
         """Return the size of a file without a listed size; None if its server has none."""
@@ -273,7 +275,7 @@ class MirroredIndex(ContentFiles):
         if file is None:
             return None
         try:
-            with self._upstream.turn(uses_other_hosts=True):
+            with self._upstream.use(uses_other_hosts=True):
                 return self._web.client.get_range(file.url, Suffix(1)).extent.total
         except (RangeUnsupported, NetworkError):
             return None
@@ -329,7 +331,7 @@ class MirroredIndex(ContentFiles):
         return self._listing.read(name, answer, self._web, redact(self._settings.url))
 
     def _expire(self, name: NormalizedName) -> None:
-        """Fetch the page of a project again when it is needed next."""
+        """Make the page of a project outdated, so that its next use fetches it."""
         url = self._listing.url(name)
         if url is not None:
             self._pages.expire(url, ACCEPT)
@@ -352,8 +354,8 @@ class MirroredIndex(ContentFiles):
             if project_of(file.filename) != name:
                 foreign_count += 1  # it could not be requested here
             elif file.filename in originals or not self._settings.admits_file(file.filename):
-                pass  # of two entries the first is used, as by installers
-            elif problem := self._problem(file, url):
+                pass  # the first of two entries is used, as by installers
+            elif problem := self._exclusion_reason(file, url):
                 notes.append(f"left out {file.filename}: {problem}")
             else:
                 originals[file.filename] = file
@@ -362,7 +364,7 @@ class MirroredIndex(ContentFiles):
         if foreign_count:
             count = count_of(foreign_count, "file")
             notes.append(f"left out {count} not named after a release of {name}")
-        if self._settings.documents:
+        if self._settings.make_documents:
             originals |= missing_documents(originals.values())
         page = ProjectPage(
             name,
@@ -377,10 +379,10 @@ class MirroredIndex(ContentFiles):
             self._note(f"{name} of {self.name}: {sentence}")
         return _ServedPage(page, MappingProxyType(originals), withheld, stamp)
 
-    def _problem(self, file: File, page: str) -> str:
-        """Return the reason why a file cannot be served; empty if it can."""
-        if not self._may_name(file.url):
-            return "its link leads to a host or port that the mirror may not request"
+    def _exclusion_reason(self, file: File, page: str) -> str:
+        """Return the reason why a file is left out; empty if it is served."""
+        if not self._is_allowed_url(file.url):
+            return "its URL has a host or port that the mirror may not request"
         sha256 = file.hashes.get("sha256")
         if sha256 is not None and _SHA256.fullmatch(sha256) is None:
             return "its SHA-256 is malformed"
@@ -395,11 +397,11 @@ class MirroredIndex(ContentFiles):
         if file.url.startswith(GENERATED):
             return replace(file, url=url_of(file.filename), source=self.name)
         hashes, size = file.hashes, file.size
-        if (learned := self._learned_digest(file)) is not None:
-            hashes = MappingProxyType({"sha256": learned.sha256, **hashes})
-            size = learned.size
+        if (recorded := self._recorded_digest(file)) is not None:
+            hashes = MappingProxyType({"sha256": recorded.sha256, **hashes})
+            size = recorded.size
         metadata = self._metadata_hashes(file)
-        # Most files named by a rule may be missing, and no page shows their metadata.
+        # Most files without a page may be missing, and their metadata is not listed.
         is_listed = file.filename.endswith(".whl") and self._listing.has_pages
         if metadata is None and is_listed and self._has_readable_metadata(file):
             metadata = NO_HASHES
@@ -427,12 +429,12 @@ class MirroredIndex(ContentFiles):
         if server not in self._ranges and len(self._ranges) >= _MAX_SERVERS:
             return False  # a page may name any number of them
         try:
-            with self._upstream.turn(uses_other_hosts=True):
+            with self._upstream.use(uses_other_hosts=True):
                 self._web.client.get_range(file.url, Suffix(1))
             supports_ranges, until = True, float("inf")
         except UnexpectedStatus as error:
             if error.status in _MISSING and not self._listing.has_pages:
-                return False  # by its rule the file may not exist, so the server is not judged
+                return False  # the unlisted file may not exist, which is no test of the server
             supports_ranges, until = False, self._clock() + _RETEST_INTERVAL
         except RangeUnsupported:
             supports_ranges, until = False, float("inf")
@@ -442,23 +444,23 @@ class MirroredIndex(ContentFiles):
         return supports_ranges
 
     def _fresh_list(self) -> tuple[NormalizedName, ...] | None:
-        listed = self._listed
+        listed = self._project_list
         if listed is not None and 0 <= self._clock() - listed[0] < self._settings.max_age:
             return listed[1]
         return None
 
-    def _list(self) -> tuple[NormalizedName, ...]:
+    def _fetch_list(self) -> tuple[NormalizedName, ...]:
         if (listed := self._fresh_list()) is not None:  # another thread may have fetched it
             return listed
         try:
             names = tuple(self._listing.names(self._web))
         except NetworkError as error:
-            if self._listed is None:
+            if self._project_list is None:
                 raise
             self._note(f"the list of {self.name} is outdated, because {error.message}")
-            names = self._listed[1]
+            names = self._project_list[1]
         admitted = tuple(name for name in names if self._settings.admits(name))
-        self._listed = (self._clock(), admitted)
+        self._project_list = (self._clock(), admitted)
         return admitted
 
     # --- files ----------------------------------------------------------------------
@@ -480,7 +482,7 @@ class MirroredIndex(ContentFiles):
                 self.counts.add("file hit")
                 parts = partial(self._pulled.parts, sha256)
                 return Content(size, sha256, partial(self._counted, parts))
-            # The file must be the same as before, where the upstream has no hash.
+            # Where the upstream lists no hash, the file must be the same as before.
             file = replace(file, hashes={**file.hashes, "sha256": sha256})
         self.counts.add("file miss")
 
@@ -489,14 +491,14 @@ class MirroredIndex(ContentFiles):
                 self._web.client,
                 file,
                 self._pulled,
-                largest=self._settings.max_file_size,
+                max_size=self._settings.max_file_size,
                 on_bytes=partial(self.counts.add, "bytes fetched"),
-                on_verified=partial(self._learn, name, file),
+                on_verified=partial(self._record_digest, name, file),
                 on_end=partial(self._count_failure, on_end),
             )
 
         try:
-            with self._upstream.turn(uses_other_hosts=True):
+            with self._upstream.use(uses_other_hosts=True):
                 pull = self._pulls.get((file.url, sha256), make)
                 size = pull.wait_for_size()
         except UnexpectedStatus as error:
@@ -524,37 +526,37 @@ class MirroredIndex(ContentFiles):
             self.counts.add("file failed")
         on_end(pull, error)
 
-    def _learn(self, name: NormalizedName, file: File, sha256: str, size: int) -> None:
+    def _record_digest(self, name: NormalizedName, file: File, sha256: str, size: int) -> None:
         """Record the digest and size of a file without a listed hash, for its page."""
         if "sha256" in file.hashes:
             return
-        key = _learned_key(file)
-        self._learned.put(key, _LearnedDigest(sha256, size))
+        key = _digest_key(file)
+        self._recorded_digests.put(key, _RecordedDigest(sha256, size))
         self._web.store.write(_KIND, key, {"sha256": sha256, "size": size}, b"")
         self._generations[name] = self._generations.get(name, 0) + 1
 
     def _digest(self, file: File) -> str | None:
-        """Return the digest of a file from its page, or the remembered one."""
-        learned = self._learned_digest(file)
-        return file.hashes.get("sha256") or (learned.sha256 if learned else None)
+        """Return the digest of a file from its page, or the recorded one."""
+        recorded = self._recorded_digest(file)
+        return file.hashes.get("sha256") or (recorded.sha256 if recorded else None)
 
-    def _learned_digest(self, file: File) -> _LearnedDigest | None:
-        """Return the remembered digest and size of a file; None also if its page promises them."""
+    def _recorded_digest(self, file: File) -> _RecordedDigest | None:
+        """Return the recorded digest and size of a file; None if its page lists the digest."""
         if "sha256" in file.hashes:
             return None
-        key = _learned_key(file)
-        learned = self._learned.peek(key)
-        if learned is not None:
-            return learned
+        key = _digest_key(file)
+        recorded = self._recorded_digests.peek(key)
+        if recorded is not None:
+            return recorded
         entry = self._web.store.read(_KIND, key)
         if entry is None:
             return None
         sha256, size = entry.head.get("sha256"), entry.head.get("size")
         if not (isinstance(sha256, str) and _SHA256.fullmatch(sha256) and isinstance(size, int)):
             return None
-        learned = _LearnedDigest(sha256, size)
-        self._learned.put(key, learned)
-        return learned
+        recorded = _RecordedDigest(sha256, size)
+        self._recorded_digests.put(key, recorded)
+        return recorded
 
     # --- files beside them ------------------------------------------------------------
 
@@ -570,19 +572,19 @@ class MirroredIndex(ContentFiles):
             if hashes is None:
                 raise
             self._note(f"{file.filename}: its metadata is read from the wheel, because {mismatch}")
-            self._contradicted.add(file.url)
+            self._wrong_metadata_hashes.add(file.url)
             self._generations[name] = self._generations.get(name, 0) + 1
             return self._metadata(name, file)
 
     def _metadata_hashes(self, file: File) -> Mapping[str, str] | None:
         """Return the listed hashes of a metadata file, unless its content contradicts them."""
-        return None if file.url in self._contradicted else file.metadata_hashes
+        return None if file.url in self._wrong_metadata_hashes else file.metadata_hashes
 
     def _small_file(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:
-        """Return a small file from memory, or make it; an empty one does not exist now."""
+        """Return a small file from memory, or make it; an empty one counts as missing."""
         data = self._small_files.peek(key)
         if data is None:
-            with self._upstream.turn(uses_other_hosts=True):
+            with self._upstream.use(uses_other_hosts=True):
                 data = self._small_files.get(key, make)
         if not data:
             self._small_files.forget(key)
@@ -612,21 +614,21 @@ class MirroredIndex(ContentFiles):
             served_page = self._served_page(name)
             wheels = {} if served_page is None else served_page.originals
             return self._small_file(
-                ("made", file.filename, file.url),
+                ("generated", file.filename, file.url),
                 lambda: make_document(file, wheels.values(), self._web.files, self._note),
             )
-        with self._upstream.turn(uses_other_hosts=True):
+        with self._upstream.use(uses_other_hosts=True):
             return content_of(self._web.files.read(file, limit=_MAX_DOCUMENT_SIZE))
 
     def _provenance(self, file: File) -> Content | None:
         url = file.provenance
-        if url is None or not self._may_name(url):
+        if url is None or not self._is_allowed_url(url):
             return None
 
         key = f"{url}{_PROVENANCE}"
 
         def fetch() -> bytes:
-            headers = {"Accept": _ATTESTED}
+            headers = {"Accept": _PROVENANCE_TYPE}
             try:
                 answer = self._web.client.get(url, headers=headers, limit=_MAX_PROVENANCE_SIZE)
             except Unreachable:
@@ -648,7 +650,7 @@ class MirroredIndex(ContentFiles):
         return self._small_file(("provenance", url), fetch)
 
 
-def _learned_key(file: File) -> str:
-    """Return the key of the remembered digest and size of a file."""
+def _digest_key(file: File) -> str:
+    """Return the key of the recorded digest and size of a file."""
     promised = ",".join(f"{name}={digest}" for name, digest in sorted(file.hashes.items()))
     return f"{file.url}\n{promised}"

@@ -1,11 +1,11 @@
 """The opening of mirrors: from settings to one index.
 
-A server of its own index calls `open_mirrors` with that and the operator's settings::
+A server with an index of its own uses `open_mirrors` with the operator's settings::
 
     mirrors = open_mirrors([mirror_of_text(text) for text in options], blobs, folder / "cache",
                            environ=os.environ, note=log)
-    index = mirrors.with_own(StoredIndex(store), owners=Owners(reserved=("acme-*",)),
-                             claims=store.records.claims)
+    index = mirrors.with_own(StoredIndex(store), owners=OwnerRules(reserved=("acme-*",)),
+                             claims=store.records.owns_name)
     ...
     mirrors.close()
 """
@@ -29,7 +29,7 @@ from wheelfit.server.upstream.listings import LinksPage, UnlistedFiles
 from wheelfit.server.upstream.merged import MergedIndex, MergedSource, OwnerRules
 from wheelfit.server.upstream.mirrored import MAX_THREADS, MirroredIndex
 from wheelfit.server.upstream.pulled_files import PulledFiles
-from wheelfit.server.upstream.settings import OWN, check_names
+from wheelfit.server.upstream.settings import UPLOADS_NAME, check_names
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 
 _RETRIES = 2
-"""A client is waiting, and an old page may do: rarer than retries of installers."""
+"""Fewer than those of installers: a client waits, and a stale page can be served."""
 _DOWNLOADS = 8
 """Threads that may use the storage of mirrored files at once."""
 _ABANDONED = 86400.0
 """Seconds after which a partial file is abandoned."""
-_NOWHERE = Path("/nonexistent")
+_NO_HOME = Path("/nonexistent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class MirroredFamily:
 
     family: BridgeFamily
     folders: Mapping[str, MirroredIndex] = field(hash=False)
-    """Of indexes, by their places below the base."""
+    """The mirrors of indexes, by path below the base."""
     pages: Mapping[str, MirroredIndex] = field(hash=False)
-    """Of pages with links to all wheels, by their places below the base."""
+    """The mirrors of pages with links to all wheels, by path below the base."""
     files: Mapping[str, MirroredIndex] = field(hash=False)
-    """Of files that no page lists, by the place of each below the base."""
+    """The mirror of files that no page lists, for the path of each file below the base."""
 
     def mirrors(self) -> Iterable[MirroredIndex]:
         """Return all mirrors, each once."""
-        of_files = list(self.files.values())[:1]
-        return (*self.folders.values(), *self.pages.values(), *of_files)
+        unlisted = list(self.files.values())[:1]  # all have the same mirror
+        return (*self.folders.values(), *self.pages.values(), *unlisted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +83,22 @@ class Mirrors:
     families: Mapping[str, MirroredFamily] = field(default_factory=dict, hash=False)
     """Families whose indexes are mirrored too, by the names in the operator's settings."""
 
-    def with_own(
+    def merge_with_uploads(
         self,
-        own: Index,
+        uploads: Index,
         *,
         owners: OwnerRules | None = None,
-        claims: Callable[[NormalizedName], bool] = lambda _name: False,
+        owns_name: Callable[[NormalizedName], bool] = lambda _name: False,
     ) -> MergedIndex:
-        """Return the mirrors merged behind an index with uploads, which is called ``own``.
+        """Return an index of the server's uploads, named ``own``, and after them the mirrors.
 
         Projects uploaded there come from there alone, even if a mirror has them, too.
 
-        :param claims: returns whether a project belongs to the own index although it has no page at
-            the moment.
+        :param owns_name: returns whether a project belongs to the index with uploads although it
+            has no page at the moment.
         :raises InvalidConfiguration: a rule names a mirror that does not exist.
         """
-        first = MergedSource(OWN, own, is_own=True, claims=claims)
+        first = MergedSource(UPLOADS_NAME, uploads, is_own=True, owns_name=owns_name)
         try:
             return MergedIndex(
                 (first, *(MergedSource(index.name, index) for index in self.indexes)), owners
@@ -108,15 +108,15 @@ class Mirrors:
 
     def cancel(self) -> None:
         """Abort transfers in progress; nothing more is fetched."""
-        for mirror in self.all():
+        for mirror in self.all_mirrors():
             mirror.cancel()
 
     def close(self) -> None:
         """Abort transfers in progress, and close every connection."""
-        for mirror in self.all():
+        for mirror in self.all_mirrors():
             mirror.close()
 
-    def all(self) -> Iterable[MirroredIndex]:
+    def all_mirrors(self) -> Iterable[MirroredIndex]:
         """Yield all mirrors, those of families too."""
         yield from self.indexes
         for family in self.families.values():
@@ -138,7 +138,7 @@ def open_mirrors_in(
     :param storage: the address of the files; None: in the folder.
     :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
-    :raises StorageUnavailable: the place cannot be read.
+    :raises StorageUnavailable: the storage cannot be read.
     """
     mirror_folder = folder / "mirrored"
     # Apart from the uploads: mirrored files are removed when there are too many.
@@ -162,21 +162,22 @@ def open_mirrors(
 ) -> Mirrors:
     """Open several mirrors that share one storage.
 
-    :param settings: of each, the most important first. The smallest limit is used for the place.
+    :param settings: the settings of each, the most important first; the smallest size limit
+        applies.
     :param blobs: the storage of files; for mirrors only, since unused files are removed.
     :param cache_folder: the folder of pages; None: in memory only.
     :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
-    :raises StorageUnavailable: the place cannot be read.
+    :raises StorageUnavailable: the storage cannot be read.
     """
     all_settings = tuple(settings)
     limits = [mirror.max_size for mirror in all_settings if mirror.max_size is not None]
-    blobs.tidy(time.time() - _ABANDONED)  # of processes that were killed
+    blobs.remove_old_drafts(time.time() - _ABANDONED)  # of processes that were killed
     pulled = PulledFiles(blobs, min(limits) if limits else None)
     check_names(all_settings)
-    # The threads of the server are divided, so that a slow upstream blocks only its own.
+    # Each gets a part of the server's threads, so that a slow upstream blocks only its own.
     threads = max(1, MAX_THREADS // max(1, len(all_settings)))
-    open_one = partial(
+    open_with_shared = partial(
         open_mirror,
         pulled=pulled,
         cache_folder=cache_folder,
@@ -188,9 +189,11 @@ def open_mirrors(
     families: dict[str, MirroredFamily] = {}
     for mirror in all_settings:
         if mirror.family is not None:
-            families[mirror.label] = _open_family(mirror, mirror.family, threads, open_one)
+            families[mirror.label] = _open_family(mirror, mirror.family, threads, open_with_shared)
         elif not mirror.bridge:
-            indexes.append(open_one(mirror, upstream=upstream_dependency(mirror.url, threads)))
+            indexes.append(
+                open_with_shared(mirror, upstream=upstream_dependency(mirror.url, threads))
+            )
     return Mirrors(tuple(indexes), families)
 
 
@@ -198,7 +201,7 @@ def _open_family(
     settings: MirrorSettings,
     family: BridgeFamily,
     threads: int,
-    open_one: Callable[..., MirroredIndex],
+    open_with_shared: Callable[..., MirroredIndex],
 ) -> MirroredFamily:
     """Open a mirror of each index and page of a family, and a mirror of unlisted files.
 
@@ -219,10 +222,12 @@ def _open_family(
             url=url,
             name=f"{settings.label}/{folder}",
             allow=settings.allow or family.projects,
-            lists_all=settings.lists_all or listing is not None,
+            list_all=settings.list_all or listing is not None,
         )
         hosts = () if base else family.only_hosts
-        return open_one(family_settings, upstream=upstream, only_hosts=hosts, listing=listing)
+        return open_with_shared(
+            family_settings, upstream=upstream, only_hosts=hosts, listing=listing
+        )
 
     folders: dict[str, MirroredIndex] = {}
     pages: dict[str, MirroredIndex] = {}
@@ -292,7 +297,7 @@ def open_mirror(
         sources,
         cache_folder=cache_folder,
         environ={name: text for name, text in environ.items() if name != "NETRC"},
-        home=_NOWHERE,
+        home=_NO_HOME,
         note=note,
         max_download=0,
         is_allowed_address=url_rules.address_rules,
@@ -303,7 +308,7 @@ def open_mirror(
         settings,
         web,
         pulled,
-        may_name=url_rules,
+        is_allowed_url=url_rules,
         note=note,
         clock=clock,
         upstream=upstream,

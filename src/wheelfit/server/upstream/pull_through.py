@@ -1,8 +1,9 @@
 """Pull-through transfers: to clients at once, and into the storage after verification.
 
-A thread of its own fetches each file, once for all clients, so that no client waits for a slower
-one, and none ends the transfer by leaving. Clients get received bytes at once, except for the end,
-which is held back until every listed hash is verified: a wrong file is never complete.
+Each file is fetched by a thread of its own, once for all clients, so that no client waits for a
+slower one, and none stops the transfer by disconnecting. Clients get the received bytes at once,
+except for the end, which is withheld until every listed hash is verified: a wrong file is never
+complete.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response
 
 
-_HELD_BACK = 1 << 16
+_WITHHELD = 1 << 16
 """Bytes that no client gets before the file is verified."""
-_ABANDONED_AFTER = 30.0
-"""Seconds for which the transfer of a file without readers continues: clients try again."""
+_ABANDONED_TIMEOUT = 30.0
+"""Seconds for which a transfer continues without readers, since clients try again."""
 _MIN_RATE = 1024
 """Bytes a second below which a transfer is aborted, after a minute."""
 _SLOW_AFTER = 60.0
-_LONGEST_WAIT = 300.0
-"""Seconds that a reader waits for the next bytes; the thread gives up earlier."""
+_READER_TIMEOUT = 300.0
+"""Seconds that a reader waits for the next bytes; the transfer times out earlier."""
 _MAX_PULLS = 16
 """Files that are fetched at once."""
-_READ_WAIT = 0.02
-"""Seconds that a reader waits in one go."""
+_READER_POLL = 0.02
+"""Seconds after which a waiting reader yields, so that the thread can do other work."""
 _STORE_TIMEOUT = 3600.0
 """Seconds that a storage elsewhere may take for a large file."""
 _DRAIN_TIMEOUT = 600.0
@@ -60,7 +61,7 @@ _DRAIN_TIMEOUT = 600.0
 class Pull:
     """The transfer of one file, in a thread of its own.
 
-    :param largest: bytes of the largest file that is fetched.
+    :param max_size: bytes of the largest file that may be fetched.
     :param on_bytes: called with the number of bytes received since the last call.
     :param on_verified: called with digest and size once the file is verified, before its end is
         sent to any client.
@@ -73,7 +74,7 @@ class Pull:
         file: File,
         pulled: PulledFiles,
         *,
-        largest: int,
+        max_size: int,
         on_bytes: Callable[[int], None],
         on_verified: Callable[[str, int], None],
         on_end: Callable[[Pull, WheelfitError | None], None],
@@ -81,7 +82,7 @@ class Pull:
         self.file = file
         self._client = client
         self._pulled = pulled
-        self._largest = largest
+        self._max_size = max_size
         self._on_bytes = on_bytes
         self._on_verified = on_verified
         self._on_end = on_end
@@ -121,8 +122,8 @@ class Pull:
         """
         with self._reading(), self._changed:
             if not self._wait(
-                lambda: self._is_verified or (self._has_response and (self.size or 0) > _HELD_BACK),
-                _LONGEST_WAIT,
+                lambda: self._is_verified or (self._has_response and (self.size or 0) > _WITHHELD),
+                _READER_TIMEOUT,
             ):
                 raise self._timeout_error()
             assert self.size is not None  # noqa: S101 - known once it is verified
@@ -131,9 +132,9 @@ class Pull:
     def parts(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the bytes between two positions as they are received.
 
-        A part of the file comes only after verification of the whole, since there would be no end
-        to hold back. An empty piece is yielded when nothing was received for a moment, so that the
-        caller can use the thread for others.
+        A part of the file is yielded only after verification of the whole, since it has no end to
+        withhold. An empty piece is yielded when nothing was received for a moment, so that the
+        caller can use the thread for other requests.
 
         :raises WheelfitError: the rest cannot be fetched.
         """
@@ -143,10 +144,10 @@ class Pull:
             while start < stop:
                 with self._changed:
                     is_ready = partial(self._can_read, start, is_whole=is_whole)
-                    if self._wait(is_ready, _READ_WAIT):
+                    if self._wait(is_ready, _READER_POLL):
                         until = stop if self._is_verified else self._readable_size
                         since = time.monotonic()
-                    elif time.monotonic() - since < _LONGEST_WAIT:
+                    elif time.monotonic() - since < _READER_TIMEOUT:
                         until = start
                     else:
                         raise self._timeout_error()
@@ -190,7 +191,7 @@ class Pull:
 
     @property
     def _readable_size(self) -> int:
-        return self._written - _HELD_BACK
+        return self._written - _WITHHELD
 
     def _wait(self, is_ready: Callable[[], bool], seconds: float) -> bool:
         """Wait for a condition, and return whether it is met; the caller has the lock."""
@@ -226,9 +227,9 @@ class Pull:
     def _fetch(self, draft: Draft) -> None:
         """Fetch all of it, and check it."""
         file, where = self.file, redact(self.file.url)
-        promised = file.hashes.get("sha256")
-        # The draft computes SHA-256 already; computing it twice takes longer than the network.
-        check = HashCheck({} if promised else file.hashes, file.size, where=where)
+        listed_sha256 = file.hashes.get("sha256")
+        # The draft computes SHA-256 already; computing it twice would be slower than the network.
+        check = HashCheck({} if listed_sha256 else file.hashes, file.size, where=where)
         attempt = 0
         self._started = time.monotonic()
         while True:
@@ -243,9 +244,9 @@ class Pull:
         if self.size is not None and draft.size != self.size:
             raise Unreachable(f"{file.filename} ended too early", where=where)
         check.finish()
-        if promised not in (None, draft.sha256):
+        if listed_sha256 not in (None, draft.sha256):
             raise HashMismatch(
-                algorithm="sha256", expected=[promised], actual=draft.sha256, where=where
+                algorithm="sha256", expected=[listed_sha256], actual=draft.sha256, where=where
             )
 
     def _resuming(self, draft: Draft) -> dict[str, str]:
@@ -267,8 +268,8 @@ class Pull:
             if extent.total != self.size:
                 raise UnexpectedStatus("the file changed meanwhile", status=206, where=redacted)
         elif response.status == 200:
-            skipped = draft.size  # the received part comes again; the hash shows differences
-            self._announce(response, redacted)
+            skipped = draft.size  # the received part is sent again; the hash shows differences
+            self._record_length(response, redacted)
         else:
             raise unexpected(response.status, where)
         self._compare(response, redacted)
@@ -277,7 +278,7 @@ class Pull:
             skipped -= len(chunk) - len(new)
             if not new:
                 continue
-            if draft.size + len(new) > self._largest:
+            if draft.size + len(new) > self._max_size:
                 raise self._too_large(redacted)
             check.update(new)
             draft.write(new)
@@ -288,7 +289,7 @@ class Pull:
                 self._check_progress(redacted)
 
     def _compare(self, response: Response, where: str) -> None:
-        """Check that a later response is of the same file, in the absence of a hash."""
+        """Check that a later response has the same file, if there is no hash to compare."""
         headers = response.headers
         validator = headers.get("etag") or headers.get("last-modified") or ""
         if self._validator is None:
@@ -299,7 +300,7 @@ class Pull:
                 where=where,
             )
 
-    def _announce(self, response: Response, where: str) -> None:
+    def _record_length(self, response: Response, where: str) -> None:
         """Record the announced length of the response."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise UnexpectedStatus(
@@ -307,7 +308,7 @@ class Pull:
             )
         text = response.headers.get("content-length", "")
         announced = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
-        if (announced or self.file.size or 0) > self._largest:
+        if (announced or self.file.size or 0) > self._max_size:
             raise self._too_large(where)
         if announced is not None and self.file.size not in (None, announced):
             raise UnexpectedStatus(
@@ -324,7 +325,7 @@ class Pull:
 
     def _too_large(self, where: str) -> UnexpectedStatus:
         return UnexpectedStatus(
-            f"the file is larger than the {self._largest} bytes that are fetched",
+            f"the file is larger than the {self._max_size} bytes that are fetched",
             status=200,
             where=where,
         )
@@ -334,7 +335,7 @@ class Pull:
         now = time.monotonic()
         if self._is_stopped:
             raise Unreachable("the mirror is being closed", where=where)
-        if not self._readers and now - self._last_read > _ABANDONED_AFTER:
+        if not self._readers and now - self._last_read > _ABANDONED_TIMEOUT:
             raise Unreachable("no client waits for the file any more", where=where)
         elapsed = now - self._started
         if elapsed > _SLOW_AFTER and self._written < elapsed * _MIN_RATE:
@@ -349,7 +350,7 @@ class Pull:
             self._is_verified = True
             self._changed.notify_all()
         try:
-            self._pulled.blobs.keep(draft)
+            self._pulled.blobs.save(draft)
             with suppress(WheelfitError):  # the storage may exceed its limit for a while
                 self._pulled.record_new(draft.sha256, draft.size)
         except WheelfitError:
@@ -364,14 +365,14 @@ class Pull:
 class Pulls:
     """The running pulls, each file once.
 
-    :param patience: seconds to wait while too many files are being fetched.
+    :param queue_timeout: seconds to wait while too many files are being fetched.
     """
 
     def __init__(
-        self, *, patience: float = 15.0, note: Callable[[str], None] = lambda _text: None
+        self, *, queue_timeout: float = 15.0, note: Callable[[str], None] = lambda _text: None
     ) -> None:
         self._free = threading.BoundedSemaphore(_MAX_PULLS)
-        self._patience = patience
+        self._queue_timeout = queue_timeout
         self._note = note
         self._running: dict[Hashable, Pull] = {}
         self._lock = threading.Lock()
@@ -392,7 +393,7 @@ class Pulls:
             running = self._running.get(key)
         if running is not None:
             return running
-        if not self._free.acquire(timeout=self._patience):
+        if not self._free.acquire(timeout=self._queue_timeout):
             raise Unreachable("too many downloads are running", hint="try again in a minute")
         with self._lock:
             running = self._running.get(key)
@@ -401,7 +402,7 @@ class Pulls:
                 if running is None:
                     raise Unreachable("the mirror is being closed")
                 return running
-            pull = self._running[key] = make(lambda pull, error: self._forget(key, pull, error))
+            pull = self._running[key] = make(lambda pull, error: self._remove(key, pull, error))
         pull.start()
         return pull
 
@@ -423,9 +424,9 @@ class Pulls:
         for pull in running:
             pull.stop()
 
-    def _forget(self, key: Hashable, pull: Pull, error: WheelfitError | None) -> None:
+    def _remove(self, key: Hashable, pull: Pull, error: WheelfitError | None) -> None:
         with self._lock:
             self._running.pop(key, None)
         self._free.release()
         if error is not None:
-            self._note(f"{pull.file.filename} is not kept: {error.message}")
+            self._note(f"{pull.file.filename} is not stored: {error.message}")

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.server.store.blobs import storage_error
+from wheelfit.server.store.blobs import disk_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.blobs import Blobs
 
 
-_LEAST_AGE = 300.0
+_MIN_AGE = 300.0
 """Seconds after its last use in which a file stays, since a client may be reading it."""
 _TARGET_FILL = 0.9
 """The part of the limit that is filled after deletions, so that they are rare."""
@@ -57,7 +57,7 @@ class PulledFiles:
         try:
             yield from self.blobs.parts(sha256, start, stop)
         except FileNotFoundError as error:
-            raise storage_error(error, "a mirrored file") from error
+            raise disk_error(error, "a mirrored file") from error
 
     def record_new(self, sha256: str, size: int) -> tuple[str, ...]:
         """Record a new file, and make room if there is too much; return the deleted digests."""
@@ -73,13 +73,13 @@ class PulledFiles:
 
     def _make_room(self, max_size: int) -> Iterable[str]:
         # The storage is listed, since other processes write there too.
-        stored = list(self.blobs.stored())
+        stored = list(self.blobs.all_blobs())
         total = sum(blob.size for blob in stored)
         if total > max_size:
             now = self._clock()
             used = {blob.sha256: self._used.get(blob.sha256, blob.modified) for blob in stored}
             for blob in sorted(stored, key=lambda blob: used[blob.sha256]):
-                if total <= max_size * _TARGET_FILL or now - used[blob.sha256] < _LEAST_AGE:
+                if total <= max_size * _TARGET_FILL or now - used[blob.sha256] < _MIN_AGE:
                     break
                 self.blobs.delete(blob.sha256)
                 self._used.pop(blob.sha256, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from wheelfit_runtime.errors import InvalidConfiguration, UserError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -40,8 +40,8 @@ _PLATFORM = pattern(r"(?:linux|macosx|win)_[a-z0-9_]+")
 _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
 _NO_CUTOFF = "no"
-OWN = "own"
-"""The name of the server's own index, with the uploads, in rules about owners."""
+UPLOADS_NAME = "own"
+"""The name of the index with the server's own uploads, in rules about owners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class MirrorSettings:
     platforms: tuple[str, ...] = ()
     """Platforms whose wheels are mirrored, as ``linux_x86_64``; empty: all."""
     redirect: bool = False
-    """Send clients to the upstream's files instead of keeping them."""
+    """Redirect clients to the upstream's files instead of storing the files."""
     max_age: float = 60.0
     """Seconds in which a page is served without revalidation."""
     not_found_max_age: float = 60.0
@@ -84,10 +84,10 @@ class MirrorSettings:
     hosts: tuple[str, ...] = ()
     """Hosts, as ``host`` or ``host:port``, that its pages may name although their addresses are
     private or their ports unusual."""
-    lists_all: bool = False
+    list_all: bool = False
     """List all projects of the upstream, not only the requested ones."""
-    documents: bool = False
-    """Make the ``-variants.json`` that releases with variant wheels lack, from the wheels."""
+    make_documents: bool = False
+    """Generate the ``-variants.json`` that releases with variant wheels lack, from the wheels."""
     timeout: float = 15.0
     """Seconds to wait for a connection, and for the next bytes."""
     page_timeout: float = 60.0
@@ -180,7 +180,9 @@ def _check_tags(texts: Iterable[str], accepted: re.Pattern[str], example: str) -
     checked = tuple(texts)
     for text in checked:
         if accepted.fullmatch(text) is None:
-            raise InvalidConfiguration(f"no wheel is for {text[:40]!r}", hint=f"as {example}")
+            raise InvalidConfiguration(
+                f"{text[:40]!r} is not a Python or platform of wheels", hint=f"as {example}"
+            )
     return checked
 
 
@@ -191,7 +193,7 @@ def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettin
     'torch'
 
     :param families: the existing families.
-    :raises InvalidConfiguration: it is none of these.
+    :raises InvalidConfiguration: it has another form.
     """
     if (family := _FAMILY.fullmatch(text)) is not None:
         if family[2] and not family[3]:
@@ -213,34 +215,21 @@ def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSe
     :param families: the existing families.
     :raises InvalidConfiguration: a key or a value is unknown.
     """
-    keys = {item.name.replace("_", "-"): item for item in fields(MirrorSettings)}
-    keys.pop("family")
-    table.only(*keys)
+    table.only(*_READERS)
     if "bridge" not in table:
         table.required("url")
-    values: dict[str, Any] = {}
-    for key, value in table.content.items():
-        kind = str(keys[key].type)
-        if kind.startswith("str"):
-            values[keys[key].name] = table.string(key)
-        elif kind == "bool":
-            values[keys[key].name] = table.flag(key)
-        elif kind.startswith("tuple"):
-            values[keys[key].name] = table.strings(key)
-        elif isinstance(value, str):
-            parse = parse_size if kind.startswith("int") else parse_duration
-            values[keys[key].name] = table.parsed(parse, value, key)
-        else:
-            values[keys[key].name] = _number(table, key, is_whole=kind.startswith("int"))
+    values: dict[str, Any] = {
+        key.replace("-", "_"): _READERS[key](table, key) for key in table.content
+    }
     return _checked(MirrorSettings(**values), families)
 
 
 def check_names(mirrors: Iterable[MirrorSettings]) -> None:
-    """Raise on mirrors of one name, and on the name of the index with uploads.
+    """Raise on mirrors with the same name, or with the name of the index with uploads.
 
     :raises InvalidConfiguration: two sources have the same name.
     """
-    names = [OWN, *(mirror.label for mirror in mirrors)]
+    names = [UPLOADS_NAME, *(mirror.label for mirror in mirrors)]
     for name in names:
         if names.count(name) > 1:
             raise InvalidConfiguration(
@@ -249,13 +238,40 @@ def check_names(mirrors: Iterable[MirrorSettings]) -> None:
             )
 
 
-def _number(table: Table, key: str, *, is_whole: bool) -> float:
+def _read_size(table: Table, key: str) -> int | None:
+    """Read a number of bytes, or a text as ``10GiB``."""
     value = table.content[key]
-    if is_whole or not isinstance(value, float):
+    return table.parsed(parse_size, value, key) if isinstance(value, str) else table.integer(key)
+
+
+def _read_duration(table: Table, key: str) -> float | None:
+    """Read a number of seconds, or a text as ``5m``."""
+    value = table.content[key]
+    if isinstance(value, str):
+        return table.parsed(parse_duration, value, key)
+    if not isinstance(value, float):
         return table.integer(key)
     if not value >= 0:
         table.must_be("a number of at least 0", value, key)
     return value
+
+
+_READERS: Mapping[str, Callable[[Table, str], Any]] = {
+    **dict.fromkeys(
+        ("url", "name", "bridge", "cert", "uploaded-prior-to"), lambda table, key: table.string(key)
+    ),
+    **dict.fromkeys(("redirect", "list-all", "make-documents"), lambda table, key: table.flag(key)),
+    **dict.fromkeys(
+        ("folders", "python", "platforms", "allow", "deny", "hosts", "trusted-hosts"),
+        lambda table, key: table.strings(key),
+    ),
+    **dict.fromkeys(("max-size", "max-file-size"), _read_size),
+    **dict.fromkeys(
+        ("max-age", "not-found-max-age", "stale-if-error", "timeout", "page-timeout"),
+        _read_duration,
+    ),
+}
+"""The reader of each key of a table ``[[mirror]]``; the keys are the fields of `MirrorSettings`."""
 
 
 def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSettings:
@@ -269,7 +285,7 @@ def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSetting
                 hint=f"`wheelfit bridges show {family.name}` lists them",
             )
     elif settings.folders:
-        raise InvalidConfiguration("only the indexes of a bridge are in folders", where=where)
+        raise InvalidConfiguration("only the mirror of a bridge can have folders", where=where)
     if settings.url or not settings.bridge:
         _check_url(settings)
     check_patterns((*settings.allow, *settings.deny), where=where)
@@ -282,7 +298,7 @@ def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSetting
     if settings.name and _NAME.fullmatch(settings.name) is None:
         raise InvalidConfiguration(
             f"{settings.name[:60]!r} is not a valid mirror name",
-            hint="letters, digits, and single dashes between them",
+            hint="use letters, digits, and single dashes between them",
         )
     return settings
 
@@ -306,13 +322,13 @@ def _family(name: str, families: KnownFamilies) -> BridgeFamily:
         family = families.find(name)
     except UserError as error:
         raise InvalidConfiguration(
-            f"{error.message}; what is mirrored is an http or https URL, or a bridge with indexes",
+            f"{error.message}; a mirror needs an http or https URL, or a bridge with indexes",
             hint=error.hint,
         ) from None
     if not any(member.locations for member in family.members):
         raise InvalidConfiguration(
             f"the bridge {family.name} has no indexes that could be mirrored",
-            hint="its members are projects of the registry: --mirror with the URL of that",
+            hint="its members are projects of a registry; mirror the URL of that registry instead",
         )
     return family
 
@@ -326,6 +342,6 @@ def _check_url(settings: MirrorSettings) -> None:
         is_web = is_plain = False
     if not (is_web and is_plain):
         raise InvalidConfiguration(
-            f"{redact(settings.url)[:80]!r} is not an http or https URL without query",
+            f"{redact(settings.url)[:80]!r} is not an http or https URL without a query",
             hint="as https://index.example.org/simple/, or a bridge with indexes, as pytorch",
         )

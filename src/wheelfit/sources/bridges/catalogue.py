@@ -128,7 +128,7 @@ class KnownFamilies:
         of_indexes = [index.name for index in self._index_families if index.is_for(project)]
         for name in (*same_name, *of_indexes):
             family, as_default = self.named(name), self.as_default(name)
-            if family is not None and family.stands_for(project):
+            if family is not None and family.has_project(project):
                 from dataclasses import replace  # start-up
 
                 is_default = as_default is not None and as_default.by_default
@@ -318,7 +318,7 @@ class BridgeCatalogue:
         return None if family is None or self._is_forbidden() else family
 
     def _of(self, project: NormalizedName) -> BridgeFamily | None:
-        named = next((family for family in self._requested if family.stands_for(project)), None)
+        named = next((family for family in self._requested if family.has_project(project)), None)
         if named is not None or not self._defaults:
             return named
         family = self._as_default(project)
@@ -329,7 +329,7 @@ class BridgeCatalogue:
         indexes = (index for index in _shipped_index_families() if index.is_default)
         index = next((index for index in indexes if index.is_for(project)), None)
         owner = None if index is None else self._as_default(index.name)
-        is_owner = owner is not None and owner.by_default and owner.stands_for(project)
+        is_owner = owner is not None and owner.by_default and owner.has_project(project)
         return owner if is_owner else None
 
     def uses_owner_indexes(self) -> bool:
