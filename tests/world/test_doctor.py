@@ -75,7 +75,7 @@ def test_indexes_that_answer(world: World) -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ("bridges = []\n", "bridges is set to []; `wheelfit config show --origin` says where"),
+        ("bridges = []\n", "bridges is set to []; `wheelfit config show --origin` shows where"),
         ('[[index]]\nname = "own"\nurl = "https://own.example/simple/"\n', "https://own.example"),
         ('bridges = ["none", "pytorch"]\n', None),
     ],
