@@ -91,8 +91,9 @@ print(*sys.modules)
     command = [sys.executable, "-c", program]
     completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     needed = {
-        "packaging.requirements", "wheelfit.installation.breakage", "wheelfit.core.tag_phrases",
-        "wheelfit.installation.removal", "wheelfit.cli.output", "wheelfit.wheels.unpacked",
+        "packaging.requirements", "wheelfit.installation.broken_requirements",
+        "wheelfit.core.tag_phrases", "wheelfit.installation.removal", "wheelfit.cli.output",
+        "wheelfit.wheels.unpacked",
     }  # fmt: skip
     assert needed <= set(completed.stdout.split())
 

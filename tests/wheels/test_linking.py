@@ -39,7 +39,7 @@ def target(tmp_path: Path) -> Path:
 def moves(wheel: UnpackedWheel, target: Path) -> list[Move]:
     """Return moves of all files of a wheel."""
     found: dict[str, tuple[list[str], list[str]]] = {}
-    for name, mark in zip(wheel.files.names, wheel.files.marks, strict=True):
+    for name, mark in zip(wheel.files.names, wheel.files.executable_flags, strict=True):
         folder, _, base = name.rpartition("/")
         (target / folder).mkdir(parents=True, exist_ok=True)
         names, marks = found.setdefault(folder, ([], []))

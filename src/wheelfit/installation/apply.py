@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.breakage import BrokenRequirement
+    from wheelfit.installation.broken_requirements import BrokenRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan

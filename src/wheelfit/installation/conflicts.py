@@ -114,7 +114,7 @@ def lay_out(
         present = set()
         conflicts = []
         startup = []
-        for group in _writes(wheel, environment):
+        for group in _written_files(wheel, environment):
             root = str(folders[group.scheme])
             folder = os.path.normpath(os.path.join(root, group.path))  # noqa: PTH118
             start = f"{group.path}/" if group.path else ""
@@ -194,7 +194,7 @@ class _Group(Struct, frozen=True):
     """Whether they come from the ``.data`` folder of the wheel."""
 
 
-def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
+def _written_files(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
     """Yield everything that is written, by folder."""
     hashes = wheel.unpacked.files.hashes
     for part in wheel.parts:

@@ -114,8 +114,8 @@ class Destination(Struct, eq=False):
                 tuple(name for name, _ in linked),
                 tuple(index for _, index in linked),
             )
-        marks = wheel.unpacked.files.marks
-        return Move(part.source, folder, names, [marks[index] for index in indexes])
+        executable_flags = wheel.unpacked.files.executable_flags
+        return Move(part.source, folder, names, [executable_flags[index] for index in indexes])
 
     def _folder(self, scheme: str, path: str) -> str:
         folder = self._created.get((scheme, path))

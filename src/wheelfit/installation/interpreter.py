@@ -279,9 +279,11 @@ def inspect_interpreter(
         return _interpreter(own_facts, cast("tuple[Tag, ...]", own_facts["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
     if not tags:
-        return _interpreter(_ask(path, environ, deadline, meanwhile, tags=False), (), running=False)
+        return _interpreter(
+            _request_facts(path, environ, deadline, meanwhile, tags=False), (), running=False
+        )
     if store is None:
-        return _interpreter_of(_ask(path, environ, deadline, meanwhile))
+        return _interpreter_of(_request_facts(path, environ, deadline, meanwhile))
     from wheelfit.installation.known_interpreters import read_facts, store_facts
 
     cache = store()
@@ -290,7 +292,7 @@ def inspect_interpreter(
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             return _interpreter_of(cached_facts)
     started_at = clock()
-    facts = _ask(path, environ, deadline, meanwhile)
+    facts = _request_facts(path, environ, deadline, meanwhile)
     store_facts(str(path), environ, facts, started_at, cache)
     return _interpreter_of(facts)
 
@@ -301,7 +303,7 @@ def _interpreter_of(facts: Mapping[str, Any]) -> Interpreter:
     return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
 
 
-def _ask(
+def _request_facts(
     path: Path,
     environ: Mapping[str, str],
     deadline: float,

@@ -35,10 +35,10 @@ _VARIABLES = (
     "PYTHON", "_CONDA", "_PYTHON",
 )  # fmt: skip
 """Prefixes of the variables that affect Python, or a distributor's patch of it."""
-_JUST_NOW = 2 * 10**9
+_TIME_RESOLUTION = 2 * 10**9
 """Nanoseconds within which two changes of a file may have the same times."""
 _MAX_LINKS = 40
-_LIBRARIES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
+_LOADER_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 """The files that decide the libraries a program loads, existing or not."""
 
 Identity = list[list[int]]
@@ -80,10 +80,11 @@ def store_facts(
     if facts["executable"] != path or os.path.realpath(path) not in loaded:
         return
     files = {
-        name: _identity(name) for name in (path, *loaded, *_path_files(path, loaded), *_LIBRARIES)
+        name: _identity(name)
+        for name in (path, *loaded, *_path_files(path, loaded), *_LOADER_FILES)
     }
     if any(
-        identity is not None and _latest(identity) > started_at - _JUST_NOW
+        identity is not None and _latest(identity) > started_at - _TIME_RESOLUTION
         for identity in files.values()
     ):
         return

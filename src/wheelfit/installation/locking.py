@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOCK_TIMEOUT = 10.0
 """Seconds to wait for another process by default."""
 
-_INTERVAL = 0.05
+_POLL_INTERVAL = 0.05
 """Seconds between two attempts."""
 
 _NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
@@ -53,7 +53,7 @@ def locked(folder: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> Iterator[bool
                     where=str(path),
                     hint="try again when it has finished",
                 )
-            time.sleep(_INTERVAL)
+            time.sleep(_POLL_INTERVAL)
     except (OSError, ImportError) as error:
         if getattr(error, "errno", None) in _NO_RESOURCES:
             raise

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Names = frozenset[NormalizedName]
 
-_RECORD_REQUESTS = ("wheelfit", "pip", "uv")
+_INSTALLERS_WITH_REQUESTED = ("wheelfit", "pip", "uv")
 """Installers that write REQUESTED; distributions from other installers may have been requested."""
 
 
@@ -134,7 +134,7 @@ def _only_needed_by(
 
 def _is_removable(entry: Installed) -> bool:
     is_fixed = entry.requested or entry.editable or entry.outside or entry.legacy
-    return not is_fixed and entry.installer in _RECORD_REQUESTS
+    return not is_fixed and entry.installer in _INSTALLERS_WITH_REQUESTED
 
 
 def _all_needs(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.wheels.file_system import FileSystem
 
-_PAUSE = 0.05
+_POLL_INTERVAL = 0.05
 
 
 def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[str]:
@@ -110,12 +110,12 @@ class Workplaces:
                     where=self._folders.workplace,
                     hint="if none is running, `wheelfit recover` repairs the environment",
                 )
-            time.sleep(_PAUSE)
+            time.sleep(_POLL_INTERVAL)
 
     def open(self, *, created: bool) -> None:
         """Mark the workplace in the library folder as one of this user."""
         mark_workplace(self._folders, self._folders.workplace, self._disk, created=created)
-        self.near(self._folders.library)
+        self.workplace_for(self._folders.library)
         if self._created_before:
             self._record_folders()
 
@@ -130,7 +130,7 @@ class Workplaces:
         # Nested folders share one tree, since both may get files in the same subfolder.
         outer = self._folders.outermost(scheme)
         root, top = self._folders.roots[scheme], self._folders.roots[outer]
-        staged = os.path.join(self.near(root), f"new-{self._token}", outer)  # noqa: PTH118
+        staged = os.path.join(self.workplace_for(root), f"new-{self._token}", outer)  # noqa: PTH118
         self._stages[staged] = top
         folder = os.path.normpath(os.path.join(staged, os.path.relpath(root, top)))  # noqa: PTH118
         self._make(folder)
@@ -139,11 +139,11 @@ class Workplaces:
 
     def store(self, folder: str) -> str:
         """Return the folder to which removed files of a folder are moved."""
-        store = os.path.join(self.near(folder), f"old-{self._token}")  # noqa: PTH118
+        store = os.path.join(self.workplace_for(folder), f"old-{self._token}")  # noqa: PTH118
         self._make(store)
         return store
 
-    def near(self, folder: str) -> str:
+    def workplace_for(self, folder: str) -> str:
         """Return the workplace in the file system of a folder."""
         existing = folder
         while not os.path.isdir(existing):  # noqa: PTH112
@@ -190,11 +190,11 @@ class Workplaces:
         return folder
 
     def _make_root(self, folder: str) -> None:
-        if created := make_folders(folder, self._make_one):
+        if created := make_folders(folder, self._make_folder):
             self._created = [*created, *self._created]
             self._record_folders()
 
-    def _make_one(self, folder: str) -> None:
+    def _make_folder(self, folder: str) -> None:
         """Create a folder, which may be above those of the environment."""
         (self._disk if self._folders.has(folder) else self._file_system).make_folder(folder)
 

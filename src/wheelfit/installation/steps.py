@@ -108,9 +108,9 @@ def plan_steps(
         planner.add_removed(folder, names)
     for staged, final in stages:
         planner.merge(staged, final)
-    planner.take_the_rest()
+    planner.take_remaining()
     # The sort is stable: the old record of a project is removed right after its new one is added.
-    return tuple(sorted(planner.steps, key=planner.turn))
+    return tuple(sorted(planner.steps, key=planner.sort_key))
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class _Planner:
     """The files and folders whose removal is planned."""
     filled: set[str] = field(default_factory=set)
     """Folders that get new files."""
-    whole_owners: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    owners_by_folder: dict[str, frozenset[str] | None] = field(default_factory=dict)
     """The owners of folders that are removed completely; None: something stays."""
     count: int = 0
 
@@ -149,7 +149,7 @@ class _Planner:
             names = {**self.removed.get(key, {}), **folded}
         self.removed[key] = names
 
-    def turn(self, step: Step) -> tuple[bool, str]:
+    def sort_key(self, step: Step) -> tuple[bool, str]:
         """Return a sort key that puts the records of distributions last, by project."""
         match = _RECORD.match(step.path)
         # Deeper ones are vendored copies of other projects.
@@ -206,14 +206,14 @@ class _Planner:
 
     # --- removals ---
 
-    def take_the_rest(self) -> None:
+    def take_remaining(self) -> None:
         """Plan all other removals, of whole folders where possible."""
         for key, names in self.removed.items():
             folder = self.folders[key]
             if self.is_moved(key):
                 continue
-            if (top := self.top(folder)) is not None:
-                self.take(top, self.whole(top) or frozenset())
+            if (highest := self.highest_removed_folder(folder)) is not None:
+                self.take(highest, self.folder_owners(highest) or frozenset())
                 continue
             listing = self.read_folder(folder) or FolderListing()
             for name in sorted(listing.files):
@@ -243,19 +243,21 @@ class _Planner:
     def owners(self, path: str, *, is_folder: bool) -> frozenset[str] | None:
         """Return the owners of a path that is removed completely; None if a part stays."""
         if is_folder:
-            return self.whole(path)
+            return self.folder_owners(path)
         folder, name = os.path.split(self.key(path))
         owner = self.removed.get(folder, {}).get(name)
         return None if owner is None else frozenset({owner})
 
-    def whole(self, folder: str) -> frozenset[str] | None:
+    def folder_owners(self, folder: str) -> frozenset[str] | None:
         """Return the owners of a folder that is removed completely; None if a part stays."""
         key = self.key(folder)
-        if key not in self.whole_owners:
-            self.whole_owners[key] = None if key in self.kept else self.find_whole(folder)
-        return self.whole_owners[key]
+        if key not in self.owners_by_folder:
+            self.owners_by_folder[key] = (
+                None if key in self.kept else self.find_folder_owners(folder)
+            )
+        return self.owners_by_folder[key]
 
-    def find_whole(self, folder: str) -> frozenset[str] | None:
+    def find_folder_owners(self, folder: str) -> frozenset[str] | None:
         listing = self.real_folder(folder)
         if listing is None:
             return None
@@ -271,7 +273,7 @@ class _Planner:
                 return None
             owners.add(owner)
         for name in sorted(listing.folders):
-            owners_below = self.whole(os.path.join(folder, name))  # noqa: PTH118
+            owners_below = self.folder_owners(os.path.join(folder, name))  # noqa: PTH118
             if owners_below is None:
                 return None
             owners |= owners_below
@@ -289,15 +291,15 @@ class _Planner:
         listing = self.read_folder(path)
         return listing if listing is not None and listing.device == above.device else None
 
-    def top(self, folder: str) -> str | None:
-        """Return the highest folder around that goes as a whole; None if this one does not."""
-        top = None
-        while self.whole(folder) is not None:
-            top, folder = folder, os.path.dirname(folder)  # noqa: PTH120
-        return top
+    def highest_removed_folder(self, folder: str) -> str | None:
+        """Return the highest folder above that is removed completely; None if this one is not."""
+        highest = None
+        while self.folder_owners(folder) is not None:
+            highest, folder = folder, os.path.dirname(folder)  # noqa: PTH120
+        return highest
 
     def is_moved(self, folder: str) -> bool:
-        """Return whether a folded path goes already, or a folder around it."""
+        """Return whether the removal of a folded path, or of a folder above it, is planned."""
         while folder not in self.moved:
             above = os.path.dirname(folder)  # noqa: PTH120
             if above == folder:

@@ -76,7 +76,7 @@ class _Comparison:
         unchanged: dict[str, str] = {}
         pending = [*self._roots]
         for folder in pending:
-            for name in self._inside(folder) & self._listing(folder).folders:
+            for name in self._wheel_folders_in(folder) & self._listing(folder).folders:
                 path = os.path.join(folder, name)  # noqa: PTH118
                 if self._is_same(path):
                     unchanged |= {
@@ -84,24 +84,24 @@ class _Comparison:
                         for part_folder, part in self._new_folders.items()
                         if part_folder == path or part_folder.startswith(path + os.sep)
                     }
-                elif not self._goes(path):
+                elif not self._is_removed_whole(path):
                     pending.append(path)  # it has files of other distributions as well
         return unchanged
 
     def _listing(self, folder: str) -> FolderListing:
         return self._read_folder(folder) or FolderListing()
 
-    def _inside(self, folder: str) -> set[str]:
+    def _wheel_folders_in(self, folder: str) -> set[str]:
         """Return the names of folders that the wheel has in a folder."""
         return self._inner.get(folder, set())
 
-    def _goes(self, folder: str) -> bool:
+    def _is_removed_whole(self, folder: str) -> bool:
         """Return whether a folder goes as a whole, as another one may take its place."""
         listing = self._listing(folder)
         if folder in self._roots:
             return False
         return listing.files.keys() <= set(self._removed_files.get(folder, ())) and all(
-            self._goes(os.path.join(folder, name))  # noqa: PTH118
+            self._is_removed_whole(os.path.join(folder, name))  # noqa: PTH118
             for name in listing.folders
         )
 
@@ -110,7 +110,7 @@ class _Comparison:
         listing, part = self._listing(folder), self._new_folders.get(folder)
         names, folders = listing.files.keys(), listing.folders
         # A folder with bytecode that was compiled since differs from the wheel's.
-        if folders != self._inside(folder):
+        if folders != self._wheel_folders_in(folder):
             return False
         if part is None:
             if names:

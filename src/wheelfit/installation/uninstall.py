@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wheelfit.installation.apply import MAX_PLANS, Applied, PlanOutdated, apply
-from wheelfit.installation.breakage import find_broken_requirements
+from wheelfit.installation.broken_requirements import find_broken_requirements
 from wheelfit.installation.locking import LOCK_TIMEOUT
 from wheelfit.installation.plan import plan_uninstall
 from wheelfit.installation.removal import plan_removal

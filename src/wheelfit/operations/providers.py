@@ -15,7 +15,7 @@ from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules
 from wheelfit.errors import did_you_mean
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.plugins.environments import environments_holding
+from wheelfit.installation.plugins.environments import environments_with
 from wheelfit.installation.plugins.installed_plugins import listed_plugins
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import plugin_folder
@@ -118,7 +118,7 @@ class ProvidersReport:
         elif forbidden_by is not None:
             refusal = f'plugins are forbidden by {forbidden_by} (plugins = "never")'
         digests = {file.sha256 for file in entry.files}
-        environments = environments_holding(self.folder, digests)
+        environments = environments_with(self.folder, digests)
         return plain_fields(
             entry,
             "package versions namespace plugin_api",

@@ -22,7 +22,7 @@ from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.trust import PluginRules, TrustedFile, TrustEntry
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.plugins.environments import environments_holding
+from wheelfit.installation.plugins.environments import environments_with
 from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
@@ -260,7 +260,7 @@ def _remove_unused(before: Trust, after: Trust, folder: Path) -> list[str]:
     """Remove the environments with files that are not trusted any more, and return them."""
     removed_digests = _digests(before) - _digests(after)
     removed = []
-    for environment in environments_holding(folder, removed_digests):
+    for environment in environments_with(folder, removed_digests):
         shutil.rmtree(environment, ignore_errors=True)
         if not environment.exists():
             removed.append(str(environment))

@@ -71,7 +71,7 @@ class Move(Struct, frozen=True):
     target: str
     """Absolute path of an existing folder without any of the files."""
     names: Sequence[str]
-    marks: Sequence[str]
+    executable_flags: Sequence[str]
     """For each name, ``x`` if the file is executable."""
 
 
@@ -147,11 +147,11 @@ class _Placement(Struct):
             source = os.path.join(self.tree, *move.source.split("/"))  # noqa: PTH118
             has_handles = self.files.allows_batches and _CAN_LINK_IN_FOLDERS
             linked = self._place_by_handle(source, move) if has_handles else 0
-            for name, mark in zip(move.names[linked:], move.marks[linked:], strict=True):
+            for name, flag in zip(move.names[linked:], move.executable_flags[linked:], strict=True):
                 self._place(
                     os.path.join(source, name),  # noqa: PTH118
                     os.path.join(move.target, name),  # noqa: PTH118
-                    executable=mark == "x",
+                    executable=flag == "x",
                 )
 
     def _place_by_handle(self, source_path: str, move: Move) -> int:
@@ -174,11 +174,11 @@ class _Placement(Struct):
         ):
             folders = {"src_dir_fd": source_folder, "dst_dir_fd": target_folder}
             try:
-                for name, mark in zip(move.names, move.marks, strict=True):
+                for name, flag in zip(move.names, move.executable_flags, strict=True):
                     if mode is LinkMode.HARDLINK:
                         os.link(name, name, **folders, follow_symlinks=False)
                     else:
-                        self._clone(name, source_folder, target_folder, executable=mark == "x")
+                        self._clone(name, source_folder, target_folder, executable=flag == "x")
                     linked += 1
             except OSError as error:
                 if error.errno in _FINAL_ERRORS:

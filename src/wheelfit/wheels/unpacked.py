@@ -56,7 +56,7 @@ class FileTable(Mapping[str, UnpackedFile]):
     :param names: the names of the files, in the order of the archive.
     :param hashes: for each, ``algorithm=digest`` as in RECORD.
     :param sizes: for each, its bytes.
-    :param marks: for each, ``x`` if it is executable, else ``-``.
+    :param executable_flags: for each, ``x`` if it is executable, else ``-``.
     :param times: for each, its time of modification in nanoseconds when it was written.
     """
 
@@ -65,15 +65,15 @@ class FileTable(Mapping[str, UnpackedFile]):
         names: Sequence[str],
         hashes: Sequence[str],
         sizes: Sequence[int],
-        marks: str,
+        executable_flags: str,
         times: Sequence[int],
     ) -> None:
-        if not len(names) == len(hashes) == len(sizes) == len(marks) == len(times):
+        if not len(names) == len(hashes) == len(sizes) == len(executable_flags) == len(times):
             raise ValueError("the columns are not of one length")
         self.names = names
         self.hashes = hashes
         self.sizes = sizes
-        self.marks = marks
+        self.executable_flags = executable_flags
         self.times = times
 
     @cached_property
@@ -95,7 +95,7 @@ class FileTable(Mapping[str, UnpackedFile]):
         number = self.folders[folder][last]
         size = self.sizes[number]
         row = RecordRow(name, self.hashes[number], str(size))
-        return UnpackedFile(row, size, self.marks[number] == "x", self.times[number])
+        return UnpackedFile(row, size, self.executable_flags[number] == "x", self.times[number])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -242,7 +242,7 @@ def write_manifest(wheel: UnpackedWheel) -> None:
         "\t".join(files.names),
         "\t".join(files.hashes),
         "\t".join(map(str, files.sizes)),
-        files.marks,
+        files.executable_flags,
         "\t".join(map(str, files.times)),
     )
     body = "\n".join(lines).encode()
@@ -287,13 +287,13 @@ def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> Unpac
     if head != b"%s %s" % (_MAGIC, hashlib.sha256(body).hexdigest().encode()):
         return None
     try:
-        first, names, hashes, sizes, marks, times = body.decode().split("\n")
+        first, names, hashes, sizes, executable_flags, times = body.decode().split("\n")
         sha256, dist_info, umask = first.split("\t")
         files = FileTable(
             names.split("\t"),
             hashes.split("\t"),
             list(map(int, sizes.split("\t"))),
-            marks,
+            executable_flags,
             list(map(int, times.split("\t"))),
         )
         umask_value = int(umask, 8)

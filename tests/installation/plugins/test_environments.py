@@ -17,7 +17,7 @@ from wheelfit.installation.interpreter import Interpreter, inspect_interpreter
 from wheelfit.installation.plugins.environments import (
     PluginEnvironment,
     PluginEnvironments,
-    environments_holding,
+    environments_with,
     fault_of_folder,
 )
 from wheelfit.resolution.resolution import Pin
@@ -83,8 +83,8 @@ def test_built_and_found(
     assert imported(built).startswith(str(built.folder))
     assert stat.S_IMODE(built.folder.stat().st_mode) & 0o077 == 0
     assert wheel.build(environments, interpreter) == built
-    assert list(environments_holding(environments.folder, wheel.files.values())) == [built.folder]
-    assert list(environments_holding(environments.folder, ["0" * 64])) == []
+    assert list(environments_with(environments.folder, wheel.files.values())) == [built.folder]
+    assert list(environments_with(environments.folder, ["0" * 64])) == []
     left = {path.name for path in environments.folder.iterdir()}
     assert left == {built.folder.name, f"{built.folder.name}.lock"}
 

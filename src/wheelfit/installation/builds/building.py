@@ -115,7 +115,7 @@ class BuildingRepository:
         self._children = BackendProcesses()
         self._build_lock = threading.RLock()
         """Held by the thread that builds, which may acquire it again to build a dependency."""
-        self._busy: list[str] = []
+        self._being_prepared: list[str] = []
         """Names of the projects whose builds are in preparation, each needed by the one before."""
         self._products: dict[tuple[str, str], Product] = {}
         self._products_lock = threading.Lock()
@@ -482,12 +482,12 @@ class BuildingRepository:
             return product.backend
         if not product.is_named:
             self._check_consent(product, project)
-        if project.name in self._busy:
+        if project.name in self._being_prepared:
             raise BuildFailed(
                 f"{project.name} needs itself to be built",
-                note=" needs ".join((*self._busy, project.name)),
+                note=" needs ".join((*self._being_prepared, project.name)),
             )
-        self._busy.append(project.name)
+        self._being_prepared.append(project.name)
         try:
             self._tell(f"preparing to build {project.name}")
             environment = self._environment_factory.make(self._new_folder("environment"))
@@ -504,7 +504,7 @@ class BuildingRepository:
             environment.add(backend.requires, project.name)
             environment.add(backend.requires_for_build(project.kind), project.name)
         finally:
-            self._busy.pop()
+            self._being_prepared.pop()
         product.backend = backend
         return backend
 

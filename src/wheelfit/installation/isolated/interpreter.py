@@ -24,7 +24,7 @@ PREFIX = "@prefix@"
 OLDEST = (3, 10)
 
 # The variables of the paths of a scheme (pip replaces the same).
-SCHEME_BASES = (
+_SCHEME_BASES = (
     "installed_base",
     "base",
     "installed_platbase",
@@ -48,7 +48,7 @@ def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, objec
 
     virtual = sys.prefix != sys.base_prefix
     paths = sysconfig.get_paths()
-    variables = dict.fromkeys(SCHEME_BASES, PREFIX)
+    variables = dict.fromkeys(_SCHEME_BASES, PREFIX)
     prefix_paths = sysconfig.get_paths(_prefix_scheme(sysconfig), variables)
     if virtual:
         # Where pip puts headers in a virtual environment; the scheme itself names the base.

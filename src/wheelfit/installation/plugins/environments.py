@@ -88,13 +88,13 @@ class PluginEnvironments:
         if folder is not None and (fault := _make_private(folder)) is not None:
             note(f"{folder} is not used for plugins: {fault}")
             folder = None
-        self._kept = folder
+        self._persistent_folder = folder
 
     @property
     def folder(self) -> Path:
         """The folder of the environments."""
-        if self._kept is not None:
-            return self._kept
+        if self._persistent_folder is not None:
+            return self._persistent_folder
         if self._temporary is None:
             self._temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="wheelfit-plugins-")))
             weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
@@ -102,16 +102,16 @@ class PluginEnvironments:
 
     def find(self, interpreter: Interpreter, files: Mapping[str, str]) -> PluginEnvironment | None:
         """Return the environment for an exact set of wheels, if it exists and is unchanged."""
-        place = self.folder / _key(interpreter, files)
-        if fault_of_folder(place) is not None:
+        folder = self.folder / _key(interpreter, files)
+        if fault_of_folder(folder) is not None:
             return None
-        record = _read_record(place)
-        if record.get("files") != dict(files) or record.get("tree") != _tree(place):
+        record = _read_record(folder)
+        if record.get("files") != dict(files) or record.get("tree") != _file_tree(folder):
             return None
-        python = place / record.get("python", "")
+        python = folder / record.get("python", "")
         sources = record.get("sources")
         return (
-            PluginEnvironment(place, python, files, sources if isinstance(sources, dict) else {})
+            PluginEnvironment(folder, python, files, sources if isinstance(sources, dict) else {})
             if python.exists()
             else None
         )
@@ -151,11 +151,11 @@ class PluginEnvironments:
             stage = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self.folder))
             try:
                 self._fill(stage, interpreter, pins, wheels, files)
-                place = self.folder / key
-                if os.path.lexists(place):  # damaged, or `find` would have returned it
-                    place.rename(stage.with_name(f"{stage.name}-old"))
+                folder = self.folder / key
+                if os.path.lexists(folder):  # damaged, or `find` would have returned it
+                    folder.rename(stage.with_name(f"{stage.name}-old"))
                     shutil.rmtree(stage.with_name(f"{stage.name}-old"), ignore_errors=True)
-                stage.rename(place)
+                stage.rename(folder)
             except OSError as error:
                 raise EnvironmentUnavailable(
                     f"the environment for a plugin cannot be built: {os_reason(error)}",
@@ -176,18 +176,19 @@ class PluginEnvironments:
 
         :param question: a text with everything that the wheels depend on.
         """
-        place = self.folder / f"{_digest(question)}.json"
-        answer = _read_json(place).get("files")
+        answer = _read_json(self._path_of_question(question)).get("files")
         if not isinstance(answer, dict) or not answer:
             return None
         return {str(name): str(digest) for name, digest in answer.items()}
 
     def cache_files(self, question: str, files: Mapping[str, str]) -> None:
         """Store the wheels of a question; errors of the disk are ignored."""
-        place = self.folder / f"{_digest(question)}.json"
         with suppress(OSError):
             data = json.dumps({"version": _VERSION, "files": dict(files)}).encode()
-            write_file(place, data, private=True, sync=False)
+            write_file(self._path_of_question(question), data, private=True, sync=False)
+
+    def _path_of_question(self, question: str) -> Path:
+        return self.folder / f"{_digest(question)}.json"
 
     def _fill(
         self,
@@ -214,7 +215,7 @@ class PluginEnvironments:
             "python": python.as_posix(),
             "files": dict(files),
             "sources": {pin.filename.text: redact(pin.file.source) for pin in pins},
-            "tree": _tree(stage),
+            "tree": _file_tree(stage),
         }
         (stage / _RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
 
@@ -240,7 +241,7 @@ class PluginEnvironments:
             lock.release()
 
 
-def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]:
+def environments_with(folder: Path, digests: Iterable[str]) -> Iterator[Path]:
     """Yield the environments in a folder that have any of some wheels."""
     hashes = set(digests)
     for record in sorted(folder.glob(f"*/{_RECORD}")):
@@ -305,17 +306,17 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) and value.get("version") == _VERSION else {}
 
 
-def _read_record(place: Path) -> dict[str, Any]:
-    return _read_json(place / _RECORD)
+def _read_record(folder: Path) -> dict[str, Any]:
+    return _read_json(folder / _RECORD)
 
 
-def _tree(place: Path) -> dict[str, str]:
+def _file_tree(folder: Path) -> dict[str, str]:
     """Return everything in an environment: files by hash and links by target."""
     tree: dict[str, str] = {}
-    for folder, folders, names in os.walk(place):
+    for parent, folders, names in os.walk(folder):
         for name in sorted((*folders, *names)):
-            path = Path(folder, name)
-            key = path.relative_to(place).as_posix()
+            path = Path(parent, name)
+            key = path.relative_to(folder).as_posix()
             if key == _RECORD:
                 continue
             if path.is_symlink():

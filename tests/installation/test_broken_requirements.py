@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.core.labels import Label
-from wheelfit.installation.breakage import find_broken_requirements
+from wheelfit.installation.broken_requirements import find_broken_requirements
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.plan import Plan
 from wheelfit.resolution.resolution import Pin
