@@ -155,9 +155,9 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
         f"no member has the extra {extra}" for extra in family.extras if extra not in extras
     ]
     pairs = itertools.combinations(contents.values(), 2)
-    share_files = any((left & right) - _SHARED for left, right in pairs)
-    if len(contents) > 1 and share_files != family.exclusive:
-        verb = "own" if share_files else "do not own"
+    has_shared_files = any((left & right) - _SHARED for left, right in pairs)
+    if len(contents) > 1 and has_shared_files != family.exclusive:
+        verb = "own" if has_shared_files else "do not own"
         value = str(family.exclusive).lower()
         check.faults.append(f"exclusive is {value}, but members {verb} the same files")
     return check
@@ -205,9 +205,11 @@ def _contradictions(member: FamilyMember, core: CoreMetadata) -> Iterator[str]:
     lacking = [extra for extra in member.extras if extra not in core.provides_extra]
     if lacking:
         yield f"{core.name} {core.version} has no extra {listed(lacking, 'or')}"
-    of_cuda = {text for text in core.requires_texts if "extra" not in text and _MAJOR.search(text)}
-    if of_cuda and not member.when and member.distribution.endswith("-cpu"):
-        yield f"{core.name} {core.version} needs {min(of_cuda)}, but is for any machine"
+    cuda_requirements = {
+        text for text in core.requires_texts if "extra" not in text and _MAJOR.search(text)
+    }
+    if cuda_requirements and not member.when and member.distribution.endswith("-cpu"):
+        yield f"{core.name} {core.version} needs {min(cuda_requirements)}, but is for any machine"
 
 
 def _files(registry: Repository, file: File) -> set[str]:
@@ -222,13 +224,13 @@ def _files(registry: Repository, file: File) -> set[str]:
 # --- families of indexes -------------------------------------------------------------------
 
 
-class _Open(Protocol):
-    """A function that opens a place; with an empty URL, the registry."""
+class _OpenPlace(Protocol):
+    """A function that opens an index or a page; with an empty URL, the registry."""
 
     def __call__(self, url: str, *, is_page: bool = False) -> Repository: ...
 
 
-def _check_indexes(family: BridgeFamily, open_place: _Open) -> FamilyCheck:
+def _check_indexes(family: BridgeFamily, open_place: _OpenPlace) -> FamilyCheck:
     """Compare a family of indexes with the places of its members."""
     check = FamilyCheck(family)
     by_place: dict[str, list[FamilyMember]] = {}

@@ -171,7 +171,7 @@ def run_jobs(
     target = Path(request.folder).absolute()
     target.mkdir(parents=True, exist_ok=True)
     with open_workers_of(request) as workers, _shared_sources(target) as share:
-        items, covered = _items(jobs, orders, source, share, request, context, target)
+        items, jobs_of_items = _items(jobs, orders, source, share, request, context, target)
         if workers.are_remote:
             workers.check_files([item.order.project for item in items[:1]], [target])
         reporter.detail(f"{count_of(len(items), 'build')} by {workers.description}")
@@ -190,7 +190,7 @@ def run_jobs(
             ).run()
         rejected, compared = _compare(outcomes, orders, share, reporter)
     by_job = {}
-    for outcome, jobs_of_item in zip(outcomes, covered, strict=True):
+    for outcome, jobs_of_item in zip(outcomes, jobs_of_items, strict=True):
         by_label = {wheel.label: wheel for wheel in outcome.value or ()}
         for job in jobs_of_item:
             wheel = by_label.get(job.label)
@@ -263,7 +263,7 @@ def _items(
 ) -> tuple[list[BuildItem], list[list[Job]]]:
     """Return the items to build, and the jobs that each covers."""
     items: list[BuildItem] = []
-    covered: list[list[Job]] = []
+    jobs_of_items: list[list[Job]] = []
     for version in jobs.pythons:
         problem, python = _interpreter(version, jobs, request, context.environ)
         options = request.with_options(python=python)
@@ -271,14 +271,16 @@ def _items(
         for job in jobs.here:
             if job.python == version:
                 by_label.setdefault(job.label, []).append(job)
-        for order in orders([_choice(group[0], source) for group in by_label.values()]):
+        for order in orders([_wheel_to_build(group[0], source) for group in by_label.values()]):
             own = replace(order, project=share(order.project))
             items.append(BuildItem(own, version, options, dict(context.environ), target, problem))
-            covered.append([job for choice in order.choices for job in by_label[choice.label]])
-    return items, covered
+            jobs_of_items.append(
+                [job for choice in order.choices for job in by_label[choice.label]]
+            )
+    return items, jobs_of_items
 
 
-def _choice(job: Job, source: Source) -> WheelToBuild:
+def _wheel_to_build(job: Job, source: Source) -> WheelToBuild:
     if job.label is None or source.table is None:
         return WheelToBuild(job.label)
     return WheelToBuild(job.label, source.table.variants.get(job.label, EMPTY))

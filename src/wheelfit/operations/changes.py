@@ -354,8 +354,10 @@ def apply_decision(
                 continue
             with durations.measure("download"):
                 pins = decision.planned.install
-                all_agree = fetch_wheels(pins, wheels, folder, change_context, reporter, transfers)
-            if not all_agree:
+                all_accepted = fetch_wheels(
+                    pins, wheels, folder, change_context, reporter, transfers
+                )
+            if not all_accepted:
                 decision = decide()
                 continue
             verify_attestations(
@@ -363,11 +365,11 @@ def apply_decision(
             )
             attempts -= 1
             new_wheels = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
-            unload = None
+            allow_imports = None
             if affects_wheelfit(
                 change_context.environment, new_wheels.values(), decision.planned.remove
             ):
-                unload = preload_modules(change_context.environment)
+                allow_imports = preload_modules(change_context.environment)
             try:
                 with durations.measure("install"):
                     applied = apply(
@@ -385,8 +387,8 @@ def apply_decision(
                         host_and_overrides=_host_and_overrides(change_context.machine),
                     )
             except (PlanOutdated, UnpackedWheelChanged) as error:
-                if unload is not None:
-                    unload()
+                if allow_imports is not None:
+                    allow_imports()
                 if not attempts:
                     raise
                 if isinstance(error, UnpackedWheelChanged):

@@ -53,7 +53,7 @@ class FitnessReport:
 
 
 def check_environment(request: ExaminationRequest, context: Context) -> FitnessReport:
-    """Judge every installed variant; drivers are probed again, and nothing is changed."""
+    """Judge every installed variant by a new detection of the machine; change nothing."""
     environment = open_environment_of(request, context.environ)
     warn_of_interruption(environment, context.reporter)
     machine = choose_machine(request, environment.target, context, use_probe_cache=False)

@@ -125,21 +125,21 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
             "no requirements were given", hint="name a requirement: `wheelfit add httpx`"
         )
     texts = [_requirement(text) for text in request.requirements]
-    editing = _Editing(request, context)
-    edited = editing.before
+    editor = _ProjectEditor(request, context)
+    edited = editor.before
     changes: list[ListChange] = []
     for text in texts:
-        edited, change = with_requirement(edited, editing.edited_list, text)
+        edited, change = with_requirement(edited, editor.edited_list, text)
         for earlier in [*changes]:  # a requirement that is given twice is one change
             if (earlier.name, earlier.after) == (change.name, change.before):
                 changes.remove(earlier)
                 change = replace(change, before=earlier.before)
         changes.append(change)
     if request.raw or request.frozen:
-        return editing.carry_out(edited, changes)
+        return editor.carry_out(edited, changes)
     new = (change for change in changes if change.before is None)
     unbounded = {change.name for change in new if _is_unbounded(change.after)}
-    return editing.carry_out(edited, changes, unbounded)
+    return editor.carry_out(edited, changes, unbounded)
 
 
 def remove(request: RemoveRequest, context: Context) -> DependencyReport:
@@ -152,22 +152,22 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
     :raises UserError: ``not-a-dependency``; the list does not have one of them.
     :raises WheelfitError: an edit, the resolution or the installation fails.
     """
-    editing = _Editing(request, context)
-    edited = editing.before
+    editor = _ProjectEditor(request, context)
+    edited = editor.before
     changes: list[ListChange] = []
     for name in dict.fromkeys(map(project_name, request.names)):
-        edited, removed = without_requirement(edited, editing.edited_list, name)
+        edited, removed = without_requirement(edited, editor.edited_list, name)
         if not removed:
-            if editing.edited_list.kind != "group":
-                refuse_poetry_project(editing.before)
-            raise _missing_dependency(editing, name)
+            if editor.edited_list.kind != "group":
+                refuse_poetry_project(editor.before)
+            raise _missing_dependency(editor, name)
         changes += removed
         edited = without_sources(edited, name)
-    return editing.carry_out(edited, changes)
+    return editor.carry_out(edited, changes)
 
 
-class _Editing:
-    """A project while it is edited: its file, its lock and its environment."""
+class _ProjectEditor:
+    """An editor of a project, its lock and its environment."""
 
     def __init__(self, request: AddRequest | RemoveRequest, context: Context) -> None:
         self._context = context
@@ -456,9 +456,9 @@ def _difference(before: ProjectText, after: ProjectText) -> tuple[str, ...]:
     return tuple(unified_diff(old, new, before.where, before.where, lineterm=""))
 
 
-def _missing_dependency(editing: _Editing, name: NormalizedName) -> UserError:
+def _missing_dependency(editor: _ProjectEditor, name: NormalizedName) -> UserError:
     """Return the error that a list lacks a requirement, with the list that has it."""
-    places = editing.before.lists_with(name)
+    places = editor.before.lists_with(name)
     options = [
         f"--{place.kind} {place.name}" if place.name else "no --group or --extra"
         for place in places
@@ -466,11 +466,11 @@ def _missing_dependency(editing: _Editing, name: NormalizedName) -> UserError:
     if places:
         hint = f"it is in {' and in '.join(map(str, places))}: give {' or '.join(options)}"
     else:
-        names = editing.before.names(editing.edited_list)
+        names = editor.before.names(editor.edited_list)
         hint = did_you_mean(name, names, f"there are: {', '.join(names) or 'none'}")
     return UserError(
-        f"{name} is not in {editing.edited_list}",
+        f"{name} is not in {editor.edited_list}",
         code="not-a-dependency",
-        where=str(editing.path),
+        where=str(editor.path),
         hint=hint,
     )

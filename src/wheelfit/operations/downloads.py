@@ -53,14 +53,7 @@ def download(
     results = several_at_once(
         pins, lambda pin: _fetch(pin, candidates, folder, transfers), transfers
     )
-    paths = {}
-    rejected = []
-    for pin, result in zip(pins, results, strict=True):
-        if isinstance(result, str):
-            rejected.append((pin, result))
-        else:
-            paths[pin.name] = result
-    return paths, rejected
+    return _separate_rejected(pins, results)
 
 
 def fetch_unpacked(
@@ -86,14 +79,21 @@ def fetch_unpacked(
 
     # The largest first, so that the last to start are the shortest.
     ordered = sorted(pins, key=lambda pin: pin.file.size or 0, reverse=True)
-    unpacked_wheels = {}
+    return _separate_rejected(ordered, several_at_once(ordered, fetch, transfers))
+
+
+def _separate_rejected(
+    pins: Sequence[Pin], results: Sequence[_R | str]
+) -> tuple[dict[NormalizedName, _R], list[tuple[Pin, str]]]:
+    """Return results by name, and the pins with a reason for rejection in place of a result."""
+    accepted: dict[NormalizedName, _R] = {}
     rejected = []
-    for pin, result in zip(ordered, several_at_once(ordered, fetch, transfers), strict=True):
+    for pin, result in zip(pins, results, strict=True):
         if isinstance(result, str):
             rejected.append((pin, result))
         else:
-            unpacked_wheels[pin.name] = result
-    return unpacked_wheels, rejected
+            accepted[pin.name] = result
+    return accepted, rejected
 
 
 def several_at_once(

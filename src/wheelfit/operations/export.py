@@ -116,7 +116,7 @@ def export(request: ExportRequest, context: Context) -> ExportReport:
     return ExportReport(request.lock, request.format, exports)
 
 
-def several_in_one_file(place: str | None) -> UsageError:
+def several_machines_error(place: str | None) -> UsageError:
     """Return the error that the exports of several machines have one destination.
 
     :param place: the destination; None: standard output.
@@ -141,7 +141,7 @@ class _Exporter:
         if request.wheels is not None and request.format != "requirements":
             raise UsageError("--wheels belongs to --format requirements")
         if len(self._hosts) > 1 and self._folder is None and place is not None:
-            raise several_in_one_file(place)
+            raise several_machines_error(place)
 
     @contextmanager
     def exports(self) -> Iterator[tuple[Export, ...]]:

@@ -171,10 +171,10 @@ def show_host(name: str, context: Context) -> HostReport:
     return HostReport(host, host.file.target(current, host.name), detections)
 
 
-def format_host(report: HostReport, form: str, context: Context) -> str:
+def format_host(report: HostReport, format_name: str, context: Context) -> str:
     """Return a machine in the format of conda or pixi; report facts that it cannot express.
 
-    :param form: ``conda`` or ``pixi``.
+    :param format_name: ``conda`` or ``pixi``.
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
     from wheelfit.core.virtual_packages import as_pixi, as_text, conda_platform
@@ -182,7 +182,9 @@ def format_host(report: HostReport, form: str, context: Context) -> str:
     platform, omissions = conda_platform(report.host.file, report.target)
     for omission in omissions:
         context.reporter.note(f"note: {omission}")
-    return as_text(platform) if form == "conda" else as_pixi(platform, report.host.public_name)
+    return (
+        as_text(platform) if format_name == "conda" else as_pixi(platform, report.host.public_name)
+    )
 
 
 def compare_hosts(first: str, second: str, context: Context) -> HostComparison:

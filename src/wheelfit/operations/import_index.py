@@ -82,7 +82,7 @@ def import_packages(
     source: str,
     projects: tuple[str, ...],
     owner: str,
-    store: Callable[[], Store | None],
+    open_store: Callable[[], Store | None],
     options: SourceOptions,
     context: Context,
     *,
@@ -95,7 +95,7 @@ def import_packages(
     :param source: the URL of an index, or a folder.
     :param projects: the projects to take; none: all.
     :param owner: the owner of projects that are new.
-    :param store: opens the store, once the source is read; returns None in a dry run without one.
+    :param open_store: opens the store, once the source is read; None in a dry run without one.
     :param dry_run: whether nothing is added.
     :raises UsageError: a project name is invalid.
     :raises FileProblem: the folder has no packages, or does not exist.
@@ -113,7 +113,7 @@ def import_packages(
             for file in page.files
             if file.filename.endswith((".whl", ".tar.gz", ".zip"))
         ]
-        importing = _Import(repository, store(), owner, failed, dry_run=dry_run)
+        importing = _PackageImport(repository, open_store(), owner, failed, dry_run=dry_run)
         with context.reporter.work("importing") as progress:
             progress.start(sum(file.size or 0 for file in files) or None)
 
@@ -194,7 +194,7 @@ def _pages(
     return [page for page in pages if page is not None]
 
 
-class _Import:
+class _PackageImport:
     """An import by several threads."""
 
     def __init__(

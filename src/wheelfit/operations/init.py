@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import Fault
 
     Entries = dict[str, Mapping[str, Any]]
-    Spaces = Mapping[str, Mapping[str, Sequence[str]]]
+    PropertyValues = Mapping[str, Mapping[str, Sequence[str]]]
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -177,7 +177,7 @@ def _edits(request: InitRequest, table: ProjectTable | None) -> TableEdits:
     """
     entries = _entries(request, table)
     existing = {} if table is None else table.providers
-    variants: dict[str, Spaces] = {}
+    variants: dict[str, PropertyValues] = {}
     for text in request.variant:
         label_text, _, properties = text.partition("=")
         label = str(parse_label(label_text.strip()))
@@ -282,16 +282,16 @@ def _parse_pair(
     return name, value
 
 
-def _properties(text: str, properties: str) -> Spaces:
-    spaces: dict[str, dict[str, list[str]]] = {}
+def _properties(text: str, properties: str) -> PropertyValues:
+    by_namespace: dict[str, dict[str, list[str]]] = {}
     for word in _split_values(properties):
         prop = parse_property(word)
-        values = spaces.setdefault(prop.namespace, {}).setdefault(prop.feature, [])
+        values = by_namespace.setdefault(prop.namespace, {}).setdefault(prop.feature, [])
         if prop.value not in values:
             values.append(prop.value)
-    if not spaces:
+    if not by_namespace:
         raise _option_error("--variant", text, "a variant has at least one property")
-    return spaces
+    return by_namespace
 
 
 def _split_values(text: str) -> list[str]:
@@ -308,7 +308,7 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
     :raises InvalidDocument: ``invalid-project``; lists all invalid values.
     """
     vocabulary: dict[str, tuple[FeatureConfig, ...]] = {}
-    for namespace in {space for spaces in edits.variants.values() for space in spaces}:
+    for namespace in {name for by_namespace in edits.variants.values() for name in by_namespace}:
         entry = edits.providers.get(namespace)
         provider = None if table is None else table.providers.get(namespace)
         guide = guide_to(namespace)
@@ -325,8 +325,8 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
         elif guide is not None and guide.features:
             vocabulary[namespace] = guide.features
     faults: list[Fault] = []
-    for label, spaces in edits.variants.items():
-        properties = PropertySet.from_mapping(spaces)
+    for label, by_namespace in edits.variants.items():
+        properties = PropertySet.from_mapping(by_namespace)
         faults += [
             fault._replace(path=f"variant.{fault.path}")
             for fault in vocabulary_faults(Label(label), properties, vocabulary)

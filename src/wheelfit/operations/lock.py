@@ -230,8 +230,8 @@ def lock_project(
             details=[change.to_mapping() for change in changed],
         )
     notes = [note for written_lock in locks for note in written_lock.notes]
-    notes += session.older_locks(locks)
-    notes += session.unused_upgrades(locks)
+    notes += session.warnings_of_older_locks(locks)
+    notes += session.warnings_of_unused_upgrades(locks)
     notes += session.build_hints(locks)
     return LockReport(locks, writes, tuple(dict.fromkeys(notes)), durations.to_json())
 
@@ -613,7 +613,8 @@ class _LockSession:
         bridged = self.repository.bridged
         reasons = {} if bridged is None else bridged.unreachable_owners
         names = {package.name for written_lock in locks for package in written_lock.lock.packages}
-        if unreachable := sorted(names & reasons.keys()):
+        unreachable = sorted(names & reasons.keys())
+        if unreachable:
             raise Unreachable(
                 f"{listed(unreachable)} cannot be locked without the index of the owner",
                 note="\n".join(dict.fromkeys(reasons[name] for name in unreachable)),
@@ -621,14 +622,14 @@ class _LockSession:
                 "locks the files of the registry",
             )
 
-    def older_locks(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+    def warnings_of_older_locks(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield warnings of older locks of these machines, which `sync` would still accept."""
         paths = {written_lock.path for written_lock in locks}
         for path in dict.fromkeys((self._path, *map(self._path_for, self._request.hosts))):
             if path not in paths and path.exists():
                 yield f"{path} is an older lock that was not updated; delete it if it is not used"
 
-    def unused_upgrades(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
+    def warnings_of_unused_upgrades(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield warnings of packages to upgrade that are not locked: likely misspelt."""
         locked = {
             package.name

@@ -168,7 +168,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         comparison,
         forecasts,
         checks,
-        choices=_choices(outgoing, published, index_files) if request.dry_run else (),
+        choices=_tool_choices(outgoing, published, index_files) if request.dry_run else (),
     )
     if checks.unchecked or checks.has_faults(strict=request.strict) or request.dry_run:
         return report
@@ -181,10 +181,10 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         try:
             result = _send(request, context, destination, outgoing, published, index_files)
         except UploadRefused as error:
-            return _refused(report, error, destination, context)
-        result, further = _confirmed(request, context, destination, outgoing, result)
+            return _with_refusals(report, error, destination, context)
+        result, further = _confirm_listing(request, context, destination, outgoing, result)
     else:
-        result, further = _write(context, destination, outgoing, published)
+        result, further = _write_static(context, destination, outgoing, published)
     return replace(report, checks=checks + further, result=result)
 
 
@@ -206,7 +206,7 @@ def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
         )
 
 
-def _choices(
+def _tool_choices(
     outgoing: ReleaseSet, published: Listed, index_files: Mapping[Release, bytes]
 ) -> tuple[ReleaseChoices, ...]:
     """Return the choices of installers, as far as the wheels can be read."""
@@ -327,7 +327,7 @@ def _send(
     return result
 
 
-def _refused(
+def _with_refusals(
     report: PublishReport, error: UploadRefused, index: UploadIndex, context: Context
 ) -> PublishReport:
     """Return a report with the refusals of an index, and the files that were published before.
@@ -355,7 +355,7 @@ def _refused(
     return replace(report, checks=checks, comparison=compare(report.outgoing.files, published))
 
 
-def _confirmed(
+def _confirm_listing(
     request: PublishRequest,
     context: Context,
     index: UploadIndex,
@@ -391,7 +391,7 @@ def _by_name(published: Listed) -> dict[str, File]:
     return {file.filename: file for files in published.values() for file in files}
 
 
-def _write(
+def _write_static(
     context: Context, location: StaticIndex, outgoing: ReleaseSet, published: Listed
 ) -> tuple[PublishResult | None, Report]:
     """Write files and pages of a static index; nothing is written if a file is refused."""

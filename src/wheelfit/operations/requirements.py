@@ -338,11 +338,11 @@ def _with_hashes(requested: RequestedRequirement, line: RequirementLine) -> Requ
     """Add the hashes of a line to the URL of its wheel, since no index lists that file."""
     url = requested.requirement.url or ""
     algorithms = {algorithm for algorithm, _ in _hashes(url, None)}
-    more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in algorithms]
+    missing = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in algorithms]
     has_alternatives = len(dict(line.hashes)) < len(line.hashes)  # which a URL cannot express
-    if has_alternatives or not more:
+    if has_alternatives or not missing:
         return requested
-    url += ("&" if "#" in url else "#") + "&".join(more)
+    url += ("&" if "#" in url else "#") + "&".join(missing)
     return structs.replace(requested, requirement=structs.replace(requested.requirement, url=url))
 
 

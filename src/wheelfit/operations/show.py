@@ -132,7 +132,7 @@ def show(request: ShowRequest, context: Context) -> ShowReport:
     names = list(dict.fromkeys(map(canonicalize_name, request.names)))
     entries = [needs.packages[name] for name in names if name in needs.packages]
     if not entries:
-        raise not_installed(names, needs.packages, environment)
+        raise not_installed_error(names, needs.packages, environment)
     verdicts = _fit_verdicts(entries, needs, environment, request, context)
     return ShowReport(
         environment.name,
@@ -144,7 +144,7 @@ def show(request: ShowRequest, context: Context) -> ShowReport:
     )
 
 
-def not_installed(
+def not_installed_error(
     names: Iterable[str], installed: Iterable[str], environment: Environment
 ) -> UserError:
     """Return the error that nothing of some names is installed."""

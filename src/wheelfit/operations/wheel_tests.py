@@ -102,7 +102,7 @@ def _tags_of(filename: str) -> frozenset[object]:
     return frozenset(parse_wheel_filename(filename).tags)
 
 
-class _Host(NamedTuple):
+class _TestInterpreter(NamedTuple):
     """The Python that tests run with, and its emulator of processors."""
 
     python: str | None
@@ -151,27 +151,29 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
         )
     results = []
     with scratch_folder() as scratch, context.reporter.steps("testing") as step:
-        host = _open_host(request, scratch, context)
+        interpreter = _open_interpreter(request, scratch, context)
         for wheel in wheels:
             step(f"testing {wheel.filename}")
-            result = _test_wheel(wheel, sources, host, request, context)
+            result = _test_wheel(wheel, sources, interpreter, request, context)
             write_results(wheel.path.parent, [result])
             results.append(result)
     return WheelTestsReport(tuple(results))
 
 
-def _open_host(request: WheelTestsRequest, scratch: Path, context: Context) -> _Host:
+def _open_interpreter(
+    request: WheelTestsRequest, scratch: Path, context: Context
+) -> _TestInterpreter:
     """Return the Python of the tests, in an environment if its architecture is another one."""
     foreign = emulated_python(request.python)
     if foreign is None:
-        return _Host(request.python, native_emulator())
+        return _TestInterpreter(request.python, native_emulator())
     if request.emulate == "never":
         raise UsageError(
             f"a Python for {foreign.emulator.architecture} runs under QEMU only",
             where="--emulate never",
         )
     python = foreign.create_environment(scratch / "base", context.environ)
-    return _Host(str(python), foreign.emulator, foreign)
+    return _TestInterpreter(str(python), foreign.emulator, foreign)
 
 
 def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
@@ -195,13 +197,13 @@ def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
 def _test_wheel(
     wheel: OutgoingFile,
     sources: Sequence[Path],
-    host: _Host,
+    interpreter: _TestInterpreter,
     request: WheelTestsRequest,
     context: Context,
 ) -> WheelResult:
     """Return the result of one wheel."""
     with scratch_folder() as folder:
-        machine = _choose_test_machine(wheel, host, folder, request, context)
+        machine = _choose_test_machine(wheel, interpreter, folder, request, context)
         result = WheelResult(
             filename=wheel.filename,
             label=None if wheel.label is None else str(wheel.label),
@@ -216,7 +218,7 @@ def _test_wheel(
         machine_context = Context({**context.environ, **machine.variables})
         try:
             python = _create_environment(
-                wheel, folder / "env", host, machine, request, machine_context
+                wheel, folder / "env", interpreter, machine, request, machine_context
             )
         except WheelfitError as error:
             why = ": ".join(filter(None, (str(error), error.note)))
@@ -252,23 +254,31 @@ def _time_limits(texts: Sequence[str]) -> Mapping[str | None, float]:
 
 
 def _choose_test_machine(
-    wheel: OutgoingFile, host: _Host, folder: Path, request: WheelTestsRequest, context: Context
+    wheel: OutgoingFile,
+    interpreter: _TestInterpreter,
+    folder: Path,
+    request: WheelTestsRequest,
+    context: Context,
 ) -> _TestMachine:
     """Return the machine that the tests of a wheel run on.
 
     :param folder: for fake drivers.
     """
     document = None if wheel.label is None else read_wheel_document(wheel.path)
-    must_emulate = host.foreign is not None or request.emulate == "always"
-    objection = "" if must_emulate else _objection(wheel, document, host, context)
+    must_emulate = interpreter.foreign is not None or request.emulate == "always"
+    objection = "" if must_emulate else _objection(wheel, document, interpreter, context)
     if must_emulate or (objection and request.emulate == "auto"):
-        machine, reason = _emulated_machine(wheel, document, host, context, is_only=must_emulate)
+        machine, reason = _emulated_machine(
+            wheel, document, interpreter, context, is_only=must_emulate
+        )
         if machine is not None:
             return machine
         objection = "; ".join(filter(None, (objection, reason)))
     if objection and request.fake_drivers and not must_emulate:
         variables = _fake_drivers(wheel, document, folder, context)
-        if variables and not (reason := _objection(wheel, document, host, context, variables)):
+        if variables and not (
+            reason := _objection(wheel, document, interpreter, context, variables)
+        ):
             return _TestMachine("described", variables=variables)
         objection = f"{objection}; {reason if variables else 'there is no fake driver for that'}"
     if objection:
@@ -282,7 +292,7 @@ def _choose_test_machine(
 def _objection(
     wheel: OutgoingFile,
     document: VariantDocument | None,
-    host: _Host,
+    interpreter: _TestInterpreter,
     context: Context,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
@@ -290,7 +300,9 @@ def _objection(
 
     :param variables: variables that describe another machine.
     """
-    request = SelectRequest(filenames=(wheel.filename,), document=document, python=host.python)
+    request = SelectRequest(
+        filenames=(wheel.filename,), document=document, python=interpreter.python
+    )
     (verdict,) = select(request, Context({**context.environ, **variables})).verdicts
     return verdict.reason if verdict.verdict == "rejected" else ""
 
@@ -298,7 +310,7 @@ def _objection(
 def _emulated_machine(
     wheel: OutgoingFile,
     document: VariantDocument | None,
-    host: _Host,
+    interpreter: _TestInterpreter,
     context: Context,
     *,
     is_only: bool,
@@ -307,7 +319,7 @@ def _emulated_machine(
 
     :param is_only: whether emulation is the only way to run it.
     """
-    emulator = host.emulator
+    emulator = interpreter.emulator
     if emulator is None:
         return None, "QEMU emulates no processor of this machine's architecture"
     level = emulator.level_of(document, wheel.label)
@@ -317,7 +329,7 @@ def _emulated_machine(
     if level not in emulator.processors:
         return None, f"QEMU emulates no processor of exactly {feature} :: {level}"
     variables = emulator.override(level)
-    if why := _objection(wheel, document, host, context, variables):
+    if why := _objection(wheel, document, interpreter, context, variables):
         return None, why if is_only else ""
     if emulator.find(context.environ) is None:
         return None, f"{emulator.program}, which could emulate {feature} :: {level}, is not on PATH"
@@ -340,17 +352,19 @@ def _fake_drivers(
 def _create_environment(
     wheel: OutgoingFile,
     folder: Path,
-    host: _Host,
+    interpreter: _TestInterpreter,
     machine: _TestMachine,
     request: WheelTestsRequest,
     context: Context,
 ) -> Path:
     """Create an environment with a wheel and the requirements of its tests; return its Python."""
     silent = Context(context.environ)
-    if host.foreign is not None:
-        python = host.foreign.create_environment(folder, context.environ, machine.cpu)
+    if interpreter.foreign is not None:
+        python = interpreter.foreign.create_environment(folder, context.environ, machine.cpu)
     else:
-        python = Path(create_venv(VenvRequest(path=str(folder), python=host.python), silent).python)
+        python = Path(
+            create_venv(VenvRequest(path=str(folder), python=interpreter.python), silent).python
+        )
     source_options = {name: getattr(request, name) for name in field_types(SourceOptions)}
     extras = f"[{','.join(request.extra)}]" if request.extra else ""
     groups, requirements = _test_requirements(request)
@@ -360,13 +374,13 @@ def _create_environment(
             requirements=(f"{wheel.path.absolute()}{extras}", *requirements),
             dependency_group=groups,
             # Else the time of the first wheel would contain the compilation.
-            compile=host.foreign is None,
+            compile=interpreter.foreign is None,
             **source_options,
         ),
         silent,
     )
-    if machine.cpu is not None and host.foreign is None and host.emulator is not None:
-        emulate(python, (host.emulator.find(context.environ) or "", "-cpu", machine.cpu))
+    if machine.cpu is not None and interpreter.foreign is None and interpreter.emulator is not None:
+        emulate(python, (interpreter.emulator.find(context.environ) or "", "-cpu", machine.cpu))
     return python
 
 

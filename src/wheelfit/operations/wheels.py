@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from wheelfit.building.wheel_jobs import Act
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
     from wheelfit.operations.context import Context, Reporter
@@ -175,14 +176,12 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
 def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
     """Change the label of variant wheels; their properties stay."""
     action = Relabel(None if request.label is None else parse_label(request.label))
-    return rewrite([(wheel, action) for wheel in find_wheels(request.wheels)], request, context)
+    return _apply(action, request, context, copy_unchanged=False)
 
 
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
     """Write plain wheels from variant wheels."""
-    action = Unmake(skip_plain=request.skip_plain)
-    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
-    return rewrite(jobs, request, context, copy_unchanged=True)
+    return _apply(Unmake(skip_plain=request.skip_plain), request, context)
 
 
 def repair(request: RepairRequest, context: Context) -> RewriteReport:
@@ -195,14 +194,18 @@ def repair(request: RepairRequest, context: Context) -> RewriteReport:
             "no command was given",
             hint="give --command 'auditwheel repair -w {dest_dir} {wheel}'",
         )
-    action = Repair(request.command)
-    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
-    return rewrite(jobs, request, context, copy_unchanged=True)
+    return _apply(Repair(request.command), request, context)
 
 
 def convert(request: ConvertRequest, context: Context) -> RewriteReport:
     """Convert variant wheels of old layouts to the current layout."""
-    action = Convert(accept_losses=request.accept_losses)
-    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
-    report = rewrite(jobs, request, context, copy_unchanged=True)
+    report = _apply(Convert(accept_losses=request.accept_losses), request, context)
     return replace(report, lost=tuple(text for wheel in report.wheels for text in wheel.lost))
+
+
+def _apply(
+    action: Act, request: RewriteRequest, context: Context, *, copy_unchanged: bool = True
+) -> RewriteReport:
+    """Apply an action to every wheel of a request."""
+    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
+    return rewrite(jobs, request, context, copy_unchanged=copy_unchanged)

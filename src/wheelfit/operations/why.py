@@ -15,7 +15,7 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import PlainFields, plain_report
 from wheelfit.operations.requests import EnvironmentOptions
-from wheelfit.operations.show import not_installed
+from wheelfit.operations.show import not_installed_error
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import UserError
 
@@ -99,12 +99,12 @@ def why(request: WhyRequest, context: Context) -> WhyReport:
     """
     name = canonicalize_name(request.name)
     if request.lock is not None:
-        return _in_lock(load_lock(Path(request.lock)), request.lock, name)
+        return _reasons_in_lock(load_lock(Path(request.lock)), request.lock, name)
     environment = open_environment_of(request, context.environ)
     needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
     if name not in needs.packages:
-        raise not_installed([name], needs.packages, environment)
-    return _installed(needs, environment.name, name)
+        raise not_installed_error([name], needs.packages, environment)
+    return _reasons_for_installed(needs, environment.name, name)
 
 
 def _chains(
@@ -138,7 +138,7 @@ def _chains(
     return chains, bool(pending)
 
 
-def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyReport:
+def _reasons_for_installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyReport:
     """Return the reasons for an installed package.
 
     Extras that may not have been requested are considered only if nothing else leads to it.
@@ -173,7 +173,7 @@ def _installed_chains(
     return chains, has_more
 
 
-def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
+def _reasons_in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
     """Return the reasons for a package in a lock, for any of its machines."""
     tree = tree_of_lock(lock)
     targets = [number for number, package in enumerate(tree.packages) if package.name == name]
@@ -209,7 +209,7 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
     chains = []
     for nodes, edges in paths:
         links = [
-            link(number, _needed(lock.packages[parent], tree.packages[number].name), branch)
+            link(number, _requirement_of(lock.packages[parent], tree.packages[number].name), branch)
             for parent, number, branch in zip(nodes, nodes[1:], edges, strict=False)
         ]
         chains.append((link(nodes[0], root_requirements.get(nodes[0])), *links))
@@ -221,7 +221,7 @@ def _version(package: TreePackage) -> str | None:
     return None if package.version is None else str(package.version)
 
 
-def _needed(package: LockedPackage, name: NormalizedName) -> str | None:
+def _requirement_of(package: LockedPackage, name: NormalizedName) -> str | None:
     """Return the requirement by which a locked package needs another; None: it is not recorded."""
     for requirements in (package.needs or {}).values():
         for requirement in requirements:

@@ -101,11 +101,11 @@ def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _export(arguments: Namespace, output: Output, context: Context) -> int:
     """Write an export for each machine."""
-    from wheelfit.operations.export import ExportRequest, export, several_in_one_file
+    from wheelfit.operations.export import ExportRequest, export, several_machines_error
 
     request = request_of(ExportRequest, arguments)
     if len(request.hosts) > 1 and request.output is None and not output.json:
-        raise several_in_one_file(None)
+        raise several_machines_error(None)
     report = export(request, context)
     for machine_export in report.exports:
         if machine_export.path is not None:
