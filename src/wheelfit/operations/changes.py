@@ -92,15 +92,15 @@ class ChangeContext(Protocol):
         """The repository of the wheels."""
 
     @property
-    def building(self) -> Builds | None:
-        """The builds from source; None where nothing may be built."""
+    def building(self) -> Builds:
+        """The builds from source."""
 
 
 class InstalledState(Struct, frozen=True):
     """The installed distributions, and which of their variants fit."""
 
     installed: tuple[Installed, ...]
-    judged: tuple[FitVerdict, ...]
+    verdicts: tuple[FitVerdict, ...]
 
     @classmethod
     def of(cls, change_context: ChangeContext) -> InstalledState:
@@ -112,7 +112,9 @@ class InstalledState(Struct, frozen=True):
     def misfits(self) -> Mapping[NormalizedName, str]:
         """Reasons why installed variants no longer fit, by name."""
         return {
-            verdict.variant.name: verdict.reason for verdict in self.judged if verdict.fits is False
+            verdict.variant.name: verdict.reason
+            for verdict in self.verdicts
+            if verdict.fits is False
         }
 
 
@@ -251,12 +253,12 @@ def _identity(entry: Installed) -> tuple[object, ...]:
 def _misfits(
     planned: Plan, state: InstalledState, change_context: ChangeContext
 ) -> tuple[FitVerdict, ...]:
-    judged = state.judged
-    if planned and judged:
+    verdicts = state.verdicts
+    if planned and verdicts:
         staying = [entry for entry in state.installed if entry not in planned.remove]
         new_versions = {pin.name: pin.version for pin in planned.install}
-        judged = judge(staying, change_context.candidates.support_of, new_versions=new_versions)
-    return tuple(verdict for verdict in judged if verdict.fits is False)
+        verdicts = judge(staying, change_context.candidates.support_of, new_versions=new_versions)
+    return tuple(verdict for verdict in verdicts if verdict.fits is False)
 
 
 def _refusal(
@@ -342,43 +344,38 @@ def apply_decision(
     from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.wheels.linking import Linker, LinkMode
 
+    environment = change_context.environment
     wheels: dict[str, UnpackedWheel] = {}
     attempts = MAX_PLANS
     with (
         scratch_folder() as folder,
         reporter.transfers(change_context.repository.cancel) as transfers,
     ):
-        while decision.planned:
-            if build_planned(decision.planned, change_context.building, change_context.candidates):
+        while planned := decision.planned:
+            if build_planned(planned, change_context.building, change_context.candidates):
                 decision = decide()
                 continue
+            pins = planned.install
             with durations.measure("download"):
-                pins = decision.planned.install
                 all_accepted = fetch_wheels(
                     pins, wheels, folder, change_context, reporter, transfers
                 )
             if not all_accepted:
                 decision = decide()
                 continue
-            verify_attestations(
-                decision.planned.install, wheels, change_context.repository, request, reporter
-            )
+            verify_attestations(pins, wheels, change_context.repository, request, reporter)
             attempts -= 1
-            new_wheels = {pin.name: wheels[pin.file.url] for pin in decision.planned.install}
+            new_wheels = {pin.name: wheels[pin.file.url] for pin in pins}
             allow_imports = None
-            if affects_wheelfit(
-                change_context.environment, new_wheels.values(), decision.planned.remove
-            ):
-                allow_imports = preload_modules(change_context.environment)
+            if affects_wheelfit(environment, new_wheels.values(), planned.remove):
+                allow_imports = preload_modules(environment)
             try:
                 with durations.measure("install"):
                     applied = apply(
-                        decision.planned,
-                        change_context.environment,
+                        planned,
+                        environment,
                         new_wheels,
-                        progress=transfers.transfer(
-                            count_of(len(decision.planned.install), "wheel"), ""
-                        ),
+                        progress=transfers.transfer(count_of(len(pins), "wheel"), ""),
                         replace=request.replace_files,
                         compile_bytecode=request.compile,
                         startup_files=StartupFiles(request.startup_files),

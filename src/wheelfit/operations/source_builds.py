@@ -277,20 +277,18 @@ class Builds(Protocol):
         """Build a wheel, which is listed from then on."""
 
 
-def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) -> bool:
+def build_planned(planned: Plan, builds: Builds, candidates: Candidates) -> bool:
     """Build missing wheels of a plan; return whether there were any.
 
     Afterwards wheels must be chosen again, since a built wheel may have other metadata.
 
-    :param builds: the builder; None where building is impossible.
     :param candidates: the candidates, whose assumptions about the wheels are dropped.
     :raises BuildFailed: a backend failed.
     """
-    unbuilt = [pin for pin in planned.install if builds and builds.is_unbuilt(pin.file)]
+    unbuilt = [pin for pin in planned.install if builds.is_unbuilt(pin.file)]
     for pin in unbuilt:
-        if builds is not None:
-            builds.build(pin.file)
-            candidates.discard_listing(pin.name)
+        builds.build(pin.file)
+        candidates.discard_listing(pin.name)
     return bool(unbuilt)
 
 

@@ -11,6 +11,9 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.markers import VariantContext
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.installation.installed import by_name
+from wheelfit.installation.plan import plan_sync
+from wheelfit.installation.related_distributions import RelatedDistributions
+from wheelfit.operations.change_reports import report_change
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
@@ -19,11 +22,16 @@ from wheelfit.operations.changes import (
     report_remarks_on_change,
     retry_on_concurrent_change,
 )
+from wheelfit.operations.dry_run import apply_or_dry_run
 from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
+from wheelfit.operations.pip_rules import read_rules
+from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import BuildOptions
 from wheelfit.operations.requirements import RequestedRequirements
-from wheelfit.operations.source_builds import consent_of, open_building
+from wheelfit.operations.result_limits import check_bounds
+from wheelfit.operations.source_builds import consent_of, open_building, with_consent
+from wheelfit.operations.step_durations import StepDurations
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -74,8 +82,6 @@ def sync_removing(
 
     :param removable: the packages to remove; None: the request decides for all of them.
     """
-    from wheelfit.operations.pip_rules import read_rules
-
     opened_lock = open_lock(request, context, may_be_own=False)
     with opened_lock.repository:
         rules = read_rules(context.environ, opened_lock.environment.interpreter.prefix)
@@ -92,8 +98,6 @@ def _open_building(
     request: SyncRequest, opened_lock: OpenedLock, machine: ChosenMachine
 ) -> DeferredBuilding:
     """Return the builder; build requirements come from the configured indexes."""
-    from wheelfit.operations.preferences import choice_policy
-
     return DeferredBuilding(
         opened_lock.repository,
         lambda: open_building(
@@ -116,23 +120,14 @@ def _sync(
     building: DeferredBuilding,
     removable: Collection[NormalizedName] | None,
 ) -> ChangeReport:
-    from wheelfit.operations.change_reports import report_change
-    from wheelfit.operations.dry_run import apply_or_dry_run
-    from wheelfit.operations.result_limits import check_bounds
-    from wheelfit.operations.step_durations import StepDurations
-
     reporter = opened_lock.context.reporter
     builds = LockedBuilds(building, consent_of(request), opened_lock.path.absolute().parent)
     selector = opened_lock.candidates(machine, builds.wheel, builds.files)
     environment = opened_lock.environment.for_target(machine.target)
     exclude_hint = _EXCLUDE_HINT if opened_lock.lock.created_by == "uv" else ""
+    repository = opened_lock.repository
     change_context = _SyncContext(
-        environment,
-        machine,
-        selector.candidates,
-        opened_lock.repository,
-        builds,
-        exclude_hint,
+        environment, machine, selector.candidates, repository, builds, exclude_hint
     )
 
     def decide_once() -> ChangeDecision:
@@ -214,10 +209,6 @@ def _decide(
     reporter: Reporter,
 ) -> ChangeDecision:
     """Choose from the lock, and verify that the result may be installed here."""
-    from wheelfit.installation.plan import plan_sync
-    from wheelfit.installation.related_distributions import RelatedDistributions
-    from wheelfit.operations.source_builds import with_consent
-
     state = InstalledState.of(change_context)
     preferred_builds = _preferred_builds(request, state)
     staying = None
@@ -227,14 +218,14 @@ def _decide(
         )
         if removable is not None:
             staying |= {entry.name for entry in state.installed if entry.name not in removable}
-    misfits = state.misfits if request.refit else ()
+    misfits = state.misfits if request.refit else {}
     related = RelatedDistributions.of(
         misfits, state.installed, selector.candidates.target.environment
     )
     only = None
     if request.refit:
         # Packages that only the misfits need are chosen with them, or removed.
-        only = (state.misfits.keys() & selector.packages) - related.dependencies
+        only = (misfits.keys() & selector.packages) - related.dependencies
 
     def takes_part(name: NormalizedName) -> bool:
         # Kept builds and kept packages outside the lock take part in agreements.
@@ -256,14 +247,14 @@ def _decide(
         resolution = selection.resolution()
         return replace(resolution, superseded=related.unneeded(resolution))
 
-    def planned_for(resolution: Resolution) -> Plan:
-        editable_removals = removable or frozenset()
+    def plan_for(resolution: Resolution) -> Plan:
         return plan_sync(
-            resolution,
-            state.installed,
-            staying=staying,
-            editable_removals=editable_removals,
+            resolution, state.installed, staying=staying, editable_removals=removable or ()
         )
+
+    def pins_without_consent(resolution: Resolution) -> list[Pin]:
+        needs_consent = change_context.building.needs_consent
+        return [pin for pin in plan_for(resolution).install if needs_consent(pin.file)]
 
     resolution = with_consent(
         choose,
@@ -271,23 +262,18 @@ def _decide(
         change_context.candidates,
         reporter,
         may_ask=not request.dry_run,
-        pins_without_consent=lambda found: [
-            pin
-            for pin in planned_for(found).install
-            if change_context.building.needs_consent(pin.file)
-        ],
+        pins_without_consent=pins_without_consent,
         has_older_releases=False,
         exclude_hint=change_context.exclude_hint,
     )
-    planned = planned_for(resolution)
     labels = selector.candidates.policy.preferences.labels
-    exchanged = state.misfits.keys() | related.dependencies if request.refit else frozenset()
+    exchanged = misfits.keys() | related.dependencies
 
     def is_permitted(change: VariantChange) -> bool:
         name = change.old.name
         return request.allow_variant_change or name in exchanged or name in labels
 
-    return make_decision(planned, resolution, state, change_context, is_permitted)
+    return make_decision(plan_for(resolution), resolution, state, change_context, is_permitted)
 
 
 def _preferred_builds(
