@@ -311,7 +311,7 @@ def test_refit_agrees_with_kept_builds(run: Runner, tmp_path: Path) -> None:
     result = setup.sync(CUDA_13, "--refit", "--allow-variant-change", "--dry-run")
     assert re.search(r"^torch +2\.1 +cu128 .*replacing 1\.0 \(narrow\)", result.out, re.MULTILINE)
     result = setup.sync(CUDA_13, "--refit")
-    assert "CUDA 12 for all, because flash 1.0 (cu128) is installed" in result.err
+    assert "CUDA 12 for all, because the installed flash 1.0 (cu128) is built for" in result.err
     assert setup.installed() == {"flash": ("1.0", "cu128"), "torch": ("2.1", "cu128")}
 
 
