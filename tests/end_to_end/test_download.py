@@ -148,7 +148,7 @@ def test_files_are_nobody_elses(run: Runner, index: RecordingIndex, tmp_path: Pa
         (("--python-version", "3.99", "small"), 2, "unknown Python version 3.99"),
         (("--platform", "linux-x86_64", "--for", "linux-x86_64", "small"), 2, "name two machines"),
         (("--for", "no-such-machine", "small"), 1, "no-such-machine"),
-        (("-d", "file", "small"), 1, "the folder cannot be made"),
+        (("-d", "file", "small"), 1, "the folder cannot be created"),
         (("./project",), 1, "only packages of indexes"),
     ],
 )

@@ -143,7 +143,7 @@ class TestTogether:
                 archive.extractall(site.library)
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
-        assert "planning anew" in err
+        assert "planning again" in err
         assert out == f"installed {'app' if there == 'base' else 'base'} 1\n"
         assert set(site.installed()) == {"app", "base"}
         assert unsound(site.library) == []

@@ -315,13 +315,14 @@ def _published_release(
 
 # --- verdicts in words ---------------------------------------------------------------------
 
-_SHOWN = 3
-_LONGEST = 60
+_MAX_SYMBOLS = 3
+"""Missing symbols that are named in a message."""
+_MAX_SYMBOL_LENGTH = 60
 
 
 def _short(symbol: str) -> str:
     """Return a mangled C++ name shortened; ``--json`` has it whole."""
-    return symbol if len(symbol) <= _LONGEST else f"{symbol[:_LONGEST]}…"
+    return symbol if len(symbol) <= _MAX_SYMBOL_LENGTH else f"{symbol[:_MAX_SYMBOL_LENGTH]}…"
 
 
 def verdict_in_words(verdict: ReleaseVerdict) -> str:
@@ -330,8 +331,8 @@ def verdict_in_words(verdict: ReleaseVerdict) -> str:
     if verdict.missing_libraries:
         reasons.append(f"has no {' and '.join(verdict.missing_libraries)}")
     if verdict.missing_symbols:
-        names = ", ".join(map(_short, verdict.missing_symbols[:_SHOWN]))
-        more = len(verdict.missing_symbols) - _SHOWN
+        names = ", ".join(map(_short, verdict.missing_symbols[:_MAX_SYMBOLS]))
+        more = len(verdict.missing_symbols) - _MAX_SYMBOLS
         reasons.append(f"lacks {names}{f' (and {more} more)' if more > 0 else ''}")
     if verdict.changed:
         reasons.append(f"changed {verdict.changed}")

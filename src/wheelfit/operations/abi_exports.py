@@ -30,6 +30,8 @@ def read_exports_file(file: str) -> AbiExports:
     exports = read_exports_table(content, where=file)
     if exports is None:
         raise FileProblem(
-            f"it has no [variant.{KEY}]", where=file, hint="leave --exports out, or add it"
+            f"the file has no table [variant.{KEY}]",
+            where=file,
+            hint="leave --exports out, or add it",
         )
     return exports

@@ -175,7 +175,7 @@ def _fetch(
     """Fetch a wheel of families, and return its verified content."""
     if (file.size or 0) > LARGEST_WHEEL:
         raise InvalidWheel(
-            f"it has {file.size} bytes; the limit is {LARGEST_WHEEL}", where=filename.text
+            f"the wheel has {file.size} bytes; the limit is {LARGEST_WHEEL}", where=filename.text
         )
     data = sources.read(file, limit=LARGEST_WHEEL)  # its hash is verified where the index has one
     sha256 = sha256_of(data).hex()

@@ -299,7 +299,7 @@ def _check_required_properties(resolution: Resolution, change_context: ChangeCon
     state += [kept.properties for kept in resolution.kept]
     for required in change_context.candidates.policy.preferences.unmet_by_user(state):
         raise NoCompatibleWheel(
-            f"{required} is required, but no package of the result has a variant with it",
+            f"{required} is required, but no resolved package has a variant with it",
             hint="`wheelfit explain` shows what each package offers",
         )
 
@@ -392,7 +392,7 @@ def apply_decision(
                     reporter.note(f"note: {error.message}; unpacking again")
                     wheels.clear()
                     continue
-                reporter.note("note: another process changed the environment; planning anew")
+                reporter.note("note: another process changed the environment; planning again")
                 decision = decide()
                 continue
             for note in applied.notes:

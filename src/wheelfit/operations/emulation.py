@@ -125,7 +125,7 @@ class EmulatedPython:
         if process.returncode:
             lines = process.stderr.decode("utf-8", "replace").strip().splitlines()
             raise UnusableInterpreter(
-                "it cannot create a virtual environment under QEMU",
+                "this Python cannot create a virtual environment under QEMU",
                 where=str(self.executable),
                 note="\n".join(lines[-5:]) or None,
                 hint="keep it in the file system that it belongs to, with its loader and "

@@ -233,10 +233,10 @@ def _explain_together(
     from wheelfit.resolution.choice_warnings import warnings_about_mixture
     from wheelfit.resolution.explain import explain_choice
 
-    requested = structs.replace(
+    resolution_request = structs.replace(
         session.resolution_request(dependencies=not request.no_deps), require_hashes=False
     )
-    resolution = session.resolve(requested, reporter)
+    resolution = session.resolve(resolution_request, reporter)
     candidates = session.candidates.within(resolution.context)
     # Of all together; a caution about one package is in its explanation.
     cautions = warnings_about_mixture(resolution.agreements)

@@ -73,7 +73,9 @@ def new_folder(name: str) -> Iterator[Path]:
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         with reporting_os_errors(
-            "the folder cannot be made", where=name, hint="name a folder that exists or can be made"
+            "the folder cannot be created",
+            where=name,
+            hint="name a folder that exists or can be created",
         ):
             folder.mkdir(parents=True, exist_ok=True)
         yield folder

@@ -333,7 +333,7 @@ def _own_path(name: str, context: Context) -> str:
     if name == THIS:
         raise UsageError("`this` is the name of this machine", hint="choose another name")
     folder = hosts_folder(context.environ)
-    with reporting_os_errors("the folder of host files cannot be made", where=str(folder)):
+    with reporting_os_errors("the folder of host files cannot be created", where=str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
     return str(folder / f"{name}.toml")
 

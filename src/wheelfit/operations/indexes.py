@@ -324,9 +324,9 @@ def _check_location(base: str, settings: SourceSettings) -> None:
         if Path(base).is_dir():
             return
         raise InvalidConfiguration(
-            "the indexes of a bridge are below an https URL, or a folder, and this is neither",
+            "the base of a bridge's indexes is neither an https URL nor an existing folder",
             where=redact(base),
-            hint="--bridge NAME@URL names a mirror of them; a folder must be there already",
+            hint="--bridge NAME@URL names a mirror of them",
         )
     if not is_protected(base, settings):
         raise InvalidConfiguration(

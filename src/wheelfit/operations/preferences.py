@@ -44,7 +44,7 @@ def read_preferences(
         name, equals, label_text = text.partition("=")
         if not name.strip() or not equals:
             raise UsageError(
-                f"--label {text!r} does not say which package is meant",
+                f"--label {text!r} names no package",
                 hint="write NAME=LABEL, as in --label torch=cu126",
             )
         project, label = canonicalize_name(name.strip()), parse_label(label_text.strip())

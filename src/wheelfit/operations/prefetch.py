@@ -433,7 +433,8 @@ def _check_room(plan: _Plan, settings: ServerSettings) -> None:
     if limits and size > min(limits):
         raise InvalidConfiguration(
             f"the files need {size_in_words(size)}, and mirrors may keep "
-            f"{size_in_words(min(limits))}: the first would be removed before the last arrive",
+            f"{size_in_words(min(limits))}: the first files would be removed before the last are "
+            "fetched",
             hint="raise --mirror-max-size, or prefetch fewer releases",
         )
     free = free_space(settings.folder) if settings.mirror_storage is None else None

@@ -405,7 +405,7 @@ def proxy(
     secret = context.environ.get(SECRET, "")
     if secret and not re.fullmatch(r"[A-Za-z0-9_-]{16,200}", secret):
         raise InvalidConfiguration(
-            f"{SECRET} needs 16 letters or digits and more, nothing else but - and _"
+            f"{SECRET} must have at least 16 characters, all of them letters, digits, - or _"
         )
     settings = read_settings(request, context.environ)
     denied = None
@@ -427,7 +427,7 @@ def proxy(
     with open_proxy(request, settings, context, denied=denied) as session:
         if not secret and session.has_logins:
             context.reporter.warn(
-                "the proxy sends your login to an index, so everybody who reaches the proxy can "
+                "the proxy sends your login to an index, so anyone who can reach the proxy can "
                 f"read what you can read there; set {SECRET} to restrict access"
             )
         if not is_loopback(request.listen_at):

@@ -154,8 +154,8 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         request, context, outgoing, destination, published
     )
     index_files: Mapping[Release, bytes] = {}
-    is_read = isinstance(destination, UploadIndex) or request.dry_run
-    if is_read and not checks.has_faults(strict=False):
+    needs_index_files = isinstance(destination, UploadIndex) or request.dry_run
+    if needs_index_files and not checks.has_faults(strict=False):
         index_files, contradictions = build_index_files(destination, outgoing, published, context)
         checks += Report.of(contradictions).without(request.ignore)
         _warn_of_drafts(index_files.values(), context)

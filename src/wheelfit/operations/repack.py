@@ -192,7 +192,9 @@ def _edits(request: RepackRequest) -> Edits:
             raise UsageError(f"{request.set_version!r} is not a valid version") from None
     for text in request.add_dependency:
         if "\n" in text or "\r" in text:
-            raise UsageError("a dependency is one line")
+            raise UsageError(
+                "--add-dependency has several lines", hint="give the option once for each"
+            )
         parse_requirement(text, allow_variant_markers=True, where="--add-dependency")
     return Edits(
         name=request.name,

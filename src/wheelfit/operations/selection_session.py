@@ -183,8 +183,8 @@ def open_session(
     requirement_set = with_pip_constraints(requirement_set, rules, context.environ)
     if rules.no_binary:
         context.reporter.warn(
-            f"{rules.origin_of('no-binary')} is ignored: a wheel that fits is never passed over "
-            "for a build"
+            f"{rules.origin_of('no-binary')} is ignored: packages are built from source only if "
+            "no wheel fits"
         )
     current = environment.target
     if python is not None:

@@ -47,7 +47,7 @@ def scratch_folder() -> Iterator[Path]:
             if error.errno in FULL:
                 why = no_space_message(Path(error.filename), error=error)
             raise FileProblem(
-                f"no temporary folder can be made: {why}",
+                f"no temporary folder can be created: {why}",
                 where=error.filename,
                 hint="make room, or set TMPDIR to another folder",
             ) from None

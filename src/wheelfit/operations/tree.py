@@ -111,7 +111,7 @@ def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:
     reason = dict(tree.excluded).get(name)
     close = get_close_matches(name, sorted(names), n=3)
     raise UserError(
-        f"{name[:80]} is not among the packages",
+        f"{name[:80]} is not in the tree",
         where=lock,
         note=reason,
         hint=f"did you mean {' or '.join(close)}?" if close else None,

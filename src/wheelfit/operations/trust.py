@@ -422,7 +422,7 @@ def _warnings(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[s
     if emulated:
         warnings.append(
             f"wheelfit's own {' and '.join(sorted(emulated))} provider answers instead of "
-            f"{requirement.name} if the versions agree, so the plugin is asked only otherwise "
+            f"{requirement.name} if the versions agree; otherwise the plugin is asked "
             "(P-13)"
         )
     for wheel in wheels:

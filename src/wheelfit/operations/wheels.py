@@ -54,7 +54,7 @@ def _variants_of_binaries(
     :raises UsageError: ``null`` is requested.
     """
     if request.null:
-        raise UsageError("--null has no properties, --from-binary finds some")
+        raise UsageError("--null excludes --from-binary, which adds properties")
     requested = [parse_property(text) for text in request.property]
     requested_features = {(prop.namespace, prop.feature) for prop in requested}
     bound = _lower_bound(requested)
