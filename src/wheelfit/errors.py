@@ -19,7 +19,7 @@ WheelfitError
 │   ├── UnknownShorthand                  unknown-shorthand
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
-│   │   └── LinkInTheWay                  link-in-the-way
+│   │   └── LinkRefused                  link-refused
 │   ├── UnusableInterpreter               unusable-interpreter
 │   ├── NotRemovable                      not-removable
 │   ├── BuildFailed                       build-failed
@@ -33,7 +33,7 @@ WheelfitError
 │   ├── DriverTooOld                      driver-too-old
 │   ├── ProjectNotFound                   project-not-found
 │   ├── NoImplementation                  no-implementation
-│   └── SourceOff                         source-off
+│   └── SourceBuildNotAllowed                         source-build-not-allowed
 ├── IntegrityError               exit 4   bytes are not what was promised
 │   ├── HashMismatch                      hash-mismatch
 │   ├── InvalidWheel                      invalid-wheel
@@ -92,14 +92,14 @@ __all__ = [
     "InvalidMarker",
     "InvalidRequirement",
     "InvalidSource",
-    "LinkInTheWay",
+    "LinkRefused",
     "LockOutdated",
     "NeedsExtra",
     "NoConsistentSet",
     "NoSolution",
     "NotRecoverable",
     "NotRemovable",
-    "SourceOff",
+    "SourceBuildNotAllowed",
     "StorageUnavailable",
     "TooLarge",
     "UnknownShorthand",
@@ -170,7 +170,7 @@ class UnknownShorthand(UserError, code="unknown-shorthand"):
     """Raised when a word is not a variant shorthand."""
 
 
-class LinkInTheWay(FileProblem, code="link-in-the-way"):
+class LinkRefused(FileProblem, code="link-refused"):
     """Raised when a link leads outside a folder."""
 
 
@@ -263,7 +263,7 @@ class NoConsistentSet(NoSolution, code="no-consistent-set"):
     """
 
 
-class SourceOff(NoFit, code="source-off"):
+class SourceBuildNotAllowed(NoFit, code="source-build-not-allowed"):
     """Raised when only source distributions are left, and building is not allowed (F-92)."""
 
 
@@ -288,7 +288,8 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
     def __init__(self, problems: Sequence[tuple[str, str, str]], *, where: str) -> None:
         self.problems = tuple(problems)
         lines = [
-            f"{path}: {kind}" + (f", {words}" if words else "") for path, kind, words in problems
+            f"{path}: {kind}" + (f", {details}" if details else "")
+            for path, kind, details in problems
         ]
         more = [f"and {len(lines) - 100} more"] if len(lines) > 100 else []
         super().__init__(
@@ -301,7 +302,8 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
     def parts(self) -> dict[str, object]:
         """Return the error as plain data, with all problems."""
         problems = [
-            {"path": path, "problem": kind, "words": words} for path, kind, words in self.problems
+            {"path": path, "problem": kind, "details": details}
+            for path, kind, details in self.problems
         ]
         return {**super().parts(), "problems": problems}
 

@@ -18,7 +18,7 @@ import pytest
 from wheelfit.building.batch import Batch, Outcome, is_transient
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
-from wheelfit.errors import LinkInTheWay, WorkerLost
+from wheelfit.errors import LinkRefused, WorkerLost
 from wheelfit.testing.batch_items import BatchItem, carry_out
 from wheelfit_runtime.error_codes import Code
 from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, UserError
@@ -431,7 +431,7 @@ def test_a_record_that_is_a_link(tmp_path: Path) -> None:
         note=notes.append,
     )
     assert record.value(1) is None
-    with pytest.raises(LinkInTheWay, match="link"):
+    with pytest.raises(LinkRefused, match="link"):
         record.add(1, 2)
     assert notes == [f"{path} is a link, so finished work is done again"]
     assert victim.read_text() == "precious"

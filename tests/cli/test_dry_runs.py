@@ -150,7 +150,7 @@ def test_link_out_of_the_environment(setup: TargetFolder) -> None:
     """A link out of the environment is refused."""
     setup.target.mkdir()
     (setup.target / "bin").symlink_to(setup.folder)
-    assert common_code(setup.install, ("demo",), setup, 1) == "link-in-the-way"
+    assert common_code(setup.install, ("demo",), setup, 1) == "link-refused"
 
 
 @pytest.mark.integration

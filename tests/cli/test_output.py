@@ -102,7 +102,7 @@ def test_progress_bars(
 def test_verbosity(verbosity: int, remarks: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Warnings are printed unless quiet, details when verbose, results always."""
     output = Output(verbosity=verbosity)
-    output.say("hello")
+    output.remark("hello")
     output.detail("by the way")
     output.warn("careful")
     output.result("the result")
@@ -115,7 +115,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     """With ``--json`` standard output has only the object; messages are unaffected."""
     output = Output(json=True)
     output.result("for people")
-    output.say("a remark")
+    output.remark("a remark")
     output.result_json({"name": "tōrch", "values": [1, None]})
     captured = capsys.readouterr()
     assert json.loads(captured.out) == {"name": "tōrch", "values": [1, None]}
@@ -276,5 +276,5 @@ def test_no_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     output = Output.of(environ={})
     assert not output.colour
     output.result("a")
-    output.say("b")
+    output.remark("b")
     Output(json=True).result_json({})

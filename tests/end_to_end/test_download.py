@@ -176,7 +176,7 @@ def test_a_source_distribution(run: Runner, tmp_path: Path) -> None:
             archive.addfile(member, io.BytesIO(data))
     words = ["-d", "out", "--no-index", "-f", str(tmp_path / "index"), "source"]
     error = run("download", *words, "--json", code=3).error
-    assert error["code"] == "source-off"
+    assert error["code"] == "source-build-not-allowed"
     error = run("download", *words, "--python-version", "3.9", "--json", code=3).error
     assert "for another Python or system" in error["note"]
     run("download", *words, "--allow-source", "source")

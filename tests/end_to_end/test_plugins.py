@@ -324,7 +324,7 @@ class TestHowItIsInstalled:
         result = run(
             "providers", "trust", "acme-provider", "-i", index.url, "--yes", "--json", code=3
         )
-        assert result.error["code"] == "source-off"
+        assert result.error["code"] == "source-build-not-allowed"
         assert "--allow-source" not in result.error["hint"]
 
     def test_variant_wheel_only(self, run: Runner, index: RecordingIndex, folder: Path) -> None:

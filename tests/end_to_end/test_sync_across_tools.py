@@ -124,7 +124,7 @@ def test_of_a_project_of_uv(
     words += ["--default-index", index.url, "--format", "pylock.toml", "--all-extras"]
     tool(uv, *words, "--all-groups", "-o", lock)
     result = run("sync", lock, "--python", environment, code=3)
-    assert "[source-off]" in result.err
+    assert "[source-build-not-allowed]" in result.err
     assert "--allow-source app" in result.err
     assert "`uv export --no-emit-project`" in result.err
     tool(uv, *words, "--no-emit-project", "-o", lock)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from installation.scene import LIBRARY, change, make, places_of, removed_files, tree
 
-from wheelfit.errors import LinkInTheWay, NotRecoverable
+from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.change_signatures import Signer
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
@@ -389,7 +389,7 @@ class TestLinksWithin:
         shutil.rmtree(tmp_path / "env" / LIBRARY / "shared")
         (tmp_path / "env" / LIBRARY / "shared").symlink_to(victim)
         before = tree(tmp_path)
-        with pytest.raises(LinkInTheWay):
+        with pytest.raises(LinkRefused):
             change(places)
         assert tree(tmp_path) == before
 
@@ -398,7 +398,7 @@ class TestLinksWithin:
         places = make(tmp_path / "env")
         (tmp_path / "env" / LIBRARY / "out").symlink_to(victim)
         before = tree(tmp_path)
-        with pytest.raises(LinkInTheWay), Transaction(places) as transaction:
+        with pytest.raises(LinkRefused), Transaction(places) as transaction:
             transaction.switch(removed_files(places, f"{places.library}/out/thesis.txt"))
         assert tree(tmp_path) == before
 

@@ -192,7 +192,7 @@ class TestEveryPreset:
         made = 0
         for cuda in ("11.8", "12.1", "12.4", "12.6", "12.8", "12.9", "13.0"):
             for sm in gpus:
-                first = nvidia_presets.NVIDIA[Capability(sm // 10, sm % 10)].first
+                first = nvidia_presets.GPUS[Capability(sm // 10, sm % 10)].first
                 name = f"cuda-{cuda}-sm{sm}"
                 if Capability(*map(int, cuda.split("."))) < first:
                     with raises_code("invalid-preset", match="does not support"):
@@ -210,8 +210,8 @@ class TestEveryPreset:
         for toolkit in nvidia_tables.PTX_OF_TOOLKIT:
             assert compose([f"cuda-{toolkit}"]).notes == ()
         assert nvidia_presets.CUDA_NEWEST.keys() == nvidia_tables.DRIVER_FLOOR.keys()
-        assert set(nvidia_tables.TEGRA) <= set(nvidia_presets.NVIDIA)
-        for capability, row in nvidia_presets.NVIDIA.items():
+        assert set(nvidia_tables.TEGRA) <= set(nvidia_presets.GPUS)
+        for capability, row in nvidia_presets.GPUS.items():
             name = f"cuda-{row.first}-sm{capability.major}{capability.minor}"
             if row.last is None or row.last >= row.first:
                 assert (compose([name]).platform == "linux-aarch64") == row.arm_only
@@ -219,7 +219,7 @@ class TestEveryPreset:
     def test_old_gpus_end_with_their_last_driver(self) -> None:
         """The list and the errors name the last driver that knows a GPU, as release 580 a V100."""
         lines = {line.pattern: line for line in preset_lines()}
-        assert lines["cuda-M.m-sm70"].words == "V100; CUDA 11.0 to 13.0"
+        assert lines["cuda-M.m-sm70"].description == "V100; CUDA 11.0 to 13.0"
         assert lines["cuda-M.m-sm72"].example == "cuda-12.2-sm72"
         assert compose(["cuda-13.0-sm70"]).notes == ()
         assert not {"cuda-M.m-sm53", "cuda-M.m-sm62"} & lines.keys()
@@ -240,7 +240,7 @@ class TestEveryPreset:
             f"MI350X, MI355X; ROCm 7.0 to {amd_presets.ROCM[0]}",
         )
         assert lines["rocm-M.m-gfx942"].example == "rocm-6.4-gfx942"
-        assert lines["rocm-M.m-gfx906"].words == "MI50, MI60, Radeon VII"
+        assert lines["rocm-M.m-gfx906"].description == "MI50, MI60, Radeon VII"
         assert amd_presets.FIRST_ROCM.keys() <= amd_presets.GFX.keys()
         assert set(amd_presets.FIRST_ROCM.values()) <= set(amd_presets.ROCM)
         assert compose(["rocm-6.3-gfx950"]).notes == ("the first ROCm that supports gfx950 is 7.0",)

@@ -252,7 +252,7 @@ def test_a_family_has_all_its_modules(family: HardwareFamily) -> None:
     assert names >= {"record", "provider", "vocabulary", "presets"}
     assert family.module("probes").MACOS_NAMES if family.is_processor else family.shorthand
     assert providers.by_namespace(family.namespace) is family
-    feature = family.lowest[0] if family.lowest else family.presence or "present"
+    feature = family.baseline[0] if family.baseline else family.presence or "present"
     assert feature in family.module("vocabulary").VOCABULARY.features
 
 

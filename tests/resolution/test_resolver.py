@@ -16,7 +16,7 @@ from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.errors import NoSolution, SourceOff
+from wheelfit.errors import NoSolution, SourceBuildNotAllowed
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.request import InstalledBuild, ResolutionRequest, direct_wheel
@@ -248,7 +248,7 @@ class TestReleasesThatDoNotFit:
     def test_only_sources(self, world: World) -> None:
         """F-92: a release without wheels says that building it is off, and how to get a wheel."""
         world.repository.add_file("tool-1.0.tar.gz")
-        with pytest.raises(SourceOff) as excinfo:
+        with pytest.raises(SourceBuildNotAllowed) as excinfo:
             world.resolve("tool")
         assert "building from source is off" in (excinfo.value.note or "")
         assert "`wheelfit build tool-1.0.tar.gz -o wheels`" in (excinfo.value.hint or "")
@@ -257,7 +257,7 @@ class TestReleasesThatDoNotFit:
         """F-92: a release whose wheels do not fit names its source distribution with them."""
         world.repository.add_wheel("tool-1.0-cp39-cp39-win32.whl")
         world.repository.add_file("tool-1.0.tar.gz")
-        with pytest.raises(SourceOff) as excinfo:
+        with pytest.raises(SourceBuildNotAllowed) as excinfo:
             world.resolve("tool")
         assert "source distribution: building from source is off" in (excinfo.value.note or "")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.errors import LinkInTheWay
+from wheelfit.errors import LinkRefused
 from wheelfit.wheels.rooted_folder import LookupMode, RootedFolder
 from wheelfit.wheels.system_calls import exchange
 
@@ -74,7 +74,7 @@ class TestLinks:
             lambda: rooted.sync_file(name),
             lambda: os.close(rooted.open_folder(name)),
         ):
-            with pytest.raises(LinkInTheWay) as excinfo:
+            with pytest.raises(LinkRefused) as excinfo:
                 act()
             assert excinfo.value.where == rooted.path_of(link)
         assert [path.name for path in outside.iterdir()] == ["file"]
@@ -83,15 +83,15 @@ class TestLinks:
     def test_as_the_thing_itself(self, rooted: RootedFolder, inside: Path, outside: Path) -> None:
         """A link is moved and removed as such, and neither read nor written."""
         for name in ("linked", "nowhere", "out"):
-            with pytest.raises(LinkInTheWay):
+            with pytest.raises(LinkRefused):
                 rooted.read(name, 10)
             with pytest.raises(FileExistsError):
                 rooted.write(name, b"x")
-        with pytest.raises(LinkInTheWay):
+        with pytest.raises(LinkRefused):
             rooted.names("out")
-        with pytest.raises(LinkInTheWay):
+        with pytest.raises(LinkRefused):
             rooted.make_folders("out")
-        with pytest.raises(LinkInTheWay):
+        with pytest.raises(LinkRefused):
             rooted.open("nowhere", os.O_WRONLY | os.O_CREAT)
         assert stat.S_ISLNK(rooted.lstat("out").st_mode)
         rooted.move("out", "a/moved")
@@ -111,7 +111,7 @@ class TestLinks:
         try:
             rooted.write("a/b/two", b"")
             rooted.remove_file("a/b/one")
-        except LinkInTheWay:
+        except LinkRefused:
             assert [path.name for path in (inside / "old" / "b").iterdir()] == ["one"]
         else:
             assert [path.name for path in (inside / "old" / "b").iterdir()] == ["two"]
@@ -136,7 +136,7 @@ class TestLinks:
                     try:
                         folder.write(f"a/{number}", b"")
                         written += 1
-                    except LinkInTheWay:
+                    except LinkRefused:
                         refused += 1
         finally:
             ended.set()

@@ -101,14 +101,14 @@ def test_no_source_of_another_release(world: World) -> None:
     error = world.choose(
         "cuda-12.2-sm70", "flash-attn", "--allow-source", "flash-attn", code=3
     ).error
-    assert error["code"] == "source-off"
+    assert error["code"] == "source-build-not-allowed"
     assert "flash_attn-2.9.0.tar.gz" in error["note"]
 
 
 def test_without_families_only_source_is_left(world: World) -> None:
     """Who turns families off has what the registry has."""
     error = world.choose("cuda-12.2-sm90", "flash-attn==2.8.3.post2", "--no-bridges", code=3).error
-    assert error["code"] == "source-off"
+    assert error["code"] == "source-build-not-allowed"
 
 
 def test_a_placeholder_is_no_answer(world: World) -> None:

@@ -15,13 +15,13 @@ _UserCode: TypeAlias = Literal[
     "invalid-configuration", "file-problem", "invalid-label", "invalid-filename",
     "invalid-marker", "invalid-requirement", "unsupported-schema", "invalid-bridge",
     "invalid-project", "inconsistent-documents", "invalid-host-file", "unknown-shorthand",
-    "link-in-the-way", "unusable-interpreter", "no-environment", "not-installed", "not-removable",
+    "link-refused", "unusable-interpreter", "no-environment", "not-installed", "not-removable",
     "build-failed", "lost-optimisation", "needs-extra", "not-a-dependency", "pinned-elsewhere",
 ]  # fmt: skip
 _NoFitCode: TypeAlias = Literal[
     "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old", "project-not-found",
     "no-implementation", "no-solution", "no-consistent-set", "no-accelerator",
-    "no-compatible-release", "unknown-label", "source-off",
+    "no-compatible-release", "unknown-label", "source-build-not-allowed",
 ]  # fmt: skip
 _IntegrityCode: TypeAlias = Literal[
     "integrity", "hash-mismatch", "invalid-wheel", "invalid-source", "file-conflict",
@@ -80,7 +80,7 @@ _DETAILS: dict[Code, str] = {
     "no-implementation": "implementations",
     "no-consistent-set": "closest",
     "no-accelerator": "without_accelerator",
-    "source-off": "packages",
+    "source-build-not-allowed": "packages",
     "variant-change": "variant_changes",
     "bad-metadata": "degradations",
     "lock-outdated": "changes",

@@ -14,7 +14,7 @@ import os
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
-from wheelfit.errors import LinkInTheWay, reporting_os_errors
+from wheelfit.errors import LinkRefused, reporting_os_errors
 from wheelfit.wheels.rooted_folder import RootedFolder
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import os_reason
@@ -149,7 +149,7 @@ class WorkRecord(Generic[Item, Value]):
                 data = folder.read(self._path.name, _MAX_SIZE)
         except FileNotFoundError:
             return
-        except LinkInTheWay as error:
+        except LinkRefused as error:
             note(f"{error.where} is a link, so finished work is done again")
             return
         except OSError as error:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
     {
-        family.namespace: Property(family.namespace, *family.used_by)
-        if family.used_by
+        family.namespace: Property(family.namespace, *family.accelerated_property)
+        if family.accelerated_property
         else family.namespace
         for family in sorted(
             providers.accelerators(), key=lambda accelerator: accelerator.namespace
@@ -43,9 +43,9 @@ _LIBRARY_PREFIXES = tuple(LIBRARIES)
 _NAME_END = pattern(r"[^a-z0-9-]")
 _UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        accelerator.namespace: accelerator.unused_by
+        accelerator.namespace: accelerator.cpu_only_property
         for accelerator in providers.accelerators()
-        if accelerator.unused_by
+        if accelerator.cpu_only_property
     }
 )
 

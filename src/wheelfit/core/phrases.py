@@ -119,9 +119,9 @@ def _words(detection: Detection, machine: str = THIS_MACHINE) -> NamespaceWords:
         return NamespaceWords(detection, machine)
     default_words = ProcessorWords if family.is_processor else AcceleratorWords
     words_class: type[NamespaceWords] = getattr(family.module("vocabulary"), "Words", default_words)
-    device_name = family.needed or family.device
-    level_feature = family.lowest[0] if family.lowest else ""
-    return words_class(detection, machine, needed=device_name, level_feature=level_feature)
+    device_name = family.required_device or family.device
+    level_feature = family.baseline[0] if family.lowest else ""
+    return words_class(detection, machine, required_device=device_name, level_feature=level_feature)
 
 
 _NEEDS = "needs "

@@ -203,7 +203,7 @@ def _of_family(family: HardwareFamily, row: BuildsRow) -> Shorthand:
     namespace = family.namespace
     return Shorthand(
         row.name,
-        f"{row.words} builds of packages that have them; no build for another accelerator",
+        f"{row.title} builds of packages that have them; no build for another accelerator",
         require=(ACCELERATORS[namespace],),
         forbid=tuple(choice for other, choice in ACCELERATORS.items() if other != namespace),
         path=(row.name,),
@@ -220,7 +220,7 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
     )
     of_major = Shorthand(
         f"{row.name}{major}",
-        f"as {row.name}, and no build for another {row.words} than {major}",
+        f"as {row.name}, and no build for another {row.title} than {major}",
         require=of_family.require,
         forbid=(*of_family.forbid, *others),
         path=(row.name, str(major)),

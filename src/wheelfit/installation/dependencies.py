@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
 
 
-class InstalledNeed(Struct, frozen=True):
+class InstalledRequirement(Struct, frozen=True):
     """A requirement of an installed package whose marker holds in its environment."""
 
     dependent: Installed
@@ -43,16 +43,16 @@ class InstalledNeed(Struct, frozen=True):
         return self.requirement.specifier.contains(self.installed.version, prereleases=True)
 
 
-class InstalledNeeds(Struct, frozen=True):
+class InstalledRequirements(Struct, frozen=True):
     """The packages of an environment and their requirements."""
 
     packages: Mapping[NormalizedName, Installed]
     """The importable packages by name."""
-    needs: tuple[InstalledNeed, ...]
+    needs: tuple[InstalledRequirement, ...]
     """In the order of the packages and of their metadata."""
 
     @classmethod
-    def of(cls, installed: Iterable[Installed], environment: Mapping[str, str]) -> InstalledNeeds:
+    def of(cls, installed: Iterable[Installed], environment: Mapping[str, str]) -> InstalledRequirements:
         """Read the requirements of each package."""
         packages = by_name(installed)
         needs = [
@@ -79,13 +79,13 @@ class InstalledNeeds(Struct, frozen=True):
             ),
         )
 
-    def of_package(self, name: NormalizedName) -> tuple[InstalledNeed, ...]:
+    def of_package(self, name: NormalizedName) -> tuple[InstalledRequirement, ...]:
         """Return the requirements of a package, with those of required extras."""
         return tuple(
             need for need in self.needs if need.dependent.name == name and need.is_required
         )
 
-    def on(self, name: NormalizedName) -> tuple[InstalledNeed, ...]:
+    def on(self, name: NormalizedName) -> tuple[InstalledRequirement, ...]:
         """Return the requirements of others on a package, with those of all extras."""
         return tuple(
             need for need in self.needs if need.requirement.name == name != need.dependent.name
@@ -96,7 +96,7 @@ def _needs(
     entry: Installed,
     packages: Mapping[NormalizedName, Installed],
     environment: Mapping[str, str],
-) -> Iterator[InstalledNeed]:
+) -> Iterator[InstalledRequirement]:
     # Unreadable metadata has no requirements here; `list` and `check-env` report it.
     with suppress(WheelfitError):
         metadata = entry.metadata()
@@ -110,8 +110,8 @@ def _needs(
             installed = packages.get(requirement.name)
             with suppress(WheelfitError):
                 if requirement.applies(environment, "", context):
-                    yield InstalledNeed(entry, requirement, installed)
+                    yield InstalledRequirement(entry, requirement, installed)
                     continue
                 for extra in sorted(metadata.provides_extra):
                     if installed is not None and requirement.applies(environment, extra, context):
-                        yield InstalledNeed(entry, requirement, installed, extra)
+                        yield InstalledRequirement(entry, requirement, installed, extra)

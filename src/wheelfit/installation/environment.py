@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit.errors import LinkInTheWay, UnusableInterpreter, UsageError
+from wheelfit.errors import LinkRefused, UnusableInterpreter, UsageError
 from wheelfit.installation.change_signatures import OF_THIS_PROCESS, Signer
 from wheelfit.installation.environment_folders import Schemes
 from wheelfit.installation.interpreter import (
@@ -169,7 +169,7 @@ class Environment(_EnvironmentFields):
         A folder that lies elsewhere through a link in the environment's own folder is refused: the
         link may have come with that folder, and then the user did not choose where it leads.
 
-        :raises LinkInTheWay: there is such a link.
+        :raises LinkRefused: there is such a link.
         """
         folders = self.schemes.folders()
         real_paths = {name: os.path.realpath(folder) for name, folder in folders.items()}
@@ -181,7 +181,7 @@ class Environment(_EnvironmentFields):
                 continue
             if not Path(real_paths[name]).is_relative_to(enclosing_folder):
                 inside = [path for path in (folder, *folder.parents) if self.folder in path.parents]
-                raise LinkInTheWay(
+                raise LinkRefused(
                     "a link leads out of the environment, and is not followed",
                     where=str(next((path for path in inside if path.is_symlink()), folder)),
                     note=f"it leads to {real_paths[name]}",
@@ -197,7 +197,7 @@ class Environment(_EnvironmentFields):
 
         :param folders: the folders to write to; None: libraries and scripts.
         :raises EnvironmentUnavailable: ``environment-read-only``; a folder cannot be written.
-        :raises LinkInTheWay: a link leads out of the environment.
+        :raises LinkRefused: a link leads out of the environment.
         """
         self.real_folders()
         if folders is None:

@@ -89,7 +89,7 @@ def recover_environment(
         that no other process changes the environment.
     :param trust_journal: whether the user accepts a journal without a valid signature.
     :raises NotRecoverable: its journal is not valid; nothing was changed.
-    :raises LinkInTheWay: a link leads out of the environment.
+    :raises LinkRefused: a link leads out of the environment.
     :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
     """
     folders = EnvironmentFolders.of(environment.schemes, environment.signer)

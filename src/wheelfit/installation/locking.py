@@ -14,7 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import EnvironmentBusy, LinkInTheWay
+from wheelfit.errors import EnvironmentBusy, LinkRefused
 from wheelfit.installation.environment_folders import LOCK_FILE
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def locked(folder: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> Iterator[bool
     :param folder: the library folder of the environment; it exists.
     :param lock_timeout: seconds to wait for another process.
     :raises EnvironmentBusy: another process still holds the lock after that.
-    :raises LinkInTheWay: a link is in the place of the lock.
+    :raises LinkRefused: a link is in the place of the lock.
     :raises OSError: the system lacks disk space, memory or file descriptors.
     """
     path = folder / LOCK_FILE
@@ -58,7 +58,7 @@ def locked(folder: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> Iterator[bool
         if getattr(error, "errno", None) in _NO_RESOURCES:
             raise
         if path.is_symlink():
-            raise LinkInTheWay(
+            raise LinkRefused(
                 "a link is in the place of the lock of the environment, and is not followed",
                 where=str(path),
                 hint="nothing was changed; remove the link",

@@ -20,7 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import LinkInTheWay, NotRecoverable
+from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.journal import (
     FOLDERS,
     MARK,
@@ -103,7 +103,7 @@ def recover(
 
     :param trust_journal: whether the user accepts a journal without a valid signature.
     :raises NotRecoverable: the journal is not valid; nothing was changed.
-    :raises LinkInTheWay: a link is in the place of a folder; it was not followed.
+    :raises LinkRefused: a link is in the place of a folder; it was not followed.
     :raises OSError: an operation failed; the recovery can be repeated.
     """
     if not folders.is_changing:

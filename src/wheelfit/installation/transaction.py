@@ -30,7 +30,7 @@ from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from wheelfit.errors import LinkInTheWay, NotRecoverable
+from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.journal import Journal, JournalStage, read_journal, stage_of
 from wheelfit.installation.recovery import (

@@ -133,7 +133,7 @@ def _selection_reason(old: Installed, pin: Pin) -> str:
 
 def _needs_consent(old: Installed, pin: Pin) -> bool:
     if old.label is None:
-        return any(_excludes(wish, pin.properties) for wish in old.excluding_options)
+        return any(_excludes(option, pin.properties) for option in old.excluding_options)
     if not (old.properties and pin.properties):
         return True  # the hardware of a build without properties is unknown
     document = pin.choice.metadata.document
@@ -142,12 +142,12 @@ def _needs_consent(old: Installed, pin: Pin) -> bool:
     )
 
 
-def _excludes(wish: str, properties: PropertySet) -> bool:
+def _excludes(option: str, properties: PropertySet) -> bool:
     """Return whether an option of the installation excludes a build."""
-    option, _, value = wish.partition(" ")
-    if option == "--forbid":
+    name, _, value = option.partition(" ")
+    if name == "--forbid":
         return value.partition("::")[0].strip() in properties.namespaces
-    return option == "--no-variants" or bool(accelerators_of(properties))
+    return name == "--no-variants" or bool(accelerators_of(properties))
 
 
 def _machine_properties(properties: PropertySet, document: VariantDocument | None) -> PropertySet:

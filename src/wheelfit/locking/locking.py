@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceOff
+from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceBuildNotAllowed
 from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import describe_environments, requires_python
@@ -258,8 +258,8 @@ def _left_out_notes(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator
         verb = "is" if len(group) == 1 else "are"
         reason = error.message if len(group) == 1 else common_message
         if isinstance(error, NoSolution):  # the proof is too long for a note
-            reason = error.essence or reason
-        elif isinstance(error, SourceOff) and error.details:
+            reason = error.main_cause or reason
+        elif isinstance(error, SourceBuildNotAllowed) and error.details:
             options = " ".join(f"--allow-source {detail['name']}" for detail in error.details)
             reason += f" ({options} locks for them)"
         environments = describe_environments([environment for environment, _ in group])
@@ -274,7 +274,7 @@ def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFi
 
     def unbuilt_projects(error: NoFit) -> list[str] | None:
         """Return the projects that may not be built; None if that is not the failure."""
-        if not isinstance(error, SourceOff) or not error.details:
+        if not isinstance(error, SourceBuildNotAllowed) or not error.details:
             return None
         return sorted(str(detail["name"]) for detail in error.details)
 

@@ -23,7 +23,7 @@ from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.versions import without_build
-from wheelfit.errors import InvalidRequirement, SourceOff
+from wheelfit.errors import InvalidRequirement, SourceBuildNotAllowed
 from wheelfit.locking.freshness import files_of_releases, version_of
 from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
@@ -154,7 +154,7 @@ class Solver:
             pinned = candidates_of(PinnedRepository(self.repository, preferred, self._pages))
             try:
                 return self._solution(environment, pinned, preferred, additional, resolve_jointly)
-            except SourceOff:
+            except SourceBuildNotAllowed:
                 raise
             except (NoFit, HashMismatch, UserError):
                 pass  # some of these versions do not meet the requirements

@@ -107,7 +107,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             return Path(mkdtemp(prefix=prefix, dir=scratch))
 
         jobs = select_jobs(request, environ, source, choices)
-        echo = reporter.say if request.debug or reporter.wants_details else None
+        echo = reporter.remark if request.debug or reporter.wants_details else None
         sdist = None
         with open_build_environments(request, context) as environments:
             builder = ProjectBuilder(environments, environ, reporter.note, echo)

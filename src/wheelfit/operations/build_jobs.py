@@ -363,6 +363,6 @@ def _report_done(
     outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]], reporter: Reporter, *, is_failed: bool
 ) -> None:
     if is_failed:
-        reporter.say(f"failed {outcome.item}")
+        reporter.remark(f"failed {outcome.item}")
     else:
         reporter.note(f"{'kept' if outcome.is_from_record else 'built'} {outcome.item}")

@@ -390,8 +390,8 @@ def words_in_effect(request: LockChoiceRequest) -> tuple[str, ...]:
         own = [shorthand for shorthand in request.shorthands if shorthand.name == value]
         if option == "--variant" and own:
             for key in ("prefer", "require", "forbid"):
-                for wish in getattr(own[0], key):
-                    words += [f"--{key}", str(wish)]
+                for preference in getattr(own[0], key):
+                    words += [f"--{key}", str(preference)]
         else:
             words += [option, value] if value else [option]
     return tuple(words)

@@ -74,8 +74,8 @@ def demonstrate_machines(context: Context) -> Iterator[DemoStep | MachinesReport
         demo = Demo(folder, str(folder), context, bridge=f"{_FAMILY}@{folder}")
         for machine in _MACHINES:
             report = demo.explain(_PROJECT, machine)
-            words = "" if report.machine.host is None else report.machine.host.words
-            builds.append(MachineBuild(machine, words, report.explanations[0]))
+            description = "" if report.machine.host is None else report.machine.host.description
+            builds.append(MachineBuild(machine, description, report.explanations[0]))
             yield DemoStep(line=f"{machine}: {builds[-1].build or 'nothing'}")
             yield DemoStep(line=f"  {builds[-1].description}")
     yield DemoStep("done; all files of the demo were removed")

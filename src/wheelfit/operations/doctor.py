@@ -65,9 +65,9 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
         if unmet:
             from wheelfit.doctor.repair import repair
 
-            repair(unmet, context.environ, context.reporter.say)
+            repair(unmet, context.environ, context.reporter.remark)
             unmet = ()
-        context.reporter.say("everything that wheelfit depends on is installed")
+        context.reporter.remark("everything that wheelfit depends on is installed")
     try:
         if request.runtime is not None:
             diagnosis = _diagnose_process(request.runtime)
@@ -143,7 +143,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
             translated=machines.is_translated(view),
         )
         findings += machines.interpreter_findings(machine.target, view)
-        of_conda = (text for text in machine.overrides if text.startswith(overrides.CONDA))
+        of_conda = (text for text in machine.overrides if text.startswith(overrides.CONDA_PREFIX))
         in_effect = dict.fromkeys((*real.overrides_in_effect(), *of_conda))
         findings += machines.override_findings(in_effect, view, real.namespaces)
         findings += settings_findings(

@@ -409,7 +409,7 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     :param context: the environment variables and the reporter.
     :raises NoSolution: the requirements contradict each other.
     :raises NoCompatibleWheel: no wheel of a project fits the machine.
-    :raises SourceOff: a package must be built from source, which is off.
+    :raises SourceBuildNotAllowed: a package must be built from source, which is off.
     """
     with open_session(request, context, changes=False) as session:
         return session.resolve(

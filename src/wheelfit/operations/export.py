@@ -194,7 +194,7 @@ class _Exporter:
             selection, copies = self._copy_variants(
                 candidates, selection, stage / subfolder, opened_lock.repository.cancel
             )
-        description = "" if machine.host is None else machine.host.words
+        description = "" if machine.host is None else machine.host.description
         contents = contents_of(
             selection,
             candidates.candidates,

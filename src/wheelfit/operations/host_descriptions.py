@@ -84,7 +84,7 @@ class HostList:
             self,
             "folder own",
             presets=[
-                plain_fields(preset, "pattern example", about=preset.words)
+                plain_fields(preset, "pattern example", about=preset.description)
                 for preset in self.presets
             ],
         )

@@ -38,7 +38,7 @@ class Host:
     """``machine`` for this machine."""
     file: HostFile
     """The description of the machine."""
-    words: str = ""
+    description: str = ""
     """The description of a preset in words."""
     notes: tuple[str, ...] = ()
     """Notes for the user on the interpretation of the name."""
@@ -139,7 +139,7 @@ def preset_host(
     file, notes = host_of_preset(
         preset, interpreter=interpreter, version=version, rocm_same_major=rocm_same_major
     )
-    return Host(preset.name, "preset", file, preset.words, notes)
+    return Host(preset.name, "preset", file, preset.description, notes)
 
 
 def host_text(file: HostFile) -> str:

@@ -295,5 +295,5 @@ def _is_excluded_by_preferences(change: VariantChange, candidates: Candidates) -
         return not preferences.variants
     else:
         support = candidates.support_of(old.document, namespaces_used([old.properties]))
-    wishes = candidates.applicable_preferences(old.name, old.document)
-    return wishes.objection(old.properties, support) is not None
+    applicable = candidates.applicable_preferences(old.name, old.document)
+    return applicable.objection(old.properties, support) is not None

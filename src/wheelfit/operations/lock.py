@@ -12,7 +12,7 @@ from msgspec import Struct, field, structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.errors import SourceOff
+from wheelfit.errors import SourceBuildNotAllowed
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.locking.freshness import (
     RecordingRepository,
@@ -363,7 +363,7 @@ class _LockSession:
                 may_ask=self._may_ask,
                 pins_without_consent=self._pins_without_consent,
             )
-        except SourceOff:
+        except SourceBuildNotAllowed:
             self._may_ask = False  # other environments lack the same
             raise
 

@@ -58,8 +58,6 @@ class ChosenMachine(Struct, frozen=True):
     """The rules by which a plugin may run (P-14)."""
     context: Context = field(default_factory=Context)
     """The context, without ignored overrides."""
-    words: str = ""
-    """The description shown for the machine instead of interpreter and platform."""
     host: Host | None = None
     """The described machine, which is not detected; None: this one."""
 
@@ -220,9 +218,9 @@ def _choose(
     host = open_host(request.host, context.environ, rocm_same_major=same_major)
     file = host.file
     if host.kind == "preset":
-        context.reporter.say(f"choosing for preset {host.name}: {host.words}")
+        context.reporter.remark(f"choosing for preset {host.name}: {host.description}")
     else:
-        context.reporter.say(f"choosing for the machine in {request.host}")
+        context.reporter.remark(f"choosing for the machine in {request.host}")
     for note in (*host.notes, *file.notes):
         context.reporter.note(f"  {note}")
     for name in (

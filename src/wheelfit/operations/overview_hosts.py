@@ -53,7 +53,7 @@ def overview_hosts(
             continue
         cache[name] = OverviewHost(
             name,
-            host.words,
+            host.description,
             host.file.target(current, name),
             HostDetector(host.file, name, host.kind),
             any_python=host.file.interpreter is None,

@@ -101,7 +101,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
     chosen = structs.replace(
         current,
         name=name,
-        words=description,
+        description=description,
         detector=_with_options_of(current, machine),
         namespaces=machine.namespaces,
         overrides=machine.overrides_in_effect(),

@@ -141,7 +141,7 @@ class _Plan:
                 hint="add one under [[wheels]], or skip such wheels with --skip-unmatched",
             )
         if rule is None:
-            self._reporter.say(f"{wheel.name} is skipped: no rule matches it")
+            self._reporter.remark(f"{wheel.name} is skipped: no rule matches it")
         return rule
 
     def _variant(self, name: str) -> tuple[Label, bytes, str | None]:

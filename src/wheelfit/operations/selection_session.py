@@ -133,7 +133,7 @@ class SelectionSession(Struct, frozen=True):
     def resolve(self, request: ResolutionRequest, reporter: Reporter) -> Resolution:
         """Return wheels that meet a request, built from source if the options permit it.
 
-        :raises SourceOff: a package must be built, and may not be.
+        :raises SourceBuildNotAllowed: a package must be built, and may not be.
         """
         from wheelfit.resolution.resolver import resolve
 

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.phrases import describe_condition
 from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
-from wheelfit.installation.dependencies import InstalledNeeds
+from wheelfit.installation.dependencies import InstalledRequirements
 from wheelfit.installation.variant_fit import judge
 from wheelfit.locking.export.license import license_of
 from wheelfit.operations.environments import open_environment_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.installed import FitVerdict
     from wheelfit.installation.choice_record import RecordedChoice
-    from wheelfit.installation.dependencies import InstalledNeed
+    from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.context import Context
@@ -78,7 +78,7 @@ class PackageDetails:
     summary: str
     home_page: str
     license: str
-    requires: tuple[InstalledNeed, ...]
+    requires: tuple[InstalledRequirement, ...]
     """Its dependencies in this environment."""
     required_by: tuple[Installed, ...]
     """Packages that depend on it, by name."""
@@ -128,7 +128,7 @@ def show(request: ShowRequest, context: Context) -> ShowReport:
     :raises UserError: ``not-installed``; none of them is.
     """
     environment = open_environment_of(request, context.environ)
-    needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
+    needs = InstalledRequirements.of(environment.installed(), environment.interpreter.environment)
     names = list(dict.fromkeys(map(canonicalize_name, request.names)))
     entries = [needs.packages[name] for name in names if name in needs.packages]
     if not entries:
@@ -162,7 +162,7 @@ def not_installed_error(
 
 def _fit_verdicts(
     entries: Iterable[Installed],
-    needs: InstalledNeeds,
+    needs: InstalledRequirements,
     environment: Environment,
     request: ShowRequest,
     context: Context,
@@ -177,7 +177,7 @@ def _fit_verdicts(
 
 
 def _details(
-    entry: Installed, needs: InstalledNeeds, verdict: FitVerdict | None, *, files: bool
+    entry: Installed, needs: InstalledRequirements, verdict: FitVerdict | None, *, files: bool
 ) -> PackageDetails:
     metadata = entry.metadata()
     summary, home_page = _summary_and_home_page(entry)

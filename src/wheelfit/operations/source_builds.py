@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import SourceOff, UsageError
+from wheelfit.errors import SourceBuildNotAllowed, UsageError
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def open_building(
         environ=context.environ,
         scratch=scratch_folder,
         tell=context.reporter.note,
-        echo=context.reporter.say if context.reporter.wants_details else None,
+        echo=context.reporter.remark if context.reporter.wants_details else None,
     )
     return building
 
@@ -317,7 +317,7 @@ def with_consent(
         pins not built yet.
     :param has_older_releases: whether older releases can be taken instead.
     :param exclude_hint: the hint for leaving out folders; empty where that is impossible.
-    :raises SourceOff: a package must be built, and may not be.
+    :raises SourceBuildNotAllowed: a package must be built, and may not be.
     """
     while True:
         resolution = choose()
@@ -352,7 +352,7 @@ def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
     return bool(set(listing.releases.possible()) - listing.releases.without_wheels())
 
 
-def _question(error: SourceOff) -> str:
+def _question(error: SourceBuildNotAllowed) -> str:
     return f"{error.note}\nBuilding runs its code. Build from source?"
 
 
@@ -364,7 +364,7 @@ def _source_off(
     *,
     has_older_releases: bool,
     exclude_hint: str,
-) -> SourceOff:
+) -> SourceBuildNotAllowed:
     """Return the error with all packages to build, their dependents, and the ways out."""
     from wheelfit.resolution.bridges import bridge_options
 
@@ -388,7 +388,7 @@ def _source_off(
     if exclude_hint and any(map(_is_folder, pins)):
         hints.append(exclude_hint)
     hint = f"; {'' if builds.impossible else 'or '}".join(hints)
-    return SourceOff(
+    return SourceBuildNotAllowed(
         f"{listed(names)} must be built from source, which is not allowed",
         note="\n".join(lines),
         hint=hint,

@@ -64,9 +64,9 @@ def _variants_of_binaries(
         # A wheel may have thousands of libraries, and a note for each.
         notes = in_binaries.notes if reporter.wants_details else in_binaries.notes[:_MAX_NOTES]
         for note in notes:
-            reporter.say(f"{wheel.name}: {note}")
+            reporter.remark(f"{wheel.name}: {note}")
         if hidden := len(in_binaries.notes) - len(notes):
-            reporter.say(f"{wheel.name}: {count_of(hidden, 'more note')} (--verbose)")
+            reporter.remark(f"{wheel.name}: {count_of(hidden, 'more note')} (--verbose)")
         added = [
             prop
             for prop in in_binaries.properties

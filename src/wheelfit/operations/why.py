@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.installation.dependencies import InstalledNeeds
+from wheelfit.installation.dependencies import InstalledRequirements
 from wheelfit.locking.tree import tree_of_lock
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import load_lock
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.dependencies import InstalledNeed
+    from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.tree import TreeBranch, TreePackage
     from wheelfit.operations.context import Context
@@ -101,7 +101,7 @@ def why(request: WhyRequest, context: Context) -> WhyReport:
     if request.lock is not None:
         return _reasons_in_lock(load_lock(Path(request.lock)), request.lock, name)
     environment = open_environment_of(request, context.environ)
-    needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
+    needs = InstalledRequirements.of(environment.installed(), environment.interpreter.environment)
     if name not in needs.packages:
         raise not_installed_error([name], needs.packages, environment)
     return _reasons_for_installed(needs, environment.name, name)
@@ -152,9 +152,9 @@ def _reasons_for_installed(needs: InstalledNeeds, where: str, name: NormalizedNa
 
 
 def _installed_chains(
-    needs: InstalledNeeds, name: NormalizedName, *, guess: bool
+    needs: InstalledRequirements, name: NormalizedName, *, guess: bool
 ) -> tuple[list[tuple[RequirementLink, ...]], bool]:
-    def parents(project: NormalizedName) -> list[tuple[NormalizedName, InstalledNeed]]:
+    def parents(project: NormalizedName) -> list[tuple[NormalizedName, InstalledRequirement]]:
         dependents = (need for need in needs.on(project) if need.is_required or guess)
         return [(need.dependent.name, need) for need in dependents]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from wheelfit.errors import NoSolution, SourceOff
+from wheelfit.errors import NoSolution, SourceBuildNotAllowed
 from wheelfit.resolution.bridges import bridge_options
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
 from wheelfit.resolution.proof import StepKind
@@ -237,7 +237,7 @@ class MatchExplanations:
         name: NormalizedName,
         versions: VersionSet,
         others: Iterable[tuple[NormalizedName, VersionSet]] = (),
-    ) -> NoSolution | NoCompatibleWheel | SourceOff:
+    ) -> NoSolution | NoCompatibleWheel | SourceBuildNotAllowed:
         """Return the error for a project without a usable release in some versions.
 
         :param versions: the requested versions.
@@ -259,7 +259,7 @@ class MatchExplanations:
         for other_name, other_versions in others:
             self.no_version(other_name, other_versions)  # which records it for the details
         if sources := self._sources(name):
-            return SourceOff(
+            return SourceBuildNotAllowed(
                 f"{clause} {self._candidates.target.name}, and building from source is off",
                 note="\n".join(self.details()),
                 hint=_HOW_TO_BUILD.format(sources[0]),

@@ -93,7 +93,7 @@ class FailedSearch(Struct, frozen=True):
             note="\n".join([note, *explanations.details()]),
             hint=explanations.hint(facts),
         )
-        error.essence = main_cause(self.step, explanations)
+        error.main_cause = main_cause(self.step, explanations)
         return error
 
     def _proof_text(self, explanations: MatchExplanations) -> str:

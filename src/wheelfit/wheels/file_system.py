@@ -30,7 +30,7 @@ class FileSystem(Protocol):
     """The operations on a disk: reads and changes.
 
     Every method may raise ``OSError``; those that create or move a path raise ``FileExistsError``
-    if it exists, and those of `limited_to` `LinkInTheWay` for a link.
+    if it exists, and those of `limited_to` `LinkRefused` for a link.
     """
 
     def limited_to(self, folders: Iterable[str]) -> AbstractContextManager[FileSystem]:

@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import LinkInTheWay
+from wheelfit.errors import LinkRefused
 from wheelfit.wheels.rooted_folder import RootedFolder
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class OpenFolders:
 def _open_without_links(path: str) -> RootedFolder:
     """Open a folder whose path had no links before.
 
-    :raises LinkInTheWay: it has one now.
+    :raises LinkRefused: it has one now.
     """
     folder = RootedFolder(path)
     if folder.path != path:
         folder.close()
-        raise LinkInTheWay(
+        raise LinkRefused(
             "a folder was replaced by a link meanwhile",
             where=path,
             hint="try again with a folder that other users cannot write to",

@@ -24,7 +24,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from wheelfit.errors import LinkInTheWay
+from wheelfit.errors import LinkRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ class RootedFolder:
     """A folder that stays open, below which no link is followed.
 
     Names are relative to it, with ``/``; an absolute name or one with ``..`` is a `ValueError`.
-    Every method may raise `LinkInTheWay` (a link, or another reparse point of Windows, is where a
+    Every method may raise `LinkRefused` (a link, or another reparse point of Windows, is where a
     folder should be) and ``OSError``; an existing name is never reused (``FileExistsError``). Mount
     points in it are folders like others.
 
@@ -375,8 +375,8 @@ def _is_invalid_name(name: str) -> bool:
     return name in _RELATIVE_PARTS or os.sep in name or (os.sep == "\\" and ":" in name)
 
 
-def _link_error(path: str) -> LinkInTheWay:
-    return LinkInTheWay(
+def _link_error(path: str) -> LinkRefused:
+    return LinkRefused(
         "a link is where a folder or file of wheelfit should be, and is not followed",
         where=path,
         hint="remove the link, or name the folder that it leads to",

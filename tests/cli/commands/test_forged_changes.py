@@ -116,7 +116,7 @@ def test_linked_lock_file(run: Runner, tmp_path: Path, wheel: Path, victim: Path
     vendor.mkdir()
     (vendor / LOCK_FILE).symlink_to(victim / "thesis.txt")
     result = run("install", "--no-index", wheel, "--target", vendor, "--json", code=1)
-    assert result.error["code"] == "link-in-the-way"
+    assert result.error["code"] == "link-refused"
     assert (victim / "thesis.txt").read_text() == "years of work"
     assert not (vendor / "demo").exists()
 
@@ -155,7 +155,7 @@ def test_link_out_of_the_environment(
     link.symlink_to(victim if kind == "there" else victim / "new")
     before, theirs = tree(place), tree(victim)
     result = run("install", "--no-index", wheel, option, place, "--json", code=code)
-    assert result.error["code"] == ("link-in-the-way" if code == 1 else "invalid-wheel")
+    assert result.error["code"] == ("link-refused" if code == 1 else "invalid-wheel")
     assert tree(victim) == theirs
     assert tree(place) == before
 
@@ -175,7 +175,7 @@ def test_linked_scripts_folder(
     scripts.symlink_to(victim)
     theirs = tree(victim)
     result = run("install", "--no-index", wheel, option, place, "--json", code=1)
-    assert result.error["code"] == "link-in-the-way"
+    assert result.error["code"] == "link-refused"
     assert result.error["where"] == str(scripts)
     assert str(victim) in result.error["note"]
     assert tree(victim) == theirs

@@ -194,7 +194,7 @@ class TestFolders:
             (project / "setup.py").write_text(poison)
         command, *more = looking
         result = workshop.install(*more, *words, command=command, code=3)
-        assert "[source-off]" in result.err
+        assert "[source-build-not-allowed]" in result.err
         name = "always" if how == "setup.py" else "demo"
         assert f"--allow-source {name} runs the backend, which is code of the project" in result.err
         assert not mark.exists()
@@ -501,7 +501,7 @@ class TestIndexes:
         build_wheel(workshop.wheels, "demo", "1.0", tag="cp39-cp39-win32")
         result = workshop.install("demo", code=3)
         assert "demo 1.0 must be built from source" in result.err
-        assert "[source-off]" in result.err
+        assert "[source-build-not-allowed]" in result.err
         assert "demo-1.0.tar.gz: requested" in result.err
         assert "--allow-source demo" in result.err
         assert count(project) == 0
@@ -560,7 +560,7 @@ class TestIndexes:
         build_wheel(workshop.wheels, "demo", "1.0", label="gpu", document=document)
         write_sdist(workshop.wheels, project, "demo")
         result = workshop.install("demo", "--allow-source", "always", code=3)
-        assert "[source-off]" in result.err
+        assert "[source-build-not-allowed]" in result.err
         workshop.install("demo", "--allow-source", "demo")
         assert workshop.packages()["demo"]["label"] is None
 
@@ -638,7 +638,7 @@ class TestIndexes:
         assert f"it is needed to build {project}" in result.err
         write_sdist(workshop.wheels, write_project(tmp_path / "h", "helper"), "helper")
         project = write_project(tmp_path / "q", "demo", requires=["helper"])
-        assert "[source-off]" in workshop.install(project, code=3).err
+        assert "[source-build-not-allowed]" in workshop.install(project, code=3).err
         workshop.install(project, "--allow-source", "helper")
 
     def test_rules_for_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:

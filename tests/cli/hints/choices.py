@@ -87,11 +87,11 @@ def unknown_label(scene: Scene) -> None:
     scene.install("--label", "fast=mkl", "fast")
 
 
-def source_off(scene: Scene) -> None:
+def source_build_not_allowed(scene: Scene) -> None:
     """Try an older release with a wheel."""
     project = write_project(scene.folder / "project", "some", "2.0")
     write_sdist(scene.wheels, project, "some", "2.0")
-    scene.refuses("source-off", "some", advised="--only-binary some")
+    scene.refuses("source-build-not-allowed", "some", advised="--only-binary some")
     scene.install("--only-binary", "some", "some")
 
 
@@ -213,7 +213,7 @@ PLAYS = (
     no_accelerator,
     project_not_found,
     unknown_label,
-    source_off,
+    source_build_not_allowed,
     build_failed,
     hash_mismatch,
     damaged_bundle,

@@ -87,12 +87,12 @@ def not_removable(scene: Scene) -> None:
     scene.install("some")
 
 
-def link_in_the_way(scene: Scene) -> None:
+def link_refused(scene: Scene) -> None:
     """Try without the link."""
     link = scene.target / "bin"
     scene.target.mkdir()
     link.symlink_to(scene.folder)
-    scene.refuses("link-in-the-way", "some", advised="remove the link")
+    scene.refuses("link-refused", "some", advised="remove the link")
     link.unlink()
     scene.install("some")
 
@@ -208,7 +208,7 @@ PLAYS = (
     needs_extra,
     not_installed,
     not_removable,
-    link_in_the_way,
+    link_refused,
     file_conflict,
     startup_file,
     environment_busy,

@@ -80,7 +80,7 @@ def process_view(environ: Mapping[str, str]) -> SystemView:
     Conda's overrides describe the machine to install for, not this one, and are left out.
     """
     variables = {
-        name: text for name, text in environ.items() if not name.startswith(overrides.CONDA)
+        name: text for name, text in environ.items() if not name.startswith(overrides.CONDA_PREFIX)
     }
     view = SystemView(environ=variables)
 

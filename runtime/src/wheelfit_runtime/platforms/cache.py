@@ -122,9 +122,9 @@ def circumstances(question: Question, view: SystemView) -> Iterator[str]:
     yield from (f"file {_identity(path)}" for path in _files(question, view))
     yield f"boot {view.read_text(_BOOT)}"
     hardware = providers.families()
-    text_files = (*_TEXT_FILES, *(name for family in hardware for name in family.driver_texts))
+    text_files = (*_TEXT_FILES, *(name for family in hardware for name in family.driver_files))
     yield from (f"text {name}: {view.read_text(name)}" for name in text_files)
-    list_folders = (name for family in hardware for name in family.driver_lists)
+    list_folders = (name for family in hardware for name in family.driver_folders)
     yield from (f"list {name}: {' '.join(view.children(name))}" for name in list_folders)
     yield from (f"device {_device(path)}" for path in _devices(view))
     for name in _NAMESPACES:

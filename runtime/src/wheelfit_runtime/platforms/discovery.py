@@ -133,8 +133,8 @@ class Baseline(NamedTuple):
         if family is None:
             return None
         source = f"baseline of {self.architecture or 'another platform'}"
-        if namespace != self.architecture or family.lowest is None:
+        if namespace != self.architecture or family.baseline is None:
             return Detection(namespace, status=Status.NOTHING, source=source)
-        feature, value = family.lowest
+        feature, value = family.baseline
         config = FeatureConfig(feature, (value,))
         return Detection(namespace, (config,), Status.SUPPORTED, source=source)

@@ -64,11 +64,11 @@ class DevicePresets(NamedTuple):
 
 
 class Shorthand(NamedTuple):
-    """The words of ``--variant`` for the builds of a family (F-91)."""
+    """The short names of the builds of a family in ``--variant`` (F-91)."""
 
     name: str
     """As ``cuda``."""
-    words: str
+    title: str
     """The name of these builds in messages, as ``CUDA``."""
     aliases: tuple[str, ...] = ()
     """Other names; also before a version."""
@@ -104,15 +104,16 @@ class HardwareFamily(NamedTuple):
     """Published plugins that its provider stands in for."""
 
     # --- the kind of hardware ---
-    lowest: tuple[str, str] | None = None
-    """Of processors: a feature, and the value that every processor has. None: an accelerator."""
+    baseline: tuple[str, str] | None = None
+    """Of processors: a feature, and the value that every processor supports. None: an accelerator.
+    """
     presence: str = ""
     """Of accelerators: feature whose values show that a device is present."""
-    used_by: tuple[str, str] | None = None
-    """Of accelerators: feature and value of builds that use one; None: any property."""
-    unused_by: tuple[str, str] | None = None
-    """Of accelerators: feature and value of builds for machines without one; None: none."""
-    needed: str = ""
+    accelerated_property: tuple[str, str] | None = None
+    """Of accelerators: the feature and value of builds that use one; None: any property."""
+    cpu_only_property: tuple[str, str] | None = None
+    """Of accelerators: the feature and value of builds for machines without one; None: none."""
+    required_device: str = ""
     """Of accelerators: the required device, with its article; empty: one of the devices."""
     presets: DevicePresets | None = None
     """Of accelerators: their names in presets."""
@@ -163,17 +164,17 @@ class HardwareFamily(NamedTuple):
     """The number of its vendor on the PCI bus, as 0x10de; 0: the bus is not read."""
     nodes: tuple[str, ...] = ()
     """Prefixes of the names of its devices below ``/dev``."""
-    driver_texts: tuple[str, ...] = ()
-    """Files whose text changes with its driver."""
-    driver_lists: tuple[str, ...] = ()
-    """Folders whose names change with its driver or devices."""
+    driver_files: tuple[str, ...] = ()
+    """Files whose content changes with its driver."""
+    driver_folders: tuple[str, ...] = ()
+    """Folders whose entries change with its driver or devices."""
     common_names: tuple[str, ...] = ()
     """Words in its files that are never taken for the name of a user or host."""
 
     @property
     def is_processor(self) -> bool:
         """Whether it is a kind of processor, and not an accelerator."""
-        return self.lowest is not None
+        return self.baseline is not None
 
     @property
     def provider(self) -> BuiltInProvider:

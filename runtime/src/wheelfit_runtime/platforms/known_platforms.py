@@ -22,7 +22,7 @@ class PlatformRow(NamedTuple):
     """The default version of that library."""
     processor: str
     """The name of its lowest processor in presets."""
-    words: str
+    description: str
 
 
 _GLIBC = "2.28"  # of manylinux_2_28, the oldest that new wheels are built for

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 PREFIX = "WHEELFIT_OVERRIDE_"
 """The prefix of wheelfit's variables."""
-CONDA = "CONDA_OVERRIDE_"
+CONDA_PREFIX = "CONDA_OVERRIDE_"
 """The prefix of variables that replace conda's virtual packages (CEP 30, CEP 46)."""
-CONDA_CUDA = f"{CONDA}CUDA"
+CONDA_CUDA = f"{CONDA_PREFIX}CUDA"
 """The CUDA version of NVIDIA's driver; overrides ``__cuda``."""
-CONDA_CUDA_ARCH = f"{CONDA}CUDA_ARCH"
+CONDA_CUDA_ARCH = f"{CONDA_PREFIX}CUDA_ARCH"
 """The lowest compute capability of the GPUs; overrides ``__cuda_arch``."""
-CONDA_ARCHSPEC = f"{CONDA}ARCHSPEC"
+CONDA_ARCHSPEC = f"{CONDA_PREFIX}ARCHSPEC"
 """The processor, by its name in archspec; overrides ``__archspec``."""
-CONDA_GLIBC = f"{CONDA}GLIBC"
-CONDA_OSX = f"{CONDA}OSX"
-CONDA_LINUX = f"{CONDA}LINUX"
+CONDA_GLIBC = f"{CONDA_PREFIX}GLIBC"
+CONDA_OSX = f"{CONDA_PREFIX}OSX"
+CONDA_LINUX = f"{CONDA_PREFIX}LINUX"
 """The version of the kernel; overrides ``__linux``."""
-CONDA_WIN = f"{CONDA}WIN"
+CONDA_WIN = f"{CONDA_PREFIX}WIN"
 CONDA_SYSTEM = (CONDA_GLIBC, CONDA_OSX, CONDA_LINUX, CONDA_WIN)
 """The variables about the system, not about hardware."""
 _NAME = pattern(r"[a-z0-9_]+")
@@ -91,9 +91,9 @@ def conda_processor(
 _UNKNOWN_PROCESSORS = ("", "0")
 
 
-def shown_override(variable: Evidence) -> Evidence:
-    """Return a variable for messages, with an explanation if it is empty."""
-    return variable if variable.value else variable._replace(value="empty: there is none")
+def shown_override(evidence: Evidence) -> Evidence:
+    """Return the evidence of a variable for messages, with an explanation if it is empty."""
+    return evidence if evidence.value else evidence._replace(value="empty: there is none")
 
 
 def read(

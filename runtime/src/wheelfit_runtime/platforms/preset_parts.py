@@ -30,7 +30,7 @@ class Accelerator:
     """The prefix of its family's presets, as ``cuda``."""
     facts: Mapping[str, str] = field(hash=False)
     """The facts for its provider, as environment variables."""
-    words: str
+    description: str
     platforms: tuple[str, ...]
     """The platforms that can have one; the first is the default."""
     notes: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class ProcessorRow(NamedTuple):
     architecture: str
     cpu: Cpu
     """The facts that a probe would return."""
-    words: str
+    description: str
     system: str = ""
     """The only system that can have it, as ``Linux``; empty: any."""
 
@@ -54,18 +54,18 @@ class PresetLine(NamedTuple):
     """Its name, with ``M.m`` for any version."""
     example: str
     """A valid name."""
-    words: str
+    description: str
 
 
 VERSION = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})")
 """A version in a name, as ``12.8``."""
 
 
-def unknown(part: str, note: str | None = None) -> UnknownHost:
+def unknown_preset(part: str, note: str | None = None) -> UnknownHost:
     """Return the error for an unknown part; the caller with all presets adds the known ones."""
     return UnknownHost(f"{part[:80]!r} is not a preset, and no part of one", note=note)
 
 
-def newer(subject: str, date: str) -> str:
-    """Return the note on a version or device that the tables do not have."""
+def newer_than_tables(subject: str, date: str) -> str:
+    """Return the note about a version or device that the tables do not have."""
     return f"{subject} is newer than the tables of {date}"

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
 from wheelfit_runtime.platforms.known_platforms import PLATFORMS
-from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown_preset
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class MachineRow(NamedTuple):
 
     parts: str
     """Its parts, as a preset names them."""
-    words: str
+    description: str
 
 
 # Numbers at the end of a name are branches of NVIDIA's driver. The processor is the least that such
@@ -85,13 +85,13 @@ class Preset:
         return PLATFORMS[self.platform]
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return a description of the machine."""
         return ", ".join(
             (
-                *(accelerator.words for accelerator in self.accelerators),
-                processor_rows()[self.processor].words,
-                self.row.words,
+                *(accelerator.description for accelerator in self.accelerators),
+                processor_rows()[self.processor].description,
+                self.row.description,
             )
         )
 
@@ -133,14 +133,16 @@ class Preset:
     def _evident(self, detection: Detection) -> Detection:
         """Return a detection with the name of the preset as its evidence, instead of variables."""
         namespace = detection.namespace
-        words = [
-            accelerator.words
+        descriptions = [
+            accelerator.description
             for accelerator in self.accelerators
             if (family := _family(accelerator.family)) and family.namespace == namespace
         ]
         if namespace == self.row.architecture:
-            words.append(processor_rows()[self.processor].words)
-        evidence = Evidence(f"preset {self.name}", ", ".join(words) or "nothing of this kind")
+            descriptions.append(processor_rows()[self.processor].description)
+        evidence = Evidence(
+            f"preset {self.name}", ", ".join(descriptions) or "nothing of this kind"
+        )
         return detection._replace(evidence=(evidence,), source=f"preset {self.name}")
 
 
@@ -226,7 +228,9 @@ def _wrong_processor(part: str, platform: str, name: str) -> UserError:
         message = f"{part} is not a processor of {platform}, which is {row.architecture}"
         return _contradiction(message, name)
     others = (key for key, processor in rows.items() if _can_have(row, processor))
-    descriptions = ", ".join(rows[key].words for key in dict.fromkeys((row.processor, *others)))
+    descriptions = ", ".join(
+        rows[key].description for key in dict.fromkeys((row.processor, *others))
+    )
     message = f"{part} cannot be detected on {platform}, only {descriptions}"
     return _contradiction(message, name, f"leave {part} out")
 
@@ -286,7 +290,7 @@ def _unknown(part: str, note: str | None = None) -> UnknownHost:
     names = [line.example for line in preset_lines()]
     close = get_close_matches(part.lower(), names, n=3, cutoff=0.6)
     start = f"did you mean {' or '.join(close)}? " if close else ""
-    error = unknown(part, note)
+    error = unknown_preset(part, note)
     error.hint = f"{start}`wheelfit host list` shows them all"
     return error
 
@@ -317,11 +321,11 @@ def preset_lines() -> tuple[PresetLine, ...]:
 
 def _lines() -> Iterator[PresetLine]:
     for name, platform in PLATFORMS.items():
-        yield PresetLine(name, name, platform.words)
+        yield PresetLine(name, name, platform.description)
     for row in processor_rows():
-        yield PresetLine(f"cpu-{row}", f"cpu-{row}", processor_rows()[row].words)
+        yield PresetLine(f"cpu-{row}", f"cpu-{row}", processor_rows()[row].description)
     for family in providers.accelerators():
         if family.presets is not None:
             yield from family.module("presets").lines()
     for name, machine in MACHINES.items():
-        yield PresetLine(name, name, f"{machine.words}: {machine.parts}")
+        yield PresetLine(name, name, f"{machine.description}: {machine.parts}")

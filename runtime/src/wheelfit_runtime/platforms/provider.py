@@ -68,7 +68,7 @@ class BuiltInProvider:
         variables of the vendor and of conda itself, before it detects anything.
     :param features: all features, most preferred first, each with a check of its values.
     :param multi_value: features of which a wheel may list several values.
-    :param others: returns the variables of the vendor and of conda that are in effect.
+    :param overrides: returns the variables of the vendor and of conda that are in effect.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class BuiltInProvider:
         features: Mapping[str, Callable[[str], object]],
         *,
         multi_value: Collection[str] = (),
-        others: Callable[[SystemView], Iterable[Evidence]] = lambda _: (),
+        overrides: Callable[[SystemView], Iterable[Evidence]] = lambda _: (),
     ) -> None:
         self.namespace = namespace
         self.data_version = data_version
         self._find = find
         self._features = features
         self._multi_value = multi_value
-        self._others = others
+        self._foreign_overrides = overrides
 
     def accepts(self, feature: str, value: str) -> bool | None:
         """Return whether a value can be one of a feature; None: there is no such feature."""
@@ -108,11 +108,11 @@ class BuiltInProvider:
         """Return the variables that replace something, as ``NAME=value``."""
         try:
             own_overrides = overrides.read(self.namespace, view.environ, self.accepts)
-            others = tuple(self._others(view))
+            foreign_overrides = tuple(self._foreign_overrides(view))
         except InvalidConfiguration:
             return ()  # it switches the provider off and is reported as a warning
         return (
-            *(f"{variable.source}={variable.value}" for variable in others),
+            *(f"{variable.source}={variable.value}" for variable in foreign_overrides),
             *map(str, own_overrides),
         )
 

@@ -23,7 +23,7 @@ _PREFIXES = (
     "PROGRAMFILES",
     "SYSTEMROOT",
     "WHEELFIT_OVERRIDE_",
-    overrides.CONDA,
+    overrides.CONDA_PREFIX,
     *(prefix for family in providers.families() for prefix in family.recorded_variables),
 )
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)

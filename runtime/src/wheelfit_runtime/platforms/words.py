@@ -53,7 +53,7 @@ class NamespaceWords:
 
     :param detection: the support of a machine for the namespace.
     :param machine: the name of the machine, or of the file that describes it.
-    :param needed: for hardware: the required device, with its article.
+    :param required_device: for hardware: the required device, with its article.
     :param level_feature: for processors: the feature whose values include all lower ones.
     """
 
@@ -62,12 +62,12 @@ class NamespaceWords:
         detection: Detection,
         machine: str = THIS_MACHINE,
         *,
-        needed: str = "",
+        required_device: str = "",
         level_feature: str = "",
     ) -> None:
         self.detection = detection
         self.machine = machine
-        self.needed = needed
+        self.required_device = required_device
         self.level_feature = level_feature
 
     def supported_values(self, name: str) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class AcceleratorWords(NamespaceWords):
         """Return the reason properties are missing if the whole namespace is unsupported."""
         if self.machine == PACKAGE_LIST:
             return super().unsupported_namespace(properties)
-        needs = f"needs {self.needed}"
+        needs = f"needs {self.required_device}"
         if self.detection.warnings:  # P-84, P-99, P-133: there is hardware that cannot be used
             return f"{needs}; no usable one was found: {'; '.join(self.detection.warnings)}"
         where = "" if self.machine == THIS_MACHINE else f" on {self.machine}"
@@ -144,7 +144,7 @@ class ProcessorWords(NamespaceWords):
         """Return the reason properties are missing if the whole namespace is unsupported."""
         if self.machine == PACKAGE_LIST:
             return super().unsupported_namespace(properties)
-        return f"needs {self.needed}; {self.machine} has none"
+        return f"needs {self.required_device}; {self.machine} has none"
 
     def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason a feature is missing if others of the namespace are supported."""

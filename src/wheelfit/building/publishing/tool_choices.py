@@ -139,13 +139,13 @@ class MachineChoices:
 
     machine: str
     """The preset, as for ``--for``."""
-    words: str
+    description: str
     choices: tuple[ToolChoice, ...]
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data."""
         tools = [choice.to_mapping() for choice in self.choices]
-        return {"machine": self.machine, "words": self.words, "tools": tools}
+        return {"machine": self.machine, "description": self.description, "tools": tools}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def _on_machine(offer: ToolOffer, name: str, base: Target) -> MachineChoices:
     }
     choices = tuple(ToolChoice(tool, chooser.outcome(chosen[tool], best), chosen[tool])
                     for tool in TOOLS)  # fmt: skip
-    return MachineChoices(name, preset.words, choices)
+    return MachineChoices(name, preset.description, choices)
 
 
 class _MachineChooser:

@@ -127,7 +127,7 @@ def _proxy(arguments: Namespace, output: Output, context: Context) -> int:
 
     request = request_of(ProxyRequest, arguments)
     proxy(request, context, started=lambda report: show_served_proxy(report, output))
-    output.say("stopped", "dim")
+    output.remark("stopped", "dim")
     return 0
 
 

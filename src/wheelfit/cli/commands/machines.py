@@ -68,7 +68,7 @@ def _probe(arguments: Namespace, output: Output, context: Context) -> int:
         write_atomically(arguments.output, report.host_file().encode())
     show_probe(report, output)
     if arguments.output:
-        output.say(
+        output.remark(
             f"wrote {arguments.output}; use it anywhere: "
             f"`wheelfit install --for {arguments.output} …`"
         )

@@ -109,7 +109,7 @@ def _export(arguments: Namespace, output: Output, context: Context) -> int:
     report = export(request, context)
     for machine_export in report.exports:
         if machine_export.path is not None:
-            output.say(f"{machine_export.contents.target.name}: {machine_export.path}")
+            output.remark(f"{machine_export.contents.target.name}: {machine_export.path}")
     output.result_json(report.to_json())
     for machine_export in report.exports:
         if machine_export.path is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.cli.options.values import (
     ANY_TEXT,
     ANY_TEXTS,
-    WISHES,
+    PREFERENCES,
     ListOf,
     ValuePlace,
     ValueType,
@@ -165,7 +165,9 @@ def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     meaning = row.get("meaning", "")
     if not isinstance(meaning, str):
         place.refuse(f"{path}.meaning", "must be a string")
-    texts = {key: WISHES.read(f"{path}.{key}", row.get(key, []), place) for key in _PREFERENCE_KEYS}
+    texts = {
+        key: PREFERENCES.read(f"{path}.{key}", row.get(key, []), place) for key in _PREFERENCE_KEYS
+    }
     if not any(texts.values()):
         place.refuse(path, "has no effect; it needs prefer, require or forbid")
     preferences = {

@@ -478,7 +478,7 @@ def _host(text: str) -> str:
     return parse_host_name(text)
 
 
-def _wish(text: str) -> None:
+def _preference(text: str) -> None:
     from wheelfit.core.ordering import parse_preference
 
     parse_preference(text)
@@ -560,7 +560,7 @@ ADDRESS_OF_INDEX = _Parsed("a folder or URL", _address_of_index)
 HOSTS = ListOf(_Parsed("a host", _host))
 LIMITS = _Limits()
 # Lists that files and variables may set, too.
-WISHES = ListOf(ANY_TEXT, _wish)
+PREFERENCES = ListOf(ANY_TEXT, _preference)
 LABELS = ListOf(ANY_TEXT, _label, name=_project_of)
 NAMES = ListOf(TEXT, _name)
 EXCLUDES = ListOf(TEXT, _name, name=_project_of)

@@ -111,7 +111,7 @@ def show_removal(report: CacheRemoval, output: Output) -> None:
         what = _WORDS.get(kind, kind)
         output.report(f"{verb} {what} ({reason}): {entries}, {size_in_words(size)}")
     for row in report.in_use:
-        output.say(f"note: {_entry_in_words(row)} is in use and stays")
+        output.remark(f"note: {_entry_in_words(row)} is in use and stays")
     if not report.wheels and not report.others:
         output.report("nothing to remove")
     else:

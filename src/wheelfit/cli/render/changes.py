@@ -44,15 +44,15 @@ def print_change(report: ChangeReport, output: Output) -> None:
     for text in report.notes:
         output.note(f"note: {text}")
     for held_back in resolution.held_back:
-        output.say(f"note: {held_back}")
+        output.remark(f"note: {held_back}")
     for agreement in resolution.agreements:
         if agreement.forced.reasons:
-            output.say(f"note: {agreement}")
+            output.remark(f"note: {agreement}")
     for change in decision.changes:
-        output.say(f"note: {change}")
+        output.remark(f"note: {change}")
     for pin in resolution.pins:
         if (better := pin.choice.selection.better) is not None:
-            output.say(
+            output.remark(
                 f"note: {pin.name} stays {pin.label}, though {better.label or _PLAIN} would fit "
                 "better (--allow-variant-change takes it)"
             )

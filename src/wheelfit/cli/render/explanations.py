@@ -35,8 +35,8 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
             output.result()
         print_explanation(explanation, report.machine, output)
     hint = "" if report.with_deps else " (--with-deps examines their dependencies too)"
-    for wish in report.missing_properties:
-        output.warn(f"{wish} is required, but no package has a variant with it{hint}")
+    for property_ in report.missing_properties:
+        output.warn(f"{property_} is required, but no package has a variant with it{hint}")
 
 
 def print_explanation(explanation: Explanation, machine: ChosenMachine, output: Output) -> None:
@@ -73,7 +73,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     for warning in explanation.warnings:
         output.warn(warning)
     for note in explanation.notes:
-        output.say(f"  note: {note}", "dim")
+        output.remark(f"  note: {note}", "dim")
 
 
 def _subject(explanation: Explanation, verdict: Verdict) -> str:

@@ -45,13 +45,13 @@ def show_served_index(report: ServedIndex, output: Output) -> None:
     output.result(report.index_url)
     output.flush()
     for bridge in report.bridges:
-        output.say(f"clients install mirrored builds with: --bridge {bridge}", "dim")
+        output.remark(f"clients install mirrored builds with: --bridge {bridge}", "dim")
     if report.token_file is not None:
         from shlex import quote
 
         token = f'"$(cat {quote(str(report.token_file))})"'
         upload = report.upload_url
-        output.say(
+        output.remark(
             f"a token for uploads is in {report.token_file}; with it\n"
             f"  uv publish --publish-url {upload} --token {token}\n"
             f"  twine upload --repository-url {upload} -u __token__ -p {token} dist/*",
@@ -197,11 +197,11 @@ def show_opened_stage(report: OpenedStage, output: Output) -> None:
     output.result_json(report.to_json())
     output.result(stage["id"])
     if report.server is not None:
-        output.say(f"upload to {report.upload_url} with your own token", "dim")
-        output.say(f"see it at {report.index_url}", "dim")
+        output.remark(f"upload to {report.upload_url} with your own token", "dim")
+        output.remark(f"see it at {report.index_url}", "dim")
     else:
-        output.say(f"its secret is {stage['secret']}", "dim")
-    output.say(f"publish it before {stage['expires']}", "dim")
+        output.remark(f"its secret is {stage['secret']}", "dim")
+    output.remark(f"publish it before {stage['expires']}", "dim")
 
 
 def show_stages(report: StagesReport, output: Output) -> None:
@@ -221,7 +221,7 @@ def show_created_token(report: CreatedToken, output: Output) -> None:
     """Print a new token."""
     output.result_json(report.to_json())
     output.result(report.token["secret"])
-    output.say(f"its ID is {report.token['id']}; it cannot be shown again", "dim")
+    output.remark(f"its ID is {report.token['id']}; it cannot be shown again", "dim")
 
 
 def show_tokens(report: TokensReport, output: Output) -> None:
@@ -252,7 +252,7 @@ def show_served_proxy(report: ServedProxy, output: Output) -> None:
     output.result_json(report.to_json())
     output.result(report.index_url)
     output.flush()
-    output.say(f"for another machine: {report.base}/for/PRESET/simple/", "dim")
+    output.remark(f"for another machine: {report.base}/for/PRESET/simple/", "dim")
 
 
 def show_generated_index(report: GeneratedIndex, output: Output) -> int:
@@ -280,7 +280,7 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
     if generated.excluded:
         output.report(f"left out: {', '.join(generated.excluded)}", "warning")
     if generated.unreferenced:
-        output.say(
+        output.remark(
             f"no page names {count_of(generated.unreferenced, 'file')} any more; --prune removes "
             "those that none named before the last change either",
             "dim",
@@ -325,12 +325,12 @@ def show_publish(report: PublishReport, output: Output) -> None:
     for line in columns(("file", "size", "state"), rows, output.width):
         output.report(line)
     for forecast in report.forecasts:
-        output.say(str(forecast), "dim")
+        output.remark(str(forecast), "dim")
     for choices in report.choices:
         _show_choices(choices, output)
     _show_end(report, output)
     if report.is_public and report.result is not None and report.result.sent:
-        output.say("the registry accepts further files of a release for 14 days only", "dim")
+        output.remark("the registry accepts further files of a release for 14 days only", "dim")
 
 
 def _show_choices(choices: ReleaseChoices, output: Output) -> None:
@@ -342,7 +342,7 @@ def _show_choices(choices: ReleaseChoices, output: Output) -> None:
     for line in columns(("machine", *tools), rows, output.width):
         output.report(line)
     for warning in choices.warnings():
-        output.say(warning, "warning")
+        output.remark(warning, "warning")
 
 
 def publish_exit_code(report: PublishReport, *, strict: bool) -> int:

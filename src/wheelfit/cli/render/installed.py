@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.cli.output import Output
-    from wheelfit.installation.dependencies import InstalledNeed
+    from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.freeze import FreezeReport
     from wheelfit.operations.list import InstalledReport
@@ -116,7 +116,7 @@ def _lines(package: PackageDetails) -> Iterator[tuple[str, str]]:
             yield f"  {name}", ""
 
 
-def _need(need: InstalledNeed) -> str:
+def _need(need: InstalledRequirement) -> str:
     text = need.requirement.name
     if need.installed is None:
         return f"{text} (not installed)"
@@ -146,7 +146,7 @@ def show_why(report: WhyReport, output: Output) -> None:
     if not report.chains:
         output.result("  not required by any package, and not requested")
     if report.has_more:
-        output.say("note: there are further chains, longer than these")
+        output.remark("note: there are further chains, longer than these")
 
 
 def _chain(chain: tuple[RequirementLink, ...], report: WhyReport) -> str:

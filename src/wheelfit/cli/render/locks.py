@@ -35,7 +35,7 @@ def print_lock(report: LockReport, output: Output, *, accelerators: bool = True)
     for held_back in dict.fromkeys(
         held_back for lock in report.locks for held_back in lock.held_back
     ):
-        output.say(f"note: {held_back}")
+        output.remark(f"note: {held_back}")
     for lock in report.locks:
         for change in lock.changes:
             output.report(str(change))

@@ -166,8 +166,6 @@ def show_host_file(report: ProbeReport, output: Output) -> None:
 
 
 def _headline(machine: ChosenMachine) -> str:
-    if machine.words:
-        return f"{machine.name}: {machine.words}"
     values = machine.target.environment
     return (
         f"{machine.name}: {values['implementation_name']} {machine.target.python_full_version}"
@@ -177,7 +175,7 @@ def _headline(machine: ChosenMachine) -> str:
 
 def _show_record(record: ProbeRecord, output: Output) -> None:
     if record.is_new:
-        output.say(
+        output.remark(
             f"recorded this machine in {record.folder}; review the files before you send them, "
             f"and the result: `wheelfit probe --replay {record.folder}`"
         )
@@ -210,7 +208,7 @@ def show_host_report(report: HostReport, output: Output) -> None:
     """Print the description of a machine."""
     output.result_json(report.to_json())
     host, file, target = report.host, report.host.file, report.target
-    output.result(f"{host.name}: {host.words}" if host.words else host.name, "strong")
+    output.result(f"{host.name}: {host.description}" if host.description else host.name, "strong")
     in_use = "" if file.interpreter else " (the current one; the file has none)"
     implementation = target.environment["implementation_name"]
     rows = {
@@ -249,8 +247,8 @@ def show_new_host(report: NewHost, output: Output) -> None:
     """Print the path of a new host file."""
     output.result_json(report.to_json())
     host = report.host
-    output.report(f"wrote {report.path}: {host.words or host.file.origin or host.name}")
-    output.say(f"use it anywhere: `wheelfit install --for {report.name} …`")
+    output.report(f"wrote {report.path}: {host.description or host.file.origin or host.name}")
+    output.remark(f"use it anywhere: `wheelfit install --for {report.name} …`")
 
 
 def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
@@ -259,7 +257,7 @@ def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
     for kind, lines in report.presets_by_kind().items():
         rows: dict[str, list[str]] = {}
         for line in lines:
-            rows.setdefault(line.words, []).append(line.pattern)
+            rows.setdefault(line.description, []).append(line.pattern)
         yield f"{kind}:"
         for words, (first, *others) in rows.items():
             also = ", ".join(_PRESET_PREFIX.sub("", other, count=1) for other in others)

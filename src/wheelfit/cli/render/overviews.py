@@ -48,7 +48,7 @@ def _show(overview: Overview, output: Output) -> None:
     if overview.unmatched_machines:
         _print("nothing for", _shortened(overview.unmatched_machines, output), output, margin="  ")
     for note in overview.notes:
-        output.say(in_one_line(f"  note: {note}"), "dim")
+        output.remark(in_one_line(f"  note: {note}"), "dim")
 
 
 def _lines(row: LabelRow, output: Output, *, has_machines: bool) -> Iterator[tuple[str, str]]:

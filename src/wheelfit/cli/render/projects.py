@@ -123,7 +123,7 @@ def _show_jobs(report: BuildReport, output: Output) -> int:
     }
     counts = {status: sum(result.status == status for result in results) for status in words}
     parts = [f"{count} {words[status]}" for status, count in counts.items() if count]
-    output.say(", ".join(parts), "bad" if counts["failed"] else "good")
+    output.remark(", ".join(parts), "bad" if counts["failed"] else "good")
     return FAILURES if counts["failed"] else 0
 
 
@@ -135,7 +135,7 @@ def show_matrix(report: MatrixReport, output: Output) -> None:
         rows.setdefault((job.platform, job.python), []).append(job.label or "(plain)")
     cells = [(*target, ", ".join(labels)) for target, labels in rows.items()]
     output.table(("Platform", "Python", "Wheels"), cells)
-    output.say(f"{count_of(len(report.jobs), 'wheel')} of {report.name}")
+    output.remark(f"{count_of(len(report.jobs), 'wheel')} of {report.name}")
 
 
 def show_guides(guides: Sequence[Guide], output: Output) -> None:
@@ -163,7 +163,7 @@ def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = Fals
         return
     output.report(f"{report.path} is written", "good")
     if report.has_variants:
-        output.say("`wheelfit build --all` builds the variants it names", "dim")
+        output.remark("`wheelfit build --all` builds the variants it names", "dim")
 
 
 def show_diff(diff: Sequence[str], output: Output) -> None:
@@ -180,7 +180,7 @@ def show_bounds(report: AbiBoundsReport, output: Output) -> None:
     for line in _bounds_lines(report):
         output.result(line)
     for note in report.bounds.notes:
-        output.say(f"note: {note}")
+        output.remark(f"note: {note}")
 
 
 def _bounds_lines(report: AbiBoundsReport) -> Iterator[str]:

@@ -27,7 +27,7 @@ def show_plan(report: RepackPlan, output: Output) -> int:
     if newest is None:
         output.result(f"these projects have no release that can be joined as {report.name}", "bad")
         for note in report.notes():
-            output.say(note)
+            output.remark(note)
         return NOTHING_TO_JOIN
     output.result("")
     output.result(f"{report.name} {newest.version}:", "good")

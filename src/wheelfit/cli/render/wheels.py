@@ -28,18 +28,18 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
     output.result_json(report.to_json())
     for wheel in report.wheels:
         if not wheel.is_new:
-            output.say(f"{wheel.source}: nothing to do", "dim")
+            output.remark(f"{wheel.source}: nothing to do", "dim")
             continue
         output.report(str(wheel.path), "good")
         for text in wheel.notes:
-            output.say(f"  {text}")
+            output.remark(f"  {text}")
     if report.failed and not output.json:
         for _, error in report.failed:
             output.error(error)
         count = count_of(len(report.failed), "wheel")
-        output.say(f"{count} could not be written; the others were", "bad")
+        output.remark(f"{count} could not be written; the others were", "bad")
     if report.dry_run:
-        output.say("nothing was written: this was a dry run", "dim")
+        output.remark("nothing was written: this was a dry run", "dim")
     if report.failed:
         return FAILURES
     return LOSSES if report.lost else 0

@@ -28,7 +28,7 @@ from wheelfit.errors import (
     BuildFailed,
     InvalidFilename,
     InvalidRequirement,
-    SourceOff,
+    SourceBuildNotAllowed,
 )
 from wheelfit.installation.builds.cache import BuiltWheel
 from wheelfit.installation.builds.products import Product, bare_metadata, checked_metadata
@@ -143,7 +143,7 @@ class BuildingRepository:
         built only if it must be.
 
         :raises BuildFailed: its backend failed.
-        :raises SourceOff: its backend would have to run, and that is not allowed.
+        :raises SourceBuildNotAllowed: its backend would have to run, and that is not allowed.
         :raises FileProblem: there is no project.
         :raises InvalidRequirement: it is another project than the requirement names.
         :raises IntegrityError: its hash is not the promised one.
@@ -449,16 +449,16 @@ class BuildingRepository:
             else read_pyproject_name(project.folder)
         )
         if not self._policy.allows_named(name):
-            raise SourceOff(
+            raise SourceBuildNotAllowed(
                 "the metadata of this project is dynamic, and its build backend may not run",
                 where=project.name,
                 hint=f"--allow-source {name or 'always'} runs the backend, which is code of the "
                 "project",
             )
 
-    def _not_allowed(self, product: Product) -> SourceOff:
+    def _not_allowed(self, product: Product) -> SourceBuildNotAllowed:
         filename = parse_wheel_filename(product.file.filename)
-        return SourceOff(
+        return SourceBuildNotAllowed(
             f"{filename.name} {filename.version} must be built from source, which is not allowed",
             where=product.file.display_name,
             note=self._policy.impossible or None,

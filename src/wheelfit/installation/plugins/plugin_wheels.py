@@ -9,7 +9,7 @@ from msgspec import structs
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.ordering import Preferences
-from wheelfit.errors import InvalidFilename, SourceOff
+from wheelfit.errors import InvalidFilename, SourceBuildNotAllowed
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
@@ -77,7 +77,7 @@ def resolve_plugin(
             ),
             candidates,
         ).pins
-    except SourceOff as error:
+    except SourceBuildNotAllowed as error:
         error.hint = "plugins are never built from source; ask its publisher for a wheel"  # P-33
         raise
 

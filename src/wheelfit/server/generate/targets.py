@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from wheelfit.errors import EnvironmentBusy, LinkInTheWay
+from wheelfit.errors import EnvironmentBusy, LinkRefused
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.sources.cache_locks import lock_open_file
 from wheelfit.wheels.native_file_system import NATIVE
@@ -117,7 +117,7 @@ class FolderTarget:
     def lock(self) -> Iterator[None]:
         """Lock the folder, and remove leftovers of a killed process.
 
-        :raises LinkInTheWay: a folder of the index is a link.
+        :raises LinkRefused: a folder of the index is a link.
         """
         pages = self._folder / SIMPLE
         try:
@@ -177,7 +177,7 @@ class FolderTarget:
     def read(self, path: str) -> bytes | None:
         """Return a small file; None if there is none.
 
-        :raises LinkInTheWay: it or a folder above it is a link.
+        :raises LinkRefused: it or a folder above it is a link.
         """
         try:
             if self._locked_folder is not None:
@@ -246,7 +246,7 @@ class FolderTarget:
         self._commit([(self._stage(data), path) for path, data in pages])
 
     def _check_links(self, paths: Iterable[str]) -> None:
-        """Raise ``LinkInTheWay`` for a link above a file, before the first file is written."""
+        """Raise ``LinkRefused`` for a link above a file, before the first file is written."""
         for folder in {path.rpartition("/")[0] for path in paths} - {""}:
             try:
                 self._root.handle(folder)
@@ -313,7 +313,7 @@ def _refuse_links(root: RootedFolder) -> None:
     with os.scandir(root.handle(SIMPLE)) as entries:
         for entry in entries:
             if entry.is_symlink() and not entry.name.startswith((".", "index.")):
-                raise LinkInTheWay(
+                raise LinkRefused(
                     "the folder of a project is a link, which is not followed",
                     where=root.path_of(f"{SIMPLE}/{entry.name}"),
                     hint="remove the link",

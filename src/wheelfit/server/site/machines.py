@@ -103,7 +103,7 @@ def _overview_host(name: str) -> OverviewHost | None:
     file, _ = host_of_preset(preset)
     target = file.target(default_target(), name)
     return OverviewHost(
-        name, preset.words, target, HostDetector(file, name, "preset"), any_python=True
+        name, preset.description, target, HostDetector(file, name, "preset"), any_python=True
     )
 
 
@@ -119,7 +119,7 @@ def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) 
         raise UnknownHost(f"a preset has at most {_MAX_PRESET_LENGTH} characters")
     preset = compose([name])
     file, notes = host_of_preset(preset)
-    return _machine(preset.name, preset.words, file, "preset", python, wheels, notes)
+    return _machine(preset.name, preset.description, file, "preset", python, wheels, notes)
 
 
 def machine_of_file(
@@ -237,7 +237,7 @@ def preset_groups() -> tuple[PresetGroup, ...]:
     for line in preset_lines():
         family = family_of(line.example)
         name = "Platforms" if family is None else family.devices
-        groups.setdefault(name, []).append((line.example, line.words))
+        groups.setdefault(name, []).append((line.example, line.description))
     return tuple(PresetGroup(name, tuple(presets)) for name, presets in groups.items())
 
 

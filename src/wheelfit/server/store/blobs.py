@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from wheelfit.errors import LinkInTheWay, StorageUnavailable
+from wheelfit.errors import LinkRefused, StorageUnavailable
 from wheelfit.wheels.atomic_write import write_all
 from wheelfit_runtime.errors import os_reason
 from wheelfit_runtime.patterns import pattern

@@ -36,8 +36,8 @@ class Conversation:
         self.calls: list[list[str]] = []
         """The calls tried with their outcomes, in order."""
 
-    def note(self, call: str, outcome: object) -> None:
-        """Add an outcome."""
+    def log(self, call: str, outcome: object) -> None:
+        """Add a call with its outcome."""
         self.calls.append([call, str(outcome)])
 
     def load(self, candidates: Sequence[str]) -> Library | None:
@@ -47,9 +47,9 @@ class Conversation:
             try:
                 library = ctypes.CDLL(name)
             except OSError as error:
-                self.note(name, error)
+                self.log(name, error)
             else:
-                self.note(name, "loaded")
+                self.log(name, "loaded")
                 return Library(name, library, self)
         return None
 
@@ -62,7 +62,7 @@ class Library:
 
     def __init__(self, name: str, library: ctypes.CDLL, conversation: Conversation) -> None:
         self.name = name
-        self.note = conversation.note
+        self.log = conversation.log
         self._library = library
         self._trace = conversation.trace
 
@@ -75,16 +75,18 @@ class Library:
         self._trace(function)
         return int(entry_point(*arguments))
 
-    def noted(self, function: str, *arguments: Any, describe: Callable[[int], str] = str) -> int:
-        """Call a function, note its result code, and return it."""
+    def call_and_log(
+        self, function: str, *arguments: Any, describe: Callable[[int], str] = str
+    ) -> int:
+        """Call a function, log its result code, and return it."""
         code = self.call(function, *arguments)
-        self.note(function, "no such function" if code == self.MISSING else describe(code))
+        self.log(function, "no such function" if code == self.MISSING else describe(code))
         return code
 
-    def number(self, function: str) -> tuple[int, int | None]:
-        """Return result code and number of a function that returns one number."""
+    def call_for_number(self, function: str) -> tuple[int, int | None]:
+        """Call a function that returns a number; return its result code and the number, if any."""
         value = ctypes.c_int(0)
-        code = self.noted(
+        code = self.call_and_log(
             function,
             ctypes.byref(value),
             describe=lambda code: f"error {code}" if code else str(value.value),

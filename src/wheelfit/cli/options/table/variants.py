@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wheelfit.cli.options.file_tables import AGREEMENTS, SHORTHANDS
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectAccess
-from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACED_TEXTS, WISHES
+from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, PREFERENCES, REPLACED_TEXTS
 
 _ALLOW_MIXED = Option(
     "--allow-mixed FEATURE",
@@ -27,18 +27,18 @@ VARIANTS = OptionGroup(
     Option(
         "--variant NAME",
         REPLACED_TEXTS,
-        "a shorthand for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
+        "a shorthand for several preferences, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
         "(in place of a configured one)",
         project=ProjectAccess.SET,
     ),
-    Option("--prefer WISH", WISHES, "rank first", project=ProjectAccess.SET),
+    Option("--prefer PROPERTY", PREFERENCES, "rank first", project=ProjectAccess.SET),
     Option(
-        "--require WISH",
-        WISHES,
+        "--require PROPERTY",
+        PREFERENCES,
         "take only wheels with this property, from projects that offer it",
         project=ProjectAccess.SET,
     ),
-    Option("--forbid WISH", WISHES, "never take", project=ProjectAccess.SET),
+    Option("--forbid PROPERTY", PREFERENCES, "never take", project=ProjectAccess.SET),
     Option("--label NAME=LABEL", LABELS, "take this variant of NAME", project=ProjectAccess.SET),
     _ALLOW_MIXED,
     Option("--no-variants", FLAG, "take plain wheels only", project=ProjectAccess.TIGHTEN),
@@ -74,7 +74,8 @@ VARIANTS = OptionGroup(
         stored_as="shorthands",
         project=ProjectAccess.SET,
     ),
-    description="WISH is 'namespace', 'namespace :: feature' or 'namespace :: feature :: value'",
+    description="PROPERTY is 'namespace', 'namespace :: feature' or "
+    "'namespace :: feature :: value'",
 )
 
 AGREEMENT_SETTINGS = OptionGroup(

@@ -26,9 +26,9 @@ _APPLE_FLAGS = frozenset(
 )
 
 
-def _row(version: str, words: str) -> ProcessorRow:
+def _row(version: str, description: str) -> ProcessorRow:
     # On other systems than Linux only the baseline is detected.
-    return ProcessorRow(FAMILY.namespace, provider.of_version(version), words, "Linux")
+    return ProcessorRow(FAMILY.namespace, provider.of_version(version), description, "Linux")
 
 
 def _apple(brand: str, *added: str) -> ProcessorRow:

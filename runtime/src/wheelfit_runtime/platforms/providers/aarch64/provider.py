@@ -201,5 +201,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)},
-    others=lambda view: (_conda_override(view) or ())[1:],
+    overrides=lambda view: (_conda_override(view) or ())[1:],
 )

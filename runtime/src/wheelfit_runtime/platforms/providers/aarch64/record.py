@@ -24,6 +24,6 @@ FAMILY = HardwareFamily(
             ("provider_variant_aarch64.plugin:AArch64Plugin", "provider_variant_aarch64"),
         ),
     ),
-    lowest=("version", "8a"),
+    baseline=("version", "8a"),
     overrides=("CONDA_OVERRIDE_ARCHSPEC",),
 )

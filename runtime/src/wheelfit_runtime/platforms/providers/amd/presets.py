@@ -8,8 +8,8 @@ from wheelfit_runtime.platforms.preset_parts import (
     VERSION,
     Accelerator,
     PresetLine,
-    newer,
-    unknown,
+    newer_than_tables,
+    unknown_preset,
 )
 from wheelfit_runtime.platforms.providers.amd import tables
 from wheelfit_runtime.platforms.providers.amd.record import PRESETS
@@ -69,17 +69,17 @@ def read(part: str, rest: str) -> Accelerator:
     version, _, device = rest.partition("-")
     match = VERSION.fullmatch(version)
     if match is None or f"{int(match[1])}.{int(match[2])}" != version:
-        raise unknown(part, "a ROCm version is written as 6.4")
+        raise unknown_preset(part, "a ROCm version is written as 6.4")
     notes = []
     if version not in ROCM:
         if _release(version) < max(map(_release, ROCM)):
-            raise unknown(part, f"there is no ROCm {version}")
-        notes.append(newer(f"ROCm {version}", tables.DATA_VERSION))
+            raise unknown_preset(part, f"there is no ROCm {version}")
+        notes.append(newer_than_tables(f"ROCm {version}", tables.DATA_VERSION))
     facts = {"AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION": version}
     description = f"ROCm {version}"
     if device:
         if device not in GFX:
-            raise unknown(part)
+            raise unknown_preset(part)
         facts["AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"] = device
         products = GFX[device]
         description += f" with {device}" + (f" ({products})" if products else "")

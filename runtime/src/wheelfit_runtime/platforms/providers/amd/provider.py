@@ -295,5 +295,5 @@ PROVIDER = BuiltInProvider(
         _ROCM: lambda value: re.fullmatch(_ROCM_VALUE, value),
     },
     multi_value=(_GFX,),
-    others=lambda view: _read_overrides(view.environ).evidence,
+    overrides=lambda view: _read_overrides(view.environ).evidence,
 )

@@ -39,7 +39,7 @@ FAMILY = HardwareFamily(
         ),
     ),
     presence="gfx_arch",
-    needed="an AMD GPU or ROCm",
+    required_device="an AMD GPU or ROCm",
     presets=PRESETS,
     shorthand=Shorthand(
         "rocm",
@@ -103,7 +103,7 @@ FAMILY = HardwareFamily(
     tools=("rocminfo", "rocm-smi", "amd-smi"),
     pci_vendor=0x1002,
     nodes=("dri", "kfd"),
-    driver_texts=("/sys/module/amdgpu/version", "/sys/module/amdgpu/srcversion"),
-    driver_lists=("/sys/class/kfd/kfd/topology/nodes",),
+    driver_files=("/sys/module/amdgpu/version", "/sys/module/amdgpu/srcversion"),
+    driver_folders=("/sys/class/kfd/kfd/topology/nodes",),
     common_names=("amd", "rocm"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown_preset
 from wheelfit_runtime.platforms.providers.ascend import tables
 from wheelfit_runtime.platforms.providers.ascend.record import PRESETS
 
@@ -26,7 +26,7 @@ def read(part: str, rest: str) -> Accelerator:
     """
     npu_type, dash, cann = rest.partition("-cann")
     if npu_type not in NPUS or (dash and not _CANN.fullmatch(cann)):
-        raise unknown(part)
+        raise unknown_preset(part)
     variables = {"ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE": npu_type}
     description = f"Ascend {npu_type}"
     if cann:

@@ -218,5 +218,5 @@ PROVIDER = BuiltInProvider(
         _TYPE: lambda value: re.fullmatch(_TYPE_VALUE, value),
         **dict.fromkeys((_DRIVER, _CANN), lambda value: re.fullmatch(_VERSION_VALUE, value)),
     },
-    others=lambda view: _read_overrides(view.environ).evidence,
+    overrides=lambda view: _read_overrides(view.environ).evidence,
 )

@@ -46,6 +46,6 @@ FAMILY = HardwareFamily(
     tools=("npu-smi",),
     pci_vendor=0x19E5,
     nodes=("davinci", "devmm", "hisi_hdc"),
-    driver_texts=("/usr/local/Ascend/driver/version.info",),
+    driver_files=("/usr/local/Ascend/driver/version.info",),
     common_names=("ascend", "huawei", "npu"),
 )

@@ -108,7 +108,7 @@ def _handles(
 ) -> tuple[int, list[int]]:
     """Return result code and handles of a function that first returns their number."""
     count = ctypes.c_uint32(0)
-    code = loader.noted(
+    code = loader.call_and_log(
         function,
         *(*before, ctypes.byref(count), None, *after),
         describe=lambda code: _words(code) if code else str(count.value),
@@ -120,7 +120,7 @@ def _handles(
     if count.value:
         code = loader.call(function, *before, ctypes.byref(count), handles, *after)
     if code != 0:
-        loader.note(f"{function}, handles", _words(code))
+        loader.log(f"{function}, handles", _words(code))
         return code, []
     return 0, [handle for handle in handles[: count.value] if handle]
 
@@ -132,7 +132,7 @@ def _drivers(loader: Library) -> tuple[int, list[int]]:
     if code == 0:
         return code, drivers
     # Older loaders lack the function; some that have it refuse drivers that lack it.
-    older_code = loader.noted("zeInit", ctypes.c_uint32(_GPU), describe=_words)
+    older_code = loader.call_and_log("zeInit", ctypes.c_uint32(_GPU), describe=_words)
     if older_code == 0:
         older_code, drivers = _handles(loader, "zeDriverGet")
     return (code if older_code == loader.MISSING else older_code), drivers
@@ -153,12 +153,12 @@ def _device(loader: Library, handle: int, index: int) -> dict[str, Any]:
     function = "zeDeviceGetProperties"
     code = loader.call(function, ctypes.c_void_p(handle), ctypes.byref(properties))
     if code != 0:
-        loader.note(f"{function}, device {index}", _words(code))
+        loader.log(f"{function}, device {index}", _words(code))
         return {"index": index, "call": function, "code": code}
     name = properties.name.decode("utf-8", "replace")
     facts = f"type {properties.type}, vendor {properties.vendorId:#06x}, "
     facts += f"device {properties.deviceId:#06x}, IP version {version.ipVersion:#010x}, {name}"
-    loader.note(f"Level Zero device {index}", facts)
+    loader.log(f"Level Zero device {index}", facts)
     return {
         "index": index,
         "name": name,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown_preset
 from wheelfit_runtime.platforms.providers.intel import tables
 from wheelfit_runtime.platforms.providers.intel.record import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_INTEL_NAMES: Mapping[str, str] = {
+_DEVICE_NAMES: Mapping[str, str] = {
     "arc-a770": "acm-g10",
     "arc-a750": "acm-g10",
     "arc-a380": "acm-g11",
@@ -23,14 +23,15 @@ _INTEL_NAMES: Mapping[str, str] = {
     "flex-140": "ats-m75",
     "flex-170": "ats-m150",
 }
-"""The names of devices, by product."""
-_INTEL_IPS = {name: str(ip) for ip, names in tables.DEVICES.items() for name in names}
-"""The IP versions, by name of a device."""
-INTEL: Mapping[str, str] = {
-    **{product: _INTEL_IPS[name] for product, name in _INTEL_NAMES.items()},
-    **_INTEL_IPS,
+"""Names of devices, by product."""
+_IP_VERSIONS = {name: str(ip) for ip, names in tables.DEVICES.items() for name in names}
+"""IP versions, by the name of a device."""
+DEVICE_IPS: Mapping[str, str] = {
+    **{product: _IP_VERSIONS[name] for product, name in _DEVICE_NAMES.items()},
+    **_IP_VERSIONS,
     **{value: value for value in tables.VALUES},
 }
+"""The IP versions, by product, name of a device, or the version itself."""
 
 
 def read(part: str, rest: str) -> Accelerator:
@@ -39,9 +40,9 @@ def read(part: str, rest: str) -> Accelerator:
     :param part: as ``intel-arc-a770``.
     :param rest: the same without the prefix.
     """
-    value = INTEL.get(rest)
+    value = DEVICE_IPS.get(rest)
     if value is None:
-        raise unknown(part)
+        raise unknown_preset(part)
     facts = {"INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP": value}
     description = f"Intel GPU {value}" + (f" ({rest})" if rest != value else "")
     return Accelerator(part, PRESETS.name, facts, description, PRESETS.platforms)
@@ -49,6 +50,6 @@ def read(part: str, rest: str) -> Accelerator:
 
 def lines() -> Iterator[PresetLine]:
     """Yield a line for each known device."""
-    for name, value in INTEL.items():
+    for name, value in DEVICE_IPS.items():
         if name != value:
             yield PresetLine(f"intel-{name}", f"intel-{name}", f"Intel GPU {value}")

@@ -144,5 +144,5 @@ PROVIDER = BuiltInProvider(
     _find,
     {_DEVICE_IP: _parse},
     multi_value=(_DEVICE_IP,),
-    others=_override_evidence,
+    overrides=_override_evidence,
 )

@@ -43,6 +43,6 @@ FAMILY = HardwareFamily(
     tools=("xpu-smi",),
     pci_vendor=0x8086,
     nodes=("dri",),
-    driver_texts=("/sys/module/i915/srcversion", "/sys/module/xe/srcversion"),
+    driver_files=("/sys/module/i915/srcversion", "/sys/module/xe/srcversion"),
     common_names=("intel",),
 )

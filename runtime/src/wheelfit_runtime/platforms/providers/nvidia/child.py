@@ -34,6 +34,10 @@ _CUDA_MAJOR = 75  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 _CUDA_MINOR = 76
 
 _DEVICE_LIMIT = 4096
+# Sizes of buffers in the headers of NVIDIA; a driver that writes more does not overflow ours.
+_VERSION_SIZE = 80
+_TEXT_SIZE = 96
+_SPARE = 32
 
 
 def observe(
@@ -67,21 +71,21 @@ def observe(
 
 
 def _query_nvml(nvml: Library, report: dict[str, Any]) -> None:
-    code = nvml.noted("nvmlInitWithFlags", ctypes.c_uint(0))
+    code = nvml.call_and_log("nvmlInitWithFlags", ctypes.c_uint(0))
     if code == nvml.MISSING:
-        code = nvml.noted("nvmlInit_v2")
+        code = nvml.call_and_log("nvmlInit_v2")
     report["nvml"] = {"loaded": nvml.name, "init": None if code == nvml.MISSING else code}
     if code != 0:
         return
-    text = ctypes.create_string_buffer(96)
-    if nvml.call("nvmlSystemGetDriverVersion", text, ctypes.c_uint(80)) == 0:
+    text = ctypes.create_string_buffer(_VERSION_SIZE + _SPARE)
+    if nvml.call("nvmlSystemGetDriverVersion", text, ctypes.c_uint(_VERSION_SIZE)) == 0:
         report["driver_version"] = text.value.decode("utf-8", "replace")
-        nvml.note("nvmlSystemGetDriverVersion", report["driver_version"])
-    code, version = nvml.number("nvmlSystemGetCudaDriverVersion_v2")
+        nvml.log("nvmlSystemGetDriverVersion", report["driver_version"])
+    code, version = nvml.call_for_number("nvmlSystemGetCudaDriverVersion_v2")
     if code in (nvml.MISSING, _NVML_FUNCTION_NOT_FOUND):
-        code, version = nvml.number("nvmlSystemGetCudaDriverVersion")
+        code, version = nvml.call_for_number("nvmlSystemGetCudaDriverVersion")
     report["cuda_version"] = version
-    _, count = nvml.number("nvmlDeviceGetCount_v2")
+    _, count = nvml.call_for_number("nvmlDeviceGetCount_v2")
     for index in range(min(count or 0, _DEVICE_LIMIT)):
         report["devices"].append(_nvml_device(nvml, index))
     nvml.call("nvmlShutdown")
@@ -96,19 +100,19 @@ def _nvml_device(nvml: Library, index: int) -> dict[str, Any]:
         function = "nvmlDeviceGetCudaComputeCapability"
         code = nvml.call(function, handle, ctypes.byref(major), ctypes.byref(minor))
     if code != 0:
-        nvml.note(f"{function}, device {index}", f"error {code}")
+        nvml.log(f"{function}, device {index}", f"error {code}")
         return {"index": index, "call": function, "code": code}
     texts = []
     for function in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"):
-        text = ctypes.create_string_buffer(128)
-        has_text = nvml.call(function, handle, text, ctypes.c_uint(96)) == 0
+        text = ctypes.create_string_buffer(_TEXT_SIZE + _SPARE)
+        has_text = nvml.call(function, handle, text, ctypes.c_uint(_TEXT_SIZE)) == 0
         texts.append(text.value.decode("utf-8", "replace") if has_text else "")
     # An instance of a split GPU has the capability of the whole.
     current, pending = ctypes.c_uint(), ctypes.c_uint()
     code = nvml.call("nvmlDeviceGetMigMode", handle, ctypes.byref(current), ctypes.byref(pending))
     is_split = code == 0 and current.value == 1
     facts = (f"{major.value}.{minor.value}", *texts, "MIG" if is_split else "")
-    nvml.note(f"NVML device {index}", " ".join(filter(None, facts)))
+    nvml.log(f"NVML device {index}", " ".join(filter(None, facts)))
     return {
         "index": index,
         "name": texts[0],
@@ -120,14 +124,14 @@ def _nvml_device(nvml: Library, index: int) -> dict[str, Any]:
 
 def _query_cuda(cuda: Library, report: dict[str, Any], *, initialise: bool) -> None:
     report["cuda"]["loaded"] = cuda.name
-    _, report["cuda_version"] = cuda.number("cuDriverGetVersion")  # needs no cuInit
+    _, report["cuda_version"] = cuda.call_for_number("cuDriverGetVersion")  # needs no cuInit
     if report["nvml"]["init"] == 0 or not initialise:
         return  # NVML has listed the devices, or they must not be queried
-    code = cuda.noted("cuInit", ctypes.c_uint(0))
+    code = cuda.call_and_log("cuInit", ctypes.c_uint(0))
     report["cuda"]["init"] = None if code == cuda.MISSING else code
     if code != 0:
         return
-    _, count = cuda.number("cuDeviceGetCount")
+    _, count = cuda.call_for_number("cuDeviceGetCount")
     for index in range(min(count or 0, _DEVICE_LIMIT)):
         report["devices"].append(_cuda_device(cuda, index))
 
@@ -144,12 +148,12 @@ def _cuda_device(cuda: Library, index: int) -> dict[str, Any]:
             code = cuda.call(function, ctypes.byref(value), ctypes.c_int(attribute), device)
             capability.append(value.value)
     if code != 0:
-        cuda.note(f"{function}, device {index}", f"error {code}")
+        cuda.log(f"{function}, device {index}", f"error {code}")
         return {"index": index, "call": function, "code": code}
-    text = ctypes.create_string_buffer(128)
-    has_name = cuda.call("cuDeviceGetName", text, ctypes.c_int(96), device) == 0
+    text = ctypes.create_string_buffer(_TEXT_SIZE + _SPARE)
+    has_name = cuda.call("cuDeviceGetName", text, ctypes.c_int(_TEXT_SIZE), device) == 0
     name = text.value.decode("utf-8", "replace") if has_name else ""
-    cuda.note(f"CUDA device {index}", f"{capability[0]}.{capability[1]} {name}".strip())
+    cuda.log(f"CUDA device {index}", f"{capability[0]}.{capability[1]} {name}".strip())
     return {"index": index, "name": name, "uuid": "", "mig": False, "capability": capability}
 
 

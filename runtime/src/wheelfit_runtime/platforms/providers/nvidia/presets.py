@@ -11,8 +11,8 @@ from wheelfit_runtime.platforms.preset_parts import (
     VERSION,
     Accelerator,
     PresetLine,
-    newer,
-    unknown,
+    newer_than_tables,
+    unknown_preset,
 )
 from wheelfit_runtime.platforms.providers.nvidia import tables
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -27,20 +27,20 @@ CUDA_NEWEST: Mapping[int, int] = {
 """The newest minor of each CUDA major; the last major may get newer ones."""
 
 
-class NvidiaRow(NamedTuple):
+class GpuRow(NamedTuple):
     """A kind of NVIDIA GPU."""
 
     first: Capability
     """CUDA version of the first driver that supports it, or 11.0 for older GPUs."""
     last: Capability | None
     """CUDA version of the last driver that supports it; None: new ones do."""
-    words: str
-    arm_only: bool
+    description: str
+    is_arm_only: bool
     """Whether it shares a chip or a board with an Arm processor."""
 
 
 # Drivers of release 580, for CUDA 13.0, are the last for GPUs before Turing.
-_NVIDIA: tuple[tuple[str, str, str, str], ...] = (
+_GPUS: tuple[tuple[str, str, str, str], ...] = (
     ("5.0", "11.0", "13.0", "GTX 750"),
     ("5.2", "11.0", "13.0", "GTX 980, Tesla M40"),
     ("5.3", "11.0", "10.2", "Jetson Nano"),
@@ -71,14 +71,14 @@ def _capability(text: str) -> Capability:
     return Capability(major, minor)
 
 
-NVIDIA: Mapping[Capability, NvidiaRow] = {
-    _capability(capability): NvidiaRow(
+GPUS: Mapping[Capability, GpuRow] = {
+    _capability(capability): GpuRow(
         _capability(first),
         _capability(last) if last else None,
-        words,
+        description,
         _capability(capability) in {*tables.TEGRA, _SPARK},
     )
-    for capability, first, last, words in _NVIDIA
+    for capability, first, last, description in _GPUS
 }
 
 
@@ -98,22 +98,22 @@ def read(part: str, rest: str) -> Accelerator:
     notes = []
     newest = max(CUDA_NEWEST)
     if driver > (newest, CUDA_NEWEST[newest]):
-        notes.append(newer(f"CUDA {version}", tables.DATA_VERSION))
+        notes.append(newer_than_tables(f"CUDA {version}", tables.DATA_VERSION))
     description = f"NVIDIA driver for CUDA {version}"
     if not device:  # P-85: a driver alone has its bounds
         return Accelerator(part, PRESETS.name, facts, description, PRESETS.platforms, tuple(notes))
     match = _SM.fullmatch(device)
     if match is None:
-        raise unknown(part)
+        raise unknown_preset(part)
     capability = Capability(int(match[1]), int(match[2]))
-    row = NVIDIA.get(capability)
+    row = GPUS.get(capability)
     if row is None and capability not in tables.SM_FAMILIES:
-        if capability < max(NVIDIA):
-            raise unknown(part, f"no GPU has compute capability {capability}")
-        notes.append(newer(f"compute capability {capability}", tables.DATA_VERSION))
+        if capability < max(GPUS):
+            raise unknown_preset(part, f"no GPU has compute capability {capability}")
+        notes.append(newer_than_tables(f"compute capability {capability}", tables.DATA_VERSION))
     if row is not None and driver < row.first:
         raise UserError(
-            f"a driver for CUDA {version} does not support {device} ({row.words})",
+            f"a driver for CUDA {version} does not support {device} ({row.description})",
             code="invalid-preset",
             where=part,
             hint=f"the first that does is {row.first}: cuda-{row.first}-{device}",
@@ -124,15 +124,15 @@ def read(part: str, rest: str) -> Accelerator:
             f": cuda-{row.last}-{device}" if row.last >= oldest else f", and {oldest} is needed"
         )
         raise UserError(
-            f"drivers for CUDA {version} no longer support {device} ({row.words})",
+            f"drivers for CUDA {version} no longer support {device} ({row.description})",
             code="invalid-preset",
             where=part,
             hint=f"the last that does is {row.last}{advice}",
         )
     facts["NV_VARIANT_PROVIDER_FORCE_SM_ARCH"] = str(capability)
-    description += f", compute capability {capability}" + (f" ({row.words})" if row else "")
+    description += f", compute capability {capability}" + (f" ({row.description})" if row else "")
     platforms = PRESETS.platforms
-    if row is not None and row.arm_only:
+    if row is not None and row.is_arm_only:
         platforms = tuple(p for p in platforms if PLATFORMS[p].architecture == "aarch64")
     return Accelerator(part, PRESETS.name, facts, description, platforms, tuple(notes))
 
@@ -140,14 +140,14 @@ def read(part: str, rest: str) -> Accelerator:
 def _cuda_version(part: str, text: str) -> Capability:
     match = VERSION.fullmatch(text)
     if match is None:
-        raise unknown(part, "a CUDA version is written as 12.8")
+        raise unknown_preset(part, "a CUDA version is written as 12.8")
     version = Capability(int(match[1]), int(match[2]))
     oldest, newest = min(CUDA_NEWEST), max(CUDA_NEWEST)
     last = CUDA_NEWEST.get(version.major)
     if text != str(version) or version.major < oldest or version.major > newest + 2:
-        raise unknown(part, f"CUDA {oldest}.0 to {newest}.{CUDA_NEWEST[newest]} are known")
+        raise unknown_preset(part, f"CUDA {oldest}.0 to {newest}.{CUDA_NEWEST[newest]} are known")
     if last is not None and version.major < newest and version.minor > last:
-        raise unknown(part, f"the last CUDA {version.major} is {version.major}.{last}")
+        raise unknown_preset(part, f"the last CUDA {version.major} is {version.major}.{last}")
     return version
 
 
@@ -155,7 +155,7 @@ def lines() -> Iterator[PresetLine]:
     """Yield a line for each known device."""
     newest = max(CUDA_NEWEST)
     newest_version = Capability(newest, CUDA_NEWEST[newest])
-    for capability, row in NVIDIA.items():
+    for capability, row in GPUS.items():
         last = newest_version if row.last is None else row.last
         if last < row.first:
             continue  # its last driver is too old
@@ -164,5 +164,5 @@ def lines() -> Iterator[PresetLine]:
         yield PresetLine(
             f"cuda-M.m-{sm}",
             f"cuda-{example_version}-{sm}",
-            f"{row.words}; CUDA {row.first} to {last}",
+            f"{row.description}; CUDA {row.first} to {last}",
         )

@@ -283,7 +283,7 @@ def provider_with(read_driver: Callable[[SystemView], NvidiaDriver]) -> BuiltInP
         find,
         {_LOWER: _BOUND.fullmatch, _UPPER: _BOUND.fullmatch, _SM: _SM_VALUE.fullmatch},
         multi_value=(_SM,),
-        others=lambda view: _read_overrides(view.environ).evidence,
+        overrides=lambda view: _read_overrides(view.environ).evidence,
     )
 
 

@@ -38,7 +38,7 @@ FAMILY = HardwareFamily(
         ),
     ),
     presence="sm_arch",
-    needed="an NVIDIA GPU driver",
+    required_device="an NVIDIA GPU driver",
     presets=PRESETS,
     shorthand=Shorthand(
         "cuda",
@@ -103,7 +103,7 @@ FAMILY = HardwareFamily(
     toolkit_tools=("nvcc",),
     pci_vendor=0x10DE,
     nodes=("nvgpu", "nvhost", "nvidia", "nvmap"),
-    driver_texts=("/proc/driver/nvidia/version", "/sys/module/nvidia/version"),
-    driver_lists=("/proc/driver/nvidia/gpus", "/proc/driver/nvidia/capabilities"),
+    driver_files=("/proc/driver/nvidia/version", "/sys/module/nvidia/version"),
+    driver_folders=("/proc/driver/nvidia/gpus", "/proc/driver/nvidia/capabilities"),
     common_names=("jetson", "tegra", "nvidia", "cuda"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown_preset
 from wheelfit_runtime.platforms.providers.tpu import tables
 from wheelfit_runtime.platforms.providers.tpu.record import PRESETS
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def read(part: str, rest: str) -> Accelerator:
     """Return the accelerator of a part of a preset's name."""
     if rest not in tables.GENERATIONS:
-        raise unknown(part)
+        raise unknown_preset(part)
     facts = {"TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true"}
     return Accelerator(part, PRESETS.name, facts, f"TPU {rest}", PRESETS.platforms)
 

@@ -95,5 +95,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {_PRESENT: tables.PRESENT.__contains__, _GENERATION: tables.GENERATIONS.__contains__},
-    others=_override_evidence,
+    overrides=_override_evidence,
 )

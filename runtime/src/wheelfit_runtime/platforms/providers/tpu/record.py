@@ -27,8 +27,8 @@ FAMILY = HardwareFamily(
         ),
     ),
     # P-150: a build may also declare that it is for machines without one.
-    used_by=("present", "true"),
-    unused_by=("present", "false"),
+    accelerated_property=("present", "true"),
+    cpu_only_property=("present", "false"),
     presets=PRESETS,
     shorthand=Shorthand("tpu", "TPU"),
     runtimes={"tpu": "tpu"},

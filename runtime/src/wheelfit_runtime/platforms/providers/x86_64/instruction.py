@@ -70,17 +70,17 @@ def flags_of(
     return frozenset(flags)
 
 
-def denied(flags: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return the flags that the instruction could report and did not (P-105).
+def unconfirmed(flags: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
+    """Return the flags of another source that the instruction could report and did not (P-105).
 
-    :param flags: the flags from another source.
+    :param flags: the flags of that source.
     :param allowed: the result of `flags_of`.
     """
     reported = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
     return (flags & reported) - allowed
 
 
-def ask_processor() -> Answers:
+def read_registers() -> Answers:
     """Issue the instructions, and return the registers by leaf and subleaf, and XCR0.
 
     :raises OSError: the mapping was refused.

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
 
 
-def _row(level: str, words: str) -> ProcessorRow:
-    return ProcessorRow(FAMILY.namespace, provider.of_level(level), words)
+def _row(level: str, description: str) -> ProcessorRow:
+    return ProcessorRow(FAMILY.namespace, provider.of_level(level), description)
 
 
 PROCESSORS: Mapping[str, ProcessorRow] = {

@@ -25,7 +25,7 @@ def read_cpuid(view: SystemView) -> CpuidTable | None:
     if not view.is_real or architecture_of_this_process() != "x86_64":
         return None
     try:
-        leaves, xcr0 = instruction.ask_processor()
+        leaves, xcr0 = instruction.read_registers()
     except (OSError, ValueError, AttributeError):
         return None  # the mapping was refused, or there is no C library to use
     return CpuidTable(

@@ -99,11 +99,11 @@ def read(view: SystemView) -> Cpu:
     if info.flags is None:
         # An emulator may show the file of a host that is not x86.
         return from_cpuid(table)
-    return _without_denied_flags(info, table)
+    return _without_unconfirmed_flags(info, table)
 
 
-def _without_denied_flags(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
-    """Return the processor in the file, without flags the instruction denies (P-105)."""
+def _without_unconfirmed_flags(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
+    """Return the processor in the file, without flags that the instruction lacks (P-105)."""
     flags = info.flags or frozenset()
     evidence = [Evidence(proc_cpuinfo.PATH, "flags: " + " ".join(sorted(flags)))]
     if info.differ:
@@ -112,15 +112,15 @@ def _without_denied_flags(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) 
     if table is None:
         return Cpu(flags, evidence=tuple(evidence))
     allowed = probes.parse_cpuid(table)
-    denied = instruction.denied(flags, allowed)
-    if not denied:
+    unconfirmed = instruction.unconfirmed(flags, allowed)
+    if not unconfirmed:
         return Cpu(flags, evidence=tuple(evidence))
     evidence.append(Evidence("CPUID", _shown(table)))
     text = (
-        f"{proc_cpuinfo.PATH} lists {', '.join(sorted(denied))}, but the processor denies it "
+        f"{proc_cpuinfo.PATH} lists {', '.join(sorted(unconfirmed))}, but the processor denies it "
         "(an emulator?); only features in both are used"
     )
-    return Cpu(flags - denied, evidence=tuple(evidence), warnings=(text,))
+    return Cpu(flags - unconfirmed, evidence=tuple(evidence), warnings=(text,))
 
 
 def from_cpuid(table: CpuidTable | None) -> Cpu:
@@ -160,5 +160,5 @@ PROVIDER = BuiltInProvider(
     tables.DATA_VERSION,
     _find,
     {quick_look.FEATURE: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)},
-    others=lambda view: (_conda_override(view) or ())[1:],
+    overrides=lambda view: (_conda_override(view) or ())[1:],
 )

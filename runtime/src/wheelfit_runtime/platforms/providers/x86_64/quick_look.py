@@ -22,7 +22,7 @@ def supported() -> tuple[str, ...] | None:
         return None
     try:
         with open(PATH, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - see above
-            return levels_in(file.read(), instruction.ask_processor())
+            return levels_in(file.read(), instruction.read_registers())
     except (OSError, ValueError, AttributeError):
         return None  # the provider needs fewer facts
 
@@ -34,7 +34,7 @@ def levels_in(text: str, answers: Answers) -> tuple[str, ...] | None:
     :return: None if the provider would warn, or the file has no flags.
     """
     flags, _ = common_flags(text, "flags")
-    if flags is None or instruction.denied(flags, instruction.flags_of(*answers)):
+    if flags is None or instruction.unconfirmed(flags, instruction.flags_of(*answers)):
         return None
     return levels_of(flags)
 

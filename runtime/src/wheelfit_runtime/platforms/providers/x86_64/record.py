@@ -24,6 +24,6 @@ FAMILY = HardwareFamily(
             ("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
         ),
     ),
-    lowest=("level", "v1"),
+    baseline=("level", "v1"),
     overrides=("CONDA_OVERRIDE_ARCHSPEC",),
 )
