@@ -214,7 +214,7 @@ class TestEveryPreset:
         for capability, row in nvidia_presets.GPUS.items():
             name = f"cuda-{row.first}-sm{capability.major}{capability.minor}"
             if row.last is None or row.last >= row.first:
-                assert (compose([name]).platform == "linux-aarch64") == row.arm_only
+                assert (compose([name]).platform == "linux-aarch64") == row.is_arm_only
 
     def test_old_gpus_end_with_their_last_driver(self) -> None:
         """The list and the errors name the last driver that knows a GPU, as release 580 a V100."""

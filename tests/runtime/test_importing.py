@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit_runtime.loader.loading import import_whole
+from wheelfit_runtime.loader.loading import import_or_remove
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_modules_below() -> None:
     """Modules below it that had been imported go too, others stay."""
     importlib.import_module("half_cu12_tools")
     with pytest.raises(OSError, match="no library"):
-        import_whole("half_cu12")
+        import_or_remove("half_cu12")
     assert [n for n in sys.modules if n.startswith("half_cu12")] == ["half_cu12_tools"]
 
 
@@ -50,7 +50,7 @@ def test_second_names(half: Path) -> None:
         "tools.core = sys.modules['half_cu12_tools.core'] = core\nraise OSError('no library')\n"
     )
     with pytest.raises(OSError, match="no library"):
-        import_whole("half_cu12")
+        import_or_remove("half_cu12")
     assert [n for n in sys.modules if n.startswith("half_cu12")] == ["half_cu12_tools"]
     assert not hasattr(tools, "core")
 
@@ -58,7 +58,7 @@ def test_second_names(half: Path) -> None:
 def test_it_goes_well(half: Path) -> None:
     """What is imported stays, with all that is below it."""
     (half / "half_cu12" / "__init__.py").write_text("from . import core\n")
-    assert import_whole("half_cu12").core is sys.modules["half_cu12.core"]
+    assert import_or_remove("half_cu12").core is sys.modules["half_cu12.core"]
 
 
 def test_modules_of_others(half: Path) -> None:
@@ -67,7 +67,7 @@ def test_modules_of_others(half: Path) -> None:
         "import json, sys\nsys.modules['half_cu12.json'] = json\nraise OSError('no library')\n"
     )
     with pytest.raises(OSError, match="no library"):
-        import_whole("half_cu12")
+        import_or_remove("half_cu12")
     assert sys.modules["json"] is json
     assert "half_cu12.json" not in sys.modules
 
@@ -81,7 +81,7 @@ def test_threads_that_wait_for_each_other(half: Path) -> None:
         "if sys.half_cu12_tries < 3:\n    raise _DeadlockError\n"
     )
     try:
-        assert import_whole("half_cu12").core is sys.modules["half_cu12.core"]
+        assert import_or_remove("half_cu12").core is sys.modules["half_cu12.core"]
         assert vars(sys).pop("half_cu12_tries") == 3
     finally:
         vars(sys).pop("half_cu12_tries", None)

@@ -15,9 +15,9 @@ from wheelfit_runtime.loader.loaded_libraries import (
     Library,
     family_and_major,
     find_conflicts,
+    is_same_library,
     read_library,
     read_mapped,
-    same_content,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is mapped")
@@ -177,7 +177,7 @@ def test_unreadable(tmp_path: Path) -> None:
     """What cannot be read is the same as nothing."""
     library = Library(str(tmp_path / "absent"), "libany.so.1")
     other = Library(str(tmp_path / "gone"), "libany.so.1")
-    assert not same_content(library, other)
+    assert not is_same_library(library, other)
     with pytest.raises(OSError, match="absent"):
         read_library(library.path)
     assert read_library(str(tmp_path)) == Library(str(tmp_path))

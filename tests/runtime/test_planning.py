@@ -160,13 +160,13 @@ class TestReasons:
             "nvidia", (FeatureConfig(bound, ("11.8",)),), status=Status.SUPPORTED, devices=(v100,)
         )
         missed = {
-            version: judge(cuda("spam-a", version), {"nvidia": there}).missed
+            version: judge(cuda("spam-a", version), {"nvidia": there}).suitable_hardware
             for version in ("11.8", "12.0", "13.0")
         }
         assert missed == {"11.8": set(), "12.0": {"nvidia"}, "13.0": set()}
         broken = {"nvidia": Detection("nvidia", status=Status.FAILED)}
-        assert judge(cuda("spam-a", "13.0"), broken).missed == {"nvidia"}
-        assert judge(cuda("spam-a", "13.0"), NO_DRIVER).missed == set()
+        assert judge(cuda("spam-a", "13.0"), broken).suitable_hardware == {"nvidia"}
+        assert judge(cuda("spam-a", "13.0"), NO_DRIVER).suitable_hardware == set()
 
     def test_one_device_in_the_way_of_others(self) -> None:
         """Without the old GPU the new one could be used; without either there is nothing."""
@@ -178,7 +178,7 @@ class TestReasons:
         there = {"nvidia": Detection("nvidia", gpus.features, devices=devices)}
         for value, missed in (("90_real", {"nvidia"}), ("100_real", set())):
             one = implementation("spam-a", f"nvidia :: sm_arch :: {value}")
-            assert judge(one, there).missed == missed
+            assert judge(one, there).suitable_hardware == missed
 
     def test_what_is_loaded_counts(self) -> None:
         """What the process has of another major stands against it, and says who brought it."""
@@ -259,14 +259,14 @@ class TestAllGroups:
     def test_what_is_demanded_is_followed(self) -> None:
         """The others follow what somebody demands, where they can."""
         found = [judge(one, DRIVER_12) for one in (*SPAM[:2], cuda("eggs-cu12", "12.0"))]
-        found[1] = found[1]._replace(forced=True)
+        found[1] = found[1]._replace(is_forced=True)
         made = plan(found)
         assert {g: one.implementation.name for g, one in made.chosen.items()} == {"spam": "cu11"}
 
     def test_two_demands(self) -> None:
         """Demands that contradict each other are both met."""
         found = [
-            judge(one, DRIVER_12)._replace(forced=True)
+            judge(one, DRIVER_12)._replace(is_forced=True)
             for one in (cuda("a-x", "11.0"), cuda("b-x", "12.0"))
         ]
         assert set(plan(found).chosen) == {"a", "b"}
@@ -274,7 +274,7 @@ class TestAllGroups:
     def test_who_asks_comes_before_demands_on_others(self) -> None:
         """What somebody demands of a group that may never be imported takes nothing from others."""
         found = [judge(one, DRIVER_12) for one in (cuda("spam-cu12", "12.0"), self.EGGS)]
-        found[1] = found[1]._replace(forced=True)
+        found[1] = found[1]._replace(is_forced=True)
         assert set(plan(found, imported_group="spam").chosen) == {"spam", "eggs"}
         found.append(judge(implementation("spam-any"), DRIVER_12))
         assert plan(found, imported_group="spam").chosen["spam"].implementation.name == "any"

@@ -116,8 +116,8 @@ def test_no_property(text: str) -> None:
 
 
 def test_wrong_tables() -> None:
-    """A default and a text for its absence, the same twice, and no condition are refused."""
-    with raises_code("invalid-cases", match="not both"):
+    """A default with no_match, the same twice, and no condition are refused."""
+    with raises_code("invalid-cases", match="or no_match, not both"):
         Cases({V2: 1}, default=0, no_match="none")
     with raises_code("invalid-cases", match="the same condition"):
         Cases({(V2, HOPPER): 1, (HOPPER, " x86_64::level::v2"): 2})

@@ -28,7 +28,7 @@ _USAGE = """usage: python -m wheelfit_runtime explain [GROUP ...] [--try] [--jso
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out a subcommand and return the exit status."""
+    """Run a subcommand and return the exit status."""
     out = io.StringIO()
     err = sys.stderr or io.StringIO()  # none: closed by the parent process
     name = arguments[0] if arguments else ""

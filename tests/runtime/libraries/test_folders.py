@@ -93,7 +93,7 @@ def test_goes_with_its_wheels(tmp_path: Path) -> None:
     assert Path(both).is_dir()
     entry = store.find(wheels[1])
     assert entry is not None
-    remove(store, entry)
+    remove_wheel(store, entry)
     remove_broken(store)
     assert Path(one).is_dir()
     assert not Path(both).exists()

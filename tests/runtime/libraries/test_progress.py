@@ -24,10 +24,10 @@ def test_progress_waits_and_then_tells() -> None:
 def test_progress_of_what_says_nothing() -> None:
     """While a child runs that says nothing, people are told all the same."""
     stream = io.StringIO()
-    with Progress(stream, patience=0.01).during("asking pip"):
+    with Progress(stream, patience=0.01).during("resolving with pip"):
         while not stream.getvalue():
             time.sleep(0.01)
-    assert stream.getvalue().startswith("wheelfit: asking pip")
+    assert stream.getvalue().startswith("wheelfit: resolving with pip")
 
 
 def test_progress_where_nobody_listens() -> None:

@@ -303,7 +303,7 @@ def test_wheels_for_other_machines(architecture: str, asked: str) -> None:
     check_machine(family, machine)
     parts = [part for part in family.components.values() if part.project(major)]
     extras = tuple(part.extra_of(major) for part in parts if part.extra_of(major))
-    wanted = [Requirement(family.table, extras, f"=={asked}.*")] + [
+    wanted = [Requirement(family.metapackage, extras, f"=={asked}.*")] + [
         Requirement(part.project(major) or "", (), part.specifier)
         for part in parts
         if part.specifier
@@ -315,7 +315,7 @@ def test_wheels_for_other_machines(architecture: str, asked: str) -> None:
     projects = {part.project(major) for part in parts}
     assert {wheel.project for wheel in wheels} >= projects
     platforms = {
-        wheel.filename.rpartition("-")[2] for wheel in wheels if wheel.project != family.table
+        wheel.filename.rpartition("-")[2] for wheel in wheels if wheel.project != family.metapackage
     }
     assert all(f"_{architecture}" in one or one == "any.whl" for one in platforms)
 

@@ -38,9 +38,9 @@ def test_versions_can_be_found(family: LibraryFamily) -> None:
     """Each component stands in the family's table, has versions of its own, or the family's."""
     for name, component in family.components.items():
         for major in component.projects:
-            in_table = bool(family.table and component.extra_of(major))
+            in_table = bool(family.metapackage and component.extra_of(major))
             assert not (in_table and component.specifier), name
-            assert in_table or component.specifier or not family.table, name
+            assert in_table or component.specifier or not family.metapackage, name
 
 
 def test_a_family_that_is_none() -> None:

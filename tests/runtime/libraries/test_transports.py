@@ -33,9 +33,9 @@ from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.transports import (
     PipTransport,
     UvTransport,
-    pip_of,
+    find_pip,
+    find_uv,
     transport_for,
-    uv_of,
 )
 from wheelfit_runtime.libraries.versions import Requirement
 from wheelfit_runtime.libraries.wheels import ListedWheel
@@ -302,11 +302,11 @@ def test_uv_takes_nothing_from_the_current_folder(
 
 def test_a_frozen_program_has_no_pip() -> None:
     """A frozen program, or one with Python in it, is not called as if it were an interpreter."""
-    assert pip_of(sys.executable, is_frozen=True) is None
+    assert find_pip(sys.executable, is_frozen=True) is None
     for program in ("/opt/app/app", "", None):
-        assert pip_of(program, is_frozen=False) is None
+        assert find_pip(program, is_frozen=False) is None
     for program in ("/nowhere/python", "", None):
-        assert uv_of(program, {"PATH": "/nowhere"}) is None
+        assert find_uv(program, {"PATH": "/nowhere"}) is None
 
 
 def test_which_transport_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -24,10 +24,10 @@ from wheelfit_runtime.libraries.selections import ChosenLibrary, Selection
 from wheelfit_runtime.libraries.store_changes import (
     add_wheel,
     locked,
-    not_in_store,
-    remove,
-    touch,
-    unwritable,
+    not_in_store_error,
+    remove_wheel,
+    touch_wheel,
+    unwritable_store_error,
     working_folder,
 )
 from wheelfit_runtime.libraries.transports import transport_for
@@ -62,7 +62,7 @@ def fetch_selection(
         wheels, version, transport = resolve(request, machine, projects, span, progress)
         entries = [stored_wheel(wheel, request, transport, progress, damaged) for wheel in wheels]
     except OSError as error:
-        raise unwritable(request.store.root, error) from None
+        raise unwritable_store_error(request.store.root, error) from None
     try:
         libraries = loading_order(
             entries, {name: family.components[name].libraries for name in projects}
@@ -77,7 +77,7 @@ def fetch_selection(
         )
     return Selection(
         family=family.name,
-        asked=request.version,
+        requested_version=request.version,
         components=request.components,
         fingerprint=request.fingerprint,
         span=str(span),
@@ -123,9 +123,9 @@ def resolve(
         requirements = requirements_of(family, projects, span)
         wheels = transport.resolve(requirements, machine, progress)
     except NoFit as error:
-        wheels = _without_table(request, machine, projects, span, transport, progress, error)
-    # The libraries may need further wheels, which the table or an installer adds.
-    listed = [wheel for wheel in wheels if wheel.project != family.table]
+        wheels = _without_metapackage(request, machine, projects, span, transport, progress, error)
+    # The libraries may need further wheels, which the metapackage or an installer adds.
+    listed = [wheel for wheel in wheels if wheel.project != family.metapackage]
     missing = set(projects.values()) - {wheel.project for wheel in listed}
     if missing:
         raise NoCompatibleWheel(
@@ -134,7 +134,7 @@ def resolve(
     return listed, _version(request, projects, wheels), transport
 
 
-def _without_table(
+def _without_metapackage(
     request: LibraryRequest,
     machine: Machine,
     projects: Mapping[str, str],
@@ -143,12 +143,12 @@ def _without_table(
     progress: Progress,
     error: NoFit,
 ) -> list[ListedWheel]:
-    """Return the wheels of an index with the components but without the table, as some mirrors.
+    """Return the wheels of an index that lacks the metapackage, as some mirrors do.
 
-    :raises NoFit: only the table has some versions, or the index has no compatible wheels.
+    :raises NoFit: only the metapackage has some versions, or the index has no compatible wheels.
     """
     components = request.family.components
-    if request.family.table and len(span.low) < MAX_NUMBERS:
+    if request.family.metapackage and len(span.low) < MAX_NUMBERS:
         if all(components[name].has_version_of_family for name in projects):
             with suppress(NoFit):
                 return _of_one_minor(machine, projects, span, transport, progress)
@@ -157,8 +157,8 @@ def _without_table(
                 name for name, component in components.items() if component.has_version_of_family
             )
             error.hint = (
-                f"add {request.family.table} to the index, which names the wheels of one version; "
-                f"without it only these are available: {', '.join(available)}"
+                f"add {request.family.metapackage} to the index, which names the wheels of one "
+                f"version; without it only these are available: {', '.join(available)}"
             )
     raise error
 
@@ -191,10 +191,10 @@ def _version(
     """Return the version of the family from its wheels; the requested one if none shows it."""
     family = request.family
     versions = {wheel.project: wheel.version for wheel in wheels}
-    if family.table in versions:
-        return versions[family.table]
+    if family.metapackage in versions:
+        return versions[family.metapackage]
     for name, project in projects.items():
-        if not family.table:
+        if not family.metapackage:
             return versions[project]
         if family.components[name].has_version_of_family:
             return ".".join(versions[project].split(".")[:2])
@@ -240,7 +240,7 @@ def stored_wheel(
             if stored is not None:
                 return stored
             if request.is_offline and not _is_local(listed):
-                raise not_in_store(request, f"{listed.project} {listed.version}")
+                raise not_in_store_error(request, f"{listed.project} {listed.version}")
             with working_folder(store) as folder:
                 wheel = _fetched_file(listed, request, folder, transport, progress)
                 entry = Path(folder, "entry")
@@ -248,7 +248,7 @@ def stored_wheel(
                 unpack(Path(wheel), listed, entry)
                 return add_wheel(store, str(entry), listed.sha256)
     except OSError as error:
-        raise unwritable(store.root, error) from None
+        raise unwritable_store_error(store.root, error) from None
 
 
 def _intact_wheel(store: Store, sha256: str, damaged: frozenset[str]) -> StoredWheel | None:
@@ -256,10 +256,10 @@ def _intact_wheel(store: Store, sha256: str, damaged: frozenset[str]) -> StoredW
     if wheel is None:
         return None
     if wheel.is_whole() and not (sha256 in damaged and damage_of(wheel)):
-        touch(wheel)
+        touch_wheel(wheel)
         return wheel
     if wheel.is_own:
-        remove(store, wheel)
+        remove_wheel(store, wheel)
     return None
 
 
@@ -291,6 +291,17 @@ def _fetched_file(
 _MAGIC = b"\x7fELF"
 
 
+class _ElfFile(NamedTuple):
+    """A shared object in a stored wheel."""
+
+    wheel: StoredWheel
+    path: str
+    """Its path in the wheel."""
+    size: int
+    """Its size in bytes."""
+    names: SharedObject
+
+
 def loading_order(
     entries: Iterable[StoredWheel], prefixes: Mapping[str, tuple[str, ...]]
 ) -> tuple[ChosenLibrary, ...]:
@@ -298,7 +309,7 @@ def loading_order(
 
     :param prefixes: by component, the prefixes of its libraries' names.
     """
-    elf_files: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
+    elf_files: dict[str, _ElfFile] = {}
     for entry in entries:
         for path, size, _ in entry.files():
             name = PurePosixPath(path).name
@@ -312,7 +323,7 @@ def loading_order(
             soname = names.soname or name
             # A library may have several names; its SONAME is preferred.
             if soname not in elf_files or name == soname:
-                elf_files[soname] = (entry, path, size, names)
+                elf_files[soname] = _ElfFile(entry, path, size, names)
     by_soname: dict[str, ChosenLibrary] = {}
     visited: set[str] = set()
 
@@ -320,12 +331,11 @@ def loading_order(
         if soname in visited or soname not in elf_files:
             return
         visited.add(soname)
-        entry, path, size, names = elf_files[soname]
-        for needed in names.needed:
+        file = elf_files[soname]
+        for needed in file.names.needed:
             add(needed, component)
-        by_soname[soname] = ChosenLibrary(
-            entry.sha256, path, size, soname, _owner(soname, component, prefixes)
-        )
+        owner = _owner(soname, component, prefixes)
+        by_soname[soname] = ChosenLibrary(file.wheel.sha256, file.path, file.size, soname, owner)
 
     for component, library_prefixes in prefixes.items():
         for prefix in library_prefixes:
@@ -336,5 +346,6 @@ def loading_order(
 
 
 def _owner(soname: str, component: str, prefixes: Mapping[str, tuple[str, ...]]) -> str:
-    owners = (name for name, starts in prefixes.items() if soname.startswith(starts))
+    """Return the component that a library belongs to; that which needs it if it is in none."""
+    owners = (name for name, own_prefixes in prefixes.items() if soname.startswith(own_prefixes))
     return next(owners, component)

@@ -19,7 +19,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.libraries.files import make_folder
-from wheelfit_runtime.libraries.store_changes import move_into_place, unwritable, working_folder
+from wheelfit_runtime.libraries.store_changes import (
+    move_into_place,
+    unwritable_store_error,
+    working_folder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +57,7 @@ def toolkit_folder(store: Store, wheels: Sequence[str]) -> str:
             _fill(temporary, entries)
             move_into_place(str(temporary), str(target))
         except OSError as error:
-            raise unwritable(store.root, error) from None
+            raise unwritable_store_error(store.root, error) from None
     return str(target)
 
 

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import NetworkError
 
 _T = TypeVar("_T")
-_PIECE = 1 << 16
+_CHUNK_SIZE = 1 << 16
 _MAX_SIZE = 8 << 30
 """The most bytes of a body whose size was not announced."""
 _MIN_RATE = 1000
 """Bytes a second; a server that is slower, for longer than it may be silent, is too slow."""
-_PAUSE = 0.3
-_MAX_PAUSE = 30.0
+_RETRY_DELAY = 0.3
+"""Seconds before the second attempt; before later ones, a multiple of it."""
+_MAX_RETRY_DELAY = 30.0
 """Seconds that a server may ask the client to wait; for more, the request fails."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
@@ -54,18 +55,18 @@ BUNDLES = (
 class HttpsClient:
     """A client of servers over HTTPS.
 
-    :param home: the URL of a server, with its login if there is one.
+    :param index_url: the URL of an index, with its login if there is one.
     :param silence: seconds a server may be silent.
     :raises Unreachable: the URL is not encrypted, and of another machine.
     :raises UserError: it is not a valid URL.
     """
 
     def __init__(
-        self, home: str, environ: Mapping[str, str], *, attempts: int, silence: float
+        self, index_url: str, environ: Mapping[str, str], *, attempts: int, silence: float
     ) -> None:
-        _require_https(home)
-        parts = urlsplit(home)
-        self._home = _origin(home)
+        _require_https(index_url)
+        parts = urlsplit(index_url)
+        self._index_origin = _origin(index_url)
         self._login = (unquote(parts.username or ""), unquote(parts.password or ""))
         self._environ = environ
         self._attempts = attempts
@@ -121,7 +122,7 @@ class HttpsClient:
         received, start = 0, time.monotonic()
         while total is None or received < total:
             try:
-                piece = response.read1(_PIECE)
+                piece = response.read1(_CHUNK_SIZE)
             except (OSError, http.client.HTTPException) as error:
                 raise _unreachable(url, error) from None
             if not piece:
@@ -145,9 +146,9 @@ class HttpsClient:
             try:
                 return request()
             except _TemporaryError as temporary:
-                if attempt == self._attempts or temporary.pause > _MAX_PAUSE:
+                if attempt == self._attempts or temporary.delay > _MAX_RETRY_DELAY:
                     raise temporary.error from None
-                time.sleep(temporary.pause or _PAUSE * attempt)
+                time.sleep(temporary.delay or _RETRY_DELAY * attempt)
                 attempt += 1
 
     def _open(self, url: str, accept: str = "*/*") -> http.client.HTTPResponse:
@@ -193,7 +194,7 @@ class HttpsClient:
             request.add_unredirected_header("Authorization", f"Basic {token}")
 
     def _login_for(self, url: str) -> tuple[str, str] | None:
-        if _origin(url) == self._home and any(self._login):
+        if _origin(url) == self._index_origin and any(self._login):
             return self._login
         file = self._environ.get("NETRC") or os.path.expanduser("~/.netrc")  # noqa: PTH111
         try:
@@ -247,13 +248,13 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
 class _TemporaryError(Exception):
     """Raised for a temporary error.
 
-    :param pause: seconds to wait as requested by the server; 0: not stated.
+    :param delay: seconds to wait as requested by the server; 0: not stated.
     """
 
-    def __init__(self, error: NetworkError, pause: float = 0.0) -> None:
+    def __init__(self, error: NetworkError, delay: float = 0.0) -> None:
         super().__init__()
         self.error = error
-        self.pause = pause
+        self.delay = delay
 
 
 def ssl_context() -> ssl.SSLContext:
@@ -311,6 +312,6 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def without_login(url: str) -> str:
-    """Return an address without user and password."""
+    """Return a URL without user and password."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -185,7 +185,7 @@ def prepare(
     _check_arguments(version, components)
     names = None if components is None else tuple(components)
     request = LibraryRequest(
-        family, version, names, os.environ, offline=False, ahead=True, **options
+        family, version, names, os.environ, offline=False, is_prefetch=True, **options
     )
     request.warnings()
     return _select(request)
@@ -218,7 +218,9 @@ def _select(
     :param problem: the error of loading it.
     """
     request.store.check_safe()
-    previous = distrusted or read_selection(request.store, request.name, request.fingerprint)
+    previous = distrusted or read_selection(
+        request.store, request.selection_name, request.fingerprint
+    )
     if previous and not distrusted and not request.upgrade and previous.is_in(request.store):
         return previous
     from wheelfit_runtime.libraries.selecting import choose

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from wheelfit_runtime.libraries import settings
-from wheelfit_runtime.libraries.selections import name_of
+from wheelfit_runtime.libraries.selections import selection_name
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.toolkits import family_named
 
@@ -28,14 +28,23 @@ class LibraryRequest:
     :param index_url: the index of wheels; None: as configured, here or in the installer.
     :param transport: its name; None: as configured, or the first available one.
     :param driver: the driver of the target machine; None: of this one.
-    :param ahead: whether it is fetched for later use, so that older stored versions do not suffice.
+    :param is_prefetch: whether it is fetched for later use: older stored versions do not suffice.
     :raises UserError: there is no such family.
     :raises FileProblem: the lock cannot be read.
     """
 
     __slots__ = (
         *("cap_to_driver", "components", "driver", "environ", "family", "fingerprint", "index_url"),
-        *("is_ahead", "is_offline", "lock", "name", "progress", "store", "transport", "upgrade"),
+        *(
+            "is_offline",
+            "is_prefetch",
+            "lock",
+            "progress",
+            "selection_name",
+            "store",
+            "transport",
+            "upgrade",
+        ),
         "version",
     )
 
@@ -54,7 +63,7 @@ class LibraryRequest:
         cap_to_driver: bool = True,
         progress: bool = True,
         driver: Driver | None = None,
-        ahead: bool = False,
+        is_prefetch: bool = False,
         upgrade: bool = False,
     ) -> None:
         self.family = family_named(family)
@@ -69,7 +78,7 @@ class LibraryRequest:
         self.transport = transport or settings.transport(environ)
         self.cap_to_driver = cap_to_driver
         self.progress = progress
-        self.is_ahead = ahead
+        self.is_prefetch = is_prefetch
         self.upgrade = upgrade
         self.driver = driver
         if driver is None and self.family.has_driver:
@@ -81,7 +90,9 @@ class LibraryRequest:
         if self.lock is not None:
             source += _content(self.lock)
         # The name of its selection in the store.
-        self.name = name_of(self.family.name, version, self.components, self.fingerprint, source)
+        self.selection_name = selection_name(
+            self.family.name, version, self.components, self.fingerprint, source
+        )
 
     def __str__(self) -> str:
         return f"{self.family.title} {self.version}"

@@ -116,12 +116,14 @@ def distributions_of(
 def requirements_of(
     family: LibraryFamily, projects: Mapping[str, str], span: Span
 ) -> list[Requirement]:
-    """Return the requirements: the table with its extras, and projects without an extra."""
+    """Return the requirements: the metapackage with its extras, and projects without an extra."""
     major = str(span.low[0])
     extras = {name: family.components[name].extra_of(major) for name in projects}
     used_extras = tuple(filter(None, extras.values()))
     requirements = (
-        [Requirement(family.table, used_extras, str(span))] if family.table and used_extras else []
+        [Requirement(family.metapackage, used_extras, str(span))]
+        if family.metapackage and used_extras
+        else []
     )
     for name, project in projects.items():
         component = family.components[name]

@@ -22,9 +22,9 @@ from wheelfit_runtime.libraries.selections import (
     write_selection,
 )
 from wheelfit_runtime.libraries.store_changes import (
-    can_be_written,
+    is_writable,
     locked,
-    not_in_store,
+    not_in_store_error,
 )
 from wheelfit_runtime.libraries.versions import parse_version
 
@@ -83,15 +83,15 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
     major = str(numbers_of(family, request.version)[0])
     projects = distributions_of(family, request.components, major)
     span = span_of(family, request.version, request.driver, cap=request.cap_to_driver)
-    with locked(request.store, request.name, lambda: progress.wait(family.title)):
+    with locked(request.store, request.selection_name, lambda: progress.wait(family.title)):
         if not request.upgrade:
             reusable = _reusable(request, span, damaged)
             if reusable is not None:
                 return reusable
         if request.is_offline and request.lock is None:
             return _stored(request, span, damaged)
-        may_be_old = not (damaged or request.is_ahead or request.lock is not None)
-        if may_be_old and not can_be_written(request.store):
+        may_be_old = not (damaged or request.is_prefetch or request.lock is not None)
+        if may_be_old and not is_writable(request.store):
             # Newer versions could not be stored anyway, as in a container image.
             with suppress(NotInStore):
                 return _stored(request, span, damaged)
@@ -113,12 +113,12 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
 def _write_selection(request: LibraryRequest, selection: Selection) -> None:
     # If the store cannot be written, the next start chooses again.
     with suppress(OSError):
-        write_selection(request.store, request.name, selection)
+        write_selection(request.store, request.selection_name, selection)
 
 
 def _reusable(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
     """Return a selection of another process, or for another driver with the same versions."""
-    known_selection = read_selection(request.store, request.name, request.fingerprint)
+    known_selection = read_selection(request.store, request.selection_name, request.fingerprint)
     if known_selection is None and request.lock is None:
         key = (request.family.name, request.components, str(span), False)
         for selection in reversed(read_all(request.store)):
@@ -155,5 +155,5 @@ def _stored(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Sel
         ):
             candidates.append((version, -len(selection.components), selection))
     if not candidates:
-        raise not_in_store(request, f"usable versions: {span}")
+        raise not_in_store_error(request, f"usable versions: {span}")
     return max(candidates, key=lambda candidate: candidate[:2])[2]

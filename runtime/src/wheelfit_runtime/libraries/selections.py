@@ -51,7 +51,7 @@ class Selection:
     """
 
     __slots__ = (
-        *("asked", "components", "family", "fingerprint", "is_locked", "libraries"),
+        *("components", "family", "fingerprint", "is_locked", "libraries", "requested_version"),
         *("span", "stems", "version", "wheels"),
     )
 
@@ -59,7 +59,7 @@ class Selection:
         self,
         *,
         family: str,
-        asked: str,
+        requested_version: str,
         components: tuple[str, ...],
         fingerprint: str,
         span: str,
@@ -70,7 +70,7 @@ class Selection:
         is_locked: bool = False,
     ) -> None:
         self.family = family
-        self.asked = asked
+        self.requested_version = requested_version
         self.components = components
         self.fingerprint = fingerprint
         self.span = span
@@ -80,12 +80,13 @@ class Selection:
         self.stems = stems
         self.is_locked = is_locked
 
-    def for_fingerprint(self, fingerprint: str, asked: str) -> Selection:
+    def for_fingerprint(self, fingerprint: str, requested_version: str) -> Selection:
         """Return a copy for another machine or request."""
         from copy import copy
 
         other = copy(self)
-        other.fingerprint, other.asked = fingerprint, asked
+        other.fingerprint = fingerprint
+        other.requested_version = requested_version
         return other
 
     def is_in(self, store: Store) -> bool:
@@ -100,8 +101,8 @@ class Selection:
         return True
 
 
-def name_of(
-    family: str, asked: str, components: tuple[str, ...], fingerprint: str, source: bytes = b""
+def selection_name(
+    family: str, version: str, components: tuple[str, ...], fingerprint: str, source: bytes = b""
 ) -> str:
     """Return the name of the file of a selection.
 
@@ -111,7 +112,7 @@ def name_of(
     """
     from zlib import crc32
 
-    text = f"{family}-{asked}-{'+'.join(components)}"
+    text = f"{family}-{version}-{'+'.join(components)}"
     number = crc32(f"{text}\n{fingerprint}\n{_machine()}".encode() + source)
     return "".join(char if char in _SAFE else "_" for char in text)[:120] + f"-{number:08x}"
 
@@ -157,7 +158,7 @@ def write_selection(store: Store, name: str, selection: Selection) -> None:
         ("selection", _FORMAT),
         ("machine", _machine()),
         ("family", selection.family),
-        ("asked", selection.asked),
+        ("asked", selection.requested_version),
         ("components", *selection.components),
         ("fingerprint", selection.fingerprint),
         ("span", selection.span),
@@ -190,7 +191,7 @@ def _read(path: str) -> Selection | None:
             return None
         return Selection(
             family=fields["family"][0],
-            asked=fields["asked"][0],
+            requested_version=fields["asked"][0],
             components=tuple(fields["components"]),
             fingerprint=fields["fingerprint"][0],
             span=fields["span"][0],

@@ -27,7 +27,7 @@ _MAX_AGE = 24 * 3600.0
 """Seconds after which a temporary folder belongs to a killed process."""
 
 
-def can_be_written(store: Store) -> bool:
+def is_writable(store: Store) -> bool:
     """Return whether the user's own store can be written, or created."""
     folder = store.root
     while not os.path.lexists(folder) and folder != os.path.dirname(folder):
@@ -38,12 +38,12 @@ def can_be_written(store: Store) -> bool:
 @contextmanager
 def working_folder(store: Store) -> Iterator[str]:
     """Yield a temporary folder in the store, and remove it in the end."""
-    sweep(store)
+    remove_leftovers(store)
     folder = os.path.join(store.root, "partial", unique_name())
     try:
         make_folder(folder)
     except OSError as error:
-        raise unwritable(store.root, error) from None
+        raise unwritable_store_error(store.root, error) from None
     try:
         yield folder
     finally:
@@ -71,7 +71,7 @@ def move_into_place(folder: str, target: str) -> None:
             raise
 
 
-def remove(store: Store, entry: StoredWheel) -> None:
+def remove_wheel(store: Store, entry: StoredWheel) -> None:
     """Remove a wheel of the user's own store, by one rename before its files are deleted."""
     parent = os.path.join(store.root, "partial")
     make_folder(parent)
@@ -80,14 +80,14 @@ def remove(store: Store, entry: StoredWheel) -> None:
     shutil.rmtree(trash, ignore_errors=True)
 
 
-def touch(entry: StoredWheel) -> None:
+def touch_wheel(entry: StoredWheel) -> None:
     """Set the time of a wheel to now, so that it is not removed before it is chosen."""
     with suppress(OSError):
         os.utime(entry.folder)
 
 
-def sweep(store: Store) -> None:
-    """Remove temporary folders of killed processes."""
+def remove_leftovers(store: Store) -> None:
+    """Remove the temporary folders of killed processes."""
     folder = os.path.join(store.root, "partial")
     with suppress(OSError):
         for name in os.listdir(folder):
@@ -97,14 +97,14 @@ def sweep(store: Store) -> None:
                     shutil.rmtree(path, ignore_errors=True)
 
 
-def unwritable(root: str, error: OSError) -> StoreUnavailable:
+def unwritable_store_error(root: str, error: OSError) -> StoreUnavailable:
     """Return the error for a store that cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailable(
             "no space left on the disk of the library store",
             where=root,
             note="all partly written files were removed",
-            hint="free some (python -m wheelfit_runtime store gc), or set WHEELFIT_LIBRARY_STORE",
+            hint="free space (python -m wheelfit_runtime store gc), or set WHEELFIT_LIBRARY_STORE",
         )
     return StoreUnavailable(
         f"the library store cannot be written: {os_reason(error)}",
@@ -114,7 +114,7 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
     )
 
 
-def not_in_store(request: LibraryRequest, note: str) -> NotInStore:
+def not_in_store_error(request: LibraryRequest, note: str) -> NotInStore:
     """Return the error for a missing library where fetching is not allowed."""
     arguments = [request.family.name, request.version, *request.components]
     driver = request.driver
@@ -148,14 +148,14 @@ _PAUSE = 0.05
 
 
 @contextmanager
-def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-    """Run a block under a lock, which only avoids duplicate work.
+def locked(store: Store, name: str, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Run a block under a lock, which only avoids duplicate downloads.
 
     It runs without the lock if files cannot be locked, or after half an hour of waiting.
 
-    :param waiting: called repeatedly while another process has the lock.
+    :param on_wait: called repeatedly while another process has the lock.
     """
-    descriptor = _lock_file(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", waiting)
+    descriptor = _lock_file(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", on_wait)
     try:
         yield
     finally:
@@ -163,7 +163,7 @@ def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[Non
             _unlock(descriptor)
 
 
-def _lock_file(folder: str, name: str, waiting: Callable[[], None]) -> int | None:
+def _lock_file(folder: str, name: str, on_wait: Callable[[], None]) -> int | None:
     try:
         import fcntl
 
@@ -176,7 +176,7 @@ def _lock_file(folder: str, name: str, waiting: Callable[[], None]) -> int | Non
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waiting()
+            on_wait()
             time.sleep(_PAUSE)
         except OSError:
             break  # a file system without locks

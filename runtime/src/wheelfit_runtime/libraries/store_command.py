@@ -8,14 +8,18 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit_runtime.errors import StoreUnavailable, UserError, WheelfitError
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.selections import chosen_hashes, selection_files
 from wheelfit_runtime.libraries.store import Store
-from wheelfit_runtime.libraries.store_changes import remove, sweep, unwritable
+from wheelfit_runtime.libraries.store_changes import (
+    remove_leftovers,
+    remove_wheel,
+    unwritable_store_error,
+)
 from wheelfit_runtime.libraries.toolkits import names
 from wheelfit_runtime.libraries.verifying import damage_of
 from wheelfit_runtime.wording import count_of
@@ -35,8 +39,19 @@ _DAY = 24 * 3600.0
 _MEGA = 1_000_000
 
 
+class _Result(NamedTuple):
+    """The result of a subcommand."""
+
+    report: dict[str, Any]
+    """The object of ``--json``."""
+    lines: list[str]
+    """The output without ``--json``."""
+    status: int = 0
+    """The exit status."""
+
+
 def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:
-    """Carry out a command and return the exit status."""
+    """Run a subcommand and return the exit status."""
     parser = _parser()
     try:
         options = parser.parse_args(arguments)
@@ -44,10 +59,9 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
         return int(end.code or 0)
     folder = options.store or settings.store_folder(environ)
     store = Store(os.path.abspath(folder), settings.site_stores(environ))  # noqa: PTH100
-    command: Callable[[argparse.Namespace, Store], tuple[dict[str, Any], list[str], int]]
-    command = options.command
+    command: Callable[[argparse.Namespace, Store], _Result] = options.command
     try:
-        report, lines, status = command(options, store)
+        result = command(options, store)
     except KeyboardInterrupt:
         err.write("error: interrupted from the keyboard [interrupted]\n")
         return _INTERRUPTED
@@ -59,10 +73,10 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
             rest = "".join(f"\n  {part}" for part in parts if part)
             err.write(f"error: {error} [{error.reference}]{rest}\n")
         return error.exit_code
-    text = json.dumps(report, indent=2) if options.json else "\n".join(lines)
+    text = json.dumps(result.report, indent=2) if options.json else "\n".join(result.lines)
     # The name of a folder need not be UTF-8.
     out.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
-    return status
+    return result.status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -125,7 +139,7 @@ def _line(entry: StoredWheel) -> str:
     return f"{release:44} {_size(entry) / _MEGA:8.1f} MB  {entry.sha256[:12]}{suffix}"
 
 
-def _list(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
+def _list(options: argparse.Namespace, store: Store) -> _Result:
     del options
     entries = store.entries()
     total = sum(map(_size, entries))
@@ -135,10 +149,10 @@ def _list(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], li
         *map(_line, entries),
         f"{count_of(len(entries), 'wheel')}, {total / _MEGA:.1f} MB in {folders}",
     ]
-    return {"wheels": [_entry_data(entry) for entry in entries], "bytes": total}, lines, 0
+    return _Result({"wheels": [_entry_data(entry) for entry in entries], "bytes": total}, lines)
 
 
-def _prefetch(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
+def _prefetch(options: argparse.Namespace, store: Store) -> _Result:
     from wheelfit_runtime.libraries.initializing import prepare
 
     selection = prepare(
@@ -170,8 +184,8 @@ def _prefetch(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any]
     roots = {str(Path(entry.folder).parent.parent): None for entry in entries if entry is not None}
     lines = [f"{selection.family} {selection.version} is in {' and '.join(roots)}:"]
     lines += [f"  {project} {version}" for _, project, version in selection.wheels]
-    lines += [f"  joined in {root}"] if root else []
-    return report, lines, 0
+    lines += [f"  toolkit folder: {root}"] if root else []
+    return _Result(report, lines)
 
 
 def _driver(text: str | None) -> Driver | None:
@@ -185,7 +199,7 @@ def _driver(text: str | None) -> Driver | None:
     return Driver((int(major), int(minor)))
 
 
-def _verify(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
+def _verify(options: argparse.Namespace, store: Store) -> _Result:
     lines, damaged = [], []
     if options.remove:
         store.check_safe()
@@ -202,10 +216,11 @@ def _verify(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
     lines.append(f"{count_of(len(entries), 'wheel')} checked, {len(damaged)} damaged")
     if any(damage["own"] and not damage["removed"] for damage in damaged):
         lines.append("hint: verify --remove removes them, and they are fetched again when needed")
-    return {"checked": len(entries), "damaged": damaged}, lines, _EXIT_DAMAGED if damaged else 0
+    report = {"checked": len(entries), "damaged": damaged}
+    return _Result(report, lines, _EXIT_DAMAGED if damaged else 0)
 
 
-def _gc(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
+def _gc(options: argparse.Namespace, store: Store) -> _Result:
     if options.days is not None and not options.days >= 0:
         raise UserError(f"{options.days:g} is not a number of days", hint="--days 0 is everything")
     if not options.dry_run:
@@ -241,10 +256,10 @@ def _gc(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list
         for entry in unused:
             _remove(entry, store)
         remove_broken(store)
-        sweep(store)
+        remove_leftovers(store)
     verb = "would be removed" if options.dry_run else "removed"
     lines.append(f"{count_of(len(unused), 'wheel')} {verb}, {total / _MEGA:.1f} MB")
-    return {"removed": removed, "bytes": total, "dry_run": options.dry_run}, lines, 0
+    return _Result({"removed": removed, "bytes": total, "dry_run": options.dry_run}, lines)
 
 
 def _age(path: str) -> float:
@@ -256,13 +271,13 @@ def _age(path: str) -> float:
 
 def _remove(entry: StoredWheel, store: Store) -> None:
     try:
-        remove(store, entry)
+        remove_wheel(store, entry)
     except FileNotFoundError:
         return  # another process removed it
     except OSError as error:
-        raise unwritable(store.root, error) from None
+        raise unwritable_store_error(store.root, error) from None
 
 
-def _path(options: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
+def _path(options: argparse.Namespace, store: Store) -> _Result:
     del options
-    return {"store": store.root, "sites": list(store.sites)}, [*store.roots], 0
+    return _Result({"store": store.root, "sites": list(store.sites)}, [*store.roots])

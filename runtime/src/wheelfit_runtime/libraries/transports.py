@@ -87,11 +87,11 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
         raise UserError(
             f"unknown transport {name!r}", note="known: " + ", ".join(settings.TRANSPORTS)
         )
-    pip = pip_of(sys.executable, is_frozen=settings.is_frozen()) if name != "http" else None
+    pip = find_pip(sys.executable, is_frozen=settings.is_frozen()) if name != "http" else None
     if pip and name in (None, "pip"):
         return PipTransport(pip, environ, index_url)
     uses_uv = name in (None, "uv") and not settings.is_frozen()
-    uv = uv_of(sys.executable, environ) if uses_uv else None
+    uv = find_uv(sys.executable, environ) if uses_uv else None
     http = HttpTransport(index_url or settings.usual_index(environ), environ)
     if uv:
         return UvTransport(uv, environ, http, index_url, python=sys.executable)
@@ -102,7 +102,7 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
     return http
 
 
-def pip_of(executable: str | None, *, is_frozen: bool) -> str | None:
+def find_pip(executable: str | None, *, is_frozen: bool) -> str | None:
     """Return the interpreter that has pip; None: there is none.
 
     :param executable: ``sys.executable``; in a frozen application that is the application, and in
@@ -116,7 +116,7 @@ def _is_python(executable: str | None) -> bool:
     return name.startswith(("python", "pypy"))
 
 
-def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
+def find_uv(executable: str | None, environ: Mapping[str, str]) -> str | None:
     """Return the path of uv; None: it is not installed."""
     own_folders = [str(Path(executable).parent)] if executable else []
     return which("uv", path=os.pathsep.join([*own_folders, environ.get("PATH", "")]))
@@ -151,10 +151,11 @@ class PipTransport:
     ) -> list[ListedWheel]:
         """Return the wheels that pip chooses for some requirements."""
         del machine  # pip detects it
-        with progress.during("asking pip"), tempfile.TemporaryDirectory() as temporary:
+        with progress.during("resolving with pip"), tempfile.TemporaryDirectory() as temporary:
             report = Path(temporary, "report.json")
             self._call(
-                *("find", "install", "--dry-run", "--ignore-installed", "--report", str(report)),
+                "find",
+                *("install", "--dry-run", "--ignore-installed", "--report", str(report)),
                 *map(str, requirements),
                 folder=temporary,
             )
@@ -190,7 +191,8 @@ class PipTransport:
             )
             with progress.during(f"fetching {wheel.project} {wheel.version} with pip"):
                 self._call(
-                    *("fetch", "download", "--no-deps", "--require-hashes", "--dest", temporary),
+                    "fetch",
+                    *("download", "--no-deps", "--require-hashes", "--dest", temporary),
                     *("--requirement", str(requirements_file)),
                     folder=temporary,
                 )
@@ -204,6 +206,7 @@ class PipTransport:
     def _call(self, verb: str, command: str, *arguments: str, folder: str) -> None:
         """Run pip.
 
+        :param verb: what pip does, in messages: ``find`` or ``fetch``.
         :param folder: the folder for its temporary files, which may be as large as the wheels.
         """
         log = Path(folder, "log")
@@ -242,7 +245,10 @@ class UvTransport:
     ) -> list[ListedWheel]:
         """Return the wheels that uv chooses for some requirements."""
         with tempfile.TemporaryDirectory() as temporary:
-            requirements_file, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
+            requirements_file, lock = (
+                Path(temporary, "requirements.in"),
+                Path(temporary, "pylock.toml"),
+            )
             requirements_file.write_text(
                 "".join(f"{requirement}\n" for requirement in requirements), encoding="utf-8"
             )
@@ -255,7 +261,7 @@ class UvTransport:
                 *self._python,
                 *("--output-file", str(lock), str(requirements_file)),
             )
-            with progress.during("asking uv"):
+            with progress.during("resolving with uv"):
                 answer = run(arguments, environ=self._environ, deadline=_RESOLUTION_DEADLINE)
             if not answer.succeeded:
                 _raise_failure(answer, "uv", "find")

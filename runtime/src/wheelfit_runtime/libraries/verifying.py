@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.store import StoredWheel
     from wheelfit_runtime.libraries.wheels import ListedWheel
 
-_PIECE = 1 << 20
+_CHUNK_SIZE = 1 << 20
 _LIBRARY = pattern(r"[^/]+\.so(?:\.[0-9]+)*")
 # NVIDIA ships a second build of some libraries, which is as large and is never loaded.
 _SECOND_BUILD = ".alt.so"
@@ -133,7 +133,7 @@ def _extract(
     make_folder(str(target.parent))
     digest = hashlib.sha256()
     with archive.open(member) as source, os.fdopen(new_file(str(target)), "wb") as file:
-        while piece := source.read(_PIECE):
+        while piece := source.read(_CHUNK_SIZE):
             digest.update(piece)
             file.write(piece)
     sha256 = digest.hexdigest()

@@ -76,7 +76,7 @@ class Requirement(NamedTuple):
 
         :param markers: values by name, ``extra`` among them.
         """
-        return not self.marker.strip() or _Marker(self.marker, markers).holds()
+        return not self.marker.strip() or _Marker(self.marker, markers).evaluate()
 
 
 def normalized(name: str) -> str:
@@ -95,10 +95,13 @@ def parse_requirement(text: str) -> Requirement:
 
 def satisfies(version: Version, specifier: str) -> bool:
     """Return whether a version satisfies all clauses of a specifier."""
-    return all(_clause_holds(version, clause) for clause in specifier.split(",") if clause.strip())
+    return all(
+        _satisfies_clause(version, clause) for clause in specifier.split(",") if clause.strip()
+    )
 
 
-def _clause_holds(version: Version, clause: str) -> bool:
+def _satisfies_clause(version: Version, clause: str) -> bool:
+    """Return whether a version satisfies one clause, as ``>=12.8``."""
     match = _CLAUSE.fullmatch(clause)
     bound = parse_version(match[2]) if match else None
     if match is None or bound is None:
@@ -140,7 +143,8 @@ class _Marker:
             position = match.end()
         self._tokens.reverse()
 
-    def holds(self) -> bool:
+    def evaluate(self) -> bool:
+        """Return whether the marker holds."""
         result = self._disjunction()
         if self._tokens:
             raise self._error()
@@ -172,9 +176,9 @@ class _Marker:
             return left in right
         if operator == "not in":
             return left not in right
-        numbers = parse_version(left), parse_version(right)
-        if None not in numbers:
-            return _clause_holds(parse_version(left) or (), f"{operator}{right}")
+        version = parse_version(left)
+        if version is not None and parse_version(right) is not None:
+            return _satisfies_clause(version, f"{operator}{right}")
         if operator in ("==", "!="):
             return (left == right) is (operator == "==")
         raise self._error()

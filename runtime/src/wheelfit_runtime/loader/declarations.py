@@ -293,14 +293,14 @@ def _text(document: dict[str, Any], key: str) -> str:
         or not value.isprintable()
         or not 0 < len(value) <= MAX_TEXT_LENGTH
     ):
-        raise InvalidDeclaration(f"{key} is missing or no name: {_quoted(value)}")
+        raise InvalidDeclaration(f"{key} is missing or not a valid name: {_quoted(value)}")
     return value
 
 
 def _matching(document: dict[str, Any], key: str, form: Any) -> str:
     value = document.get(key)
     if not isinstance(value, str) or form.fullmatch(value) is None:
-        raise InvalidDeclaration(f"{key} is missing or no name: {_quoted(value)}")
+        raise InvalidDeclaration(f"{key} is missing or not a valid name: {_quoted(value)}")
     return value
 
 

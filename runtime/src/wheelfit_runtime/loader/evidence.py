@@ -30,13 +30,13 @@ class Evidence(NamedTuple):
     loaded: tuple[LoadedValue, ...]
     judgements: tuple[Judgement, ...]
 
-    def of(self, group: str) -> list[Judgement]:
+    def judgements_of(self, group: str) -> list[Judgement]:
         """Return the judgements of a group's installed implementations."""
         return [
             judgement for judgement in self.judgements if judgement.implementation.group == group
         ]
 
-    def forced(self, group: str) -> str:
+    def forced_name(self, group: str) -> str:
         """Return the name of the implementation that the user forces for a group; empty: none."""
         return self.environ.get(variable_of(group), "").strip()
 
@@ -96,11 +96,13 @@ class EvidenceGatherer:
         declared = scan(self._paths(), self._table(), self._folders())
         implementations = declared.implementations
         features = {
-            item.feature for implementation in implementations for item in implementation.properties
+            property_.feature
+            for implementation in implementations
+            for property_ in implementation.properties
         }
         for group in declared.known if known_groups is None else known_groups:
             for known in declared.known.get(group, ()):
-                features |= {item.feature for item in known.properties}
+                features |= {property_.feature for property_ in known.properties}
         process = self._process(
             {feature.namespace for feature in features}, environ, devices=_SM_ARCH in features
         )
@@ -155,11 +157,11 @@ def _with_user_choice(judgement: Judgement, failure: str, environ: Mapping[str, 
     """
     implementation = judgement.implementation
     if failure:
-        judgement = judgement._replace(reasons=(*judgement.reasons, failure), failed=True)
+        judgement = judgement._replace(reasons=(*judgement.reasons, failure), has_failed=True)
     variable = variable_of(implementation.group)
     name = environ.get(variable, "").strip()
     if not name:
         return judgement
     if name == implementation.name:
-        return judgement._replace(forced=not failure)
+        return judgement._replace(is_forced=not failure)
     return judgement._replace(reasons=(f"{variable}={name}", *judgement.reasons))

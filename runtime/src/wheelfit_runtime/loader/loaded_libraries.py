@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
 _MAPS = "/proc/self/maps"
-_PIECE = 1 << 20
+_CHUNK_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
     return tuple(conflicts)
 
 
-def same_content(library: Library, other: Library) -> bool:
+def is_same_library(library: Library, other: Library) -> bool:
     """Return whether two libraries are the same code, wherever they lie.
 
     Build ids are compared if both have one, so that a copy with an edited search path is the same;
@@ -126,7 +126,7 @@ def same_content(library: Library, other: Library) -> bool:
         return False
     if (status.st_dev, status.st_ino) == (other_status.st_dev, other_status.st_ino):
         return True
-    return status.st_size == other_status.st_size and _same_bytes(library.path, other.path)
+    return status.st_size == other_status.st_size and _is_same_content(library.path, other.path)
 
 
 def family_and_major(name: str) -> tuple[str, int] | None:
@@ -189,7 +189,7 @@ def _conflict(wanted: Library, mapped: Library) -> Conflict | None:
         mapped.soname == wanted.soname
         or (mapped.replaced and _has_soname_prefix(mapped.name, wanted.soname))
     )
-    if not has_same_name or same_content(wanted, mapped):
+    if not has_same_name or is_same_library(wanted, mapped):
         return None
     reason = f"another {wanted.soname} is loaded already: {mapped.path}"
     return Conflict("error", wanted, mapped, reason)
@@ -226,12 +226,12 @@ def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[
     return list(conflicts.values())
 
 
-def _same_bytes(path: str, other: str) -> bool:
+def _is_same_content(path: str, other: str) -> bool:
     try:
         with open(path, "rb") as file, open(other, "rb") as other_file:
             while True:
-                piece = file.read(_PIECE)
-                if piece != other_file.read(_PIECE):
+                piece = file.read(_CHUNK_SIZE)
+                if piece != other_file.read(_CHUNK_SIZE):
                     return False
                 if not piece:
                     return True

@@ -44,7 +44,7 @@ def explain(*groups: str) -> dict[str, Any]:
     return LOADER.explain(groups)
 
 
-def import_whole(name: str) -> ModuleType:
+def import_or_remove(name: str) -> ModuleType:
     """Import a module; if that fails, remove it and its submodules from ``sys.modules``.
 
     Otherwise a second import would use submodules of the first.
@@ -55,7 +55,7 @@ def import_whole(name: str) -> ModuleType:
         except BaseException as error:
             if name in sys.modules:  # another thread imports it
                 raise
-            _forget_below(name)
+            _remove_submodules(name)
             if pause is None or not is_deadlock(error):
                 raise
         time.sleep(pause)  # the other thread can go on
@@ -77,17 +77,17 @@ def is_deadlock(error: BaseException) -> bool:
     return type(error).__name__ == "_DeadlockError"  # private in importlib
 
 
-def forget(name: str) -> None:
+def remove_modules(name: str) -> None:
     """Remove a module and its submodules from ``sys.modules``.
 
     :param name: as ``spam_cu12``; empty: no module.
     """
     if name:
         sys.modules.pop(name, None)
-        _forget_below(name)
+        _remove_submodules(name)
 
 
-def _forget_below(name: str) -> None:
+def _remove_submodules(name: str) -> None:
     """Remove the submodules of a module from ``sys.modules``, under all their names."""
     start = f"{name}."
     modules = dict(sys.modules)
@@ -133,27 +133,27 @@ class _GroupChoice:
 class Loader:
     """The loader of implementations of one process; safe to use from threads, and after a fork.
 
-    :param sources: returns the gatherer of evidence; called when it is needed.
+    :param make_gatherer: returns the gatherer of evidence; called when it is needed.
     :param import_module: imports an implementation.
     :param warn: shows a warning.
-    :param quick: returns the choice for a group in simple cases; None: the case is not simple.
+    :param quick_choice: returns the choice for a group in simple cases; None in others.
     :param longest_wait: seconds that a fork waits for a decision.
     """
 
     def __init__(
         self,
-        sources: Callable[[], EvidenceGatherer],
+        make_gatherer: Callable[[], EvidenceGatherer],
         *,
-        import_module: Callable[[str], ModuleType] = import_whole,
+        import_module: Callable[[str], ModuleType] = import_or_remove,
         warn: Callable[[str], None],
-        quick: Callable[[str], QuickChoice | None] = lambda _: None,
+        quick_choice: Callable[[str], QuickChoice | None] = lambda _: None,
         longest_wait: float = _LONGEST_WAIT,
     ) -> None:
-        self._sources = sources
+        self._make_gatherer = make_gatherer
         self._gatherer: EvidenceGatherer | None = None
         self._import_module = import_module
         self._warn = warn
-        self._quick = quick
+        self._quick_choice = quick_choice
         self._longest_wait = longest_wait
         self._lock = RLock()
         self._local = _local()
@@ -211,11 +211,11 @@ class Loader:
                 with self._lock:
                     choice = self._decide(group, cause)
             except BaseException:
-                forget(imported)
+                remove_modules(imported)
                 raise
             name = choice.module
             if name != imported:
-                forget(imported)
+                remove_modules(imported)
                 imported = ""
             self._importing()[group] = name
             try:
@@ -260,9 +260,9 @@ class Loader:
         if choice is not None:
             return choice
         if not any(failed == group for failed, _ in self._failed):
-            quick = self._quick(group)
-            if quick is not None:
-                self._choices[group] = _GroupChoice(group, quick)
+            quick_choice = self._quick_choice(group)
+            if quick_choice is not None:
+                self._choices[group] = _GroupChoice(group, quick_choice)
                 return self._choices[group]
         evidence = self._evidence()
         made_plan = self._make_plan(evidence, group)
@@ -300,7 +300,7 @@ class Loader:
             for dimension, value in choice.agreed.items()
         ]
         if self._gatherer is None:
-            self._gatherer = self._sources()
+            self._gatherer = self._make_gatherer()
         return self._gatherer.gather(claimed, self._failed, known_groups)
 
     def _make_plan(self, evidence: Evidence, imported_group: str) -> Plan:
@@ -330,7 +330,7 @@ class Loader:
 
     def explain(self, groups: Sequence[str]) -> dict[str, Any]:
         """Return the choices that would be made, with reasons, as plain data."""
-        from wheelfit_runtime.loader.reasons import as_data
+        from wheelfit_runtime.loader.reasons import explanation_data
 
         with self._lock:
             groups = tuple(dict.fromkeys(groups))
@@ -346,7 +346,7 @@ class Loader:
             for group, choice in self._choices.items():
                 chosen[group] = choice.name
                 agreed.update(choice.agreed)
-            return as_data(
+            return explanation_data(
                 groups or sorted(installed | set(declared.known)),
                 evidence,
                 chosen=chosen,
@@ -393,7 +393,7 @@ def _warn_here(message: str) -> None:
     warn(message)
 
 
-def _sources_here() -> EvidenceGatherer:
+def _gatherer_here() -> EvidenceGatherer:
     from wheelfit_runtime.loader.evidence import EvidenceGatherer
 
     return EvidenceGatherer(
@@ -405,7 +405,7 @@ def _sources_here() -> EvidenceGatherer:
     )
 
 
-LOADER = Loader(_sources_here, warn=_warn_here, quick=choose_here)
+LOADER = Loader(_gatherer_here, warn=_warn_here, quick_choice=choose_here)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOADER.before_fork,

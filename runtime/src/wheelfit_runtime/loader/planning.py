@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.hardware_family import SharedRequirement
 
-_DRIVER = Feature("nvidia", "cuda_version_lower_bound")
+_CUDA_LOWER_BOUND = Feature("nvidia", "cuda_version_lower_bound")
 _PROCESSOR_OFFSET = 100_000
 _OTHER_OFFSET = 200_000
 """Added to ranks: accelerators come before processors, and other namespaces after them by name."""
@@ -54,22 +54,23 @@ class Judgement(NamedTuple):
     implementation: Implementation
     reasons: tuple[str, ...] = ()
     """The reasons it is incompatible, one clause each; empty: it is compatible."""
-    order: tuple[object, ...] = ()
+    sort_key: tuple[object, ...] = ()
     """The sort key among the implementations of a group, the best first."""
     claims: Mapping[str, tuple[str, ...]] = {}
     """The values of shared dimensions it works with; other dimensions do not matter."""
-    forced: bool = False
+    is_forced: bool = False
     """Whether the user forced it, so that reasons do not count."""
-    missed: frozenset[str] = frozenset()
-    """Namespaces with suitable hardware, but an unsuitable driver or process; empty if it is
-    compatible, or made for other hardware, as is usual in images for many machines."""
-    failed: bool = False
+    suitable_hardware: frozenset[str] = frozenset()
+    """Of an incompatible one: namespaces whose hardware it could use, if driver or process did not
+    prevent it; empty if it is for other hardware.
+    """
+    has_failed: bool = False
     """Whether it could not be imported."""
 
     @property
     def fits(self) -> bool:
         """Whether it may be chosen."""
-        return self.forced or not self.reasons
+        return self.is_forced or not self.reasons
 
 
 class Plan(NamedTuple):
@@ -94,47 +95,51 @@ def judge(
     :param requirements: features of which a process has one value, by any declaration.
     """
     own_requirements = frozenset((*requirements, *implementation.requirements))
-    ranks = {item.feature: item.values for item in implementation.ranks}
+    ranks = {property_.feature: property_.values for property_ in implementation.ranks}
     reasons: list[str] = []
     preferences: list[tuple[int, str, int, str, int]] = []
     claims: dict[str, tuple[str, ...]] = {}
     claimed_by: dict[str, str] = {}
-    missed: set[str] = set()
+    namespaces: set[str] = set()
     has_hardware = True
-    for item in implementation.properties:
-        row = _SHARED_REQUIREMENTS.get(item.feature)
-        namespace = item.feature.namespace
+    for property_ in implementation.properties:
+        row = _SHARED_REQUIREMENTS.get(property_.feature)
+        namespace = property_.feature.namespace
         detection = detections.get(namespace)
         if row is not None:
-            claims[row.name] = _claimed(item, row)
+            claims[row.name] = _claimed(property_, row)
             claimed_by[row.name] = namespace
-        elif item.feature in own_requirements and detection is None:
-            claims[str(item.feature)] = item.values
-            claimed_by[str(item.feature)] = namespace
+        elif property_.feature in own_requirements and detection is None:
+            claims[str(property_.feature)] = property_.values
+            claimed_by[str(property_.feature)] = namespace
         if detection is None:
             # Properties that only describe a build are supported by every machine.
-            order = ranks.get(item.feature)
-            if order is None and row is None and item.feature not in own_requirements:
-                reasons.append(f"no provider detects {item.feature}")
-                missed.add(namespace)  # not the fault of the hardware
-            elif order is not None and not set(item.values) & set(order):
-                reasons.append(f"needs {item}, which is none of the values it declares")
-                missed.add(namespace)
+            declared_values = ranks.get(property_.feature)
+            if (
+                declared_values is None
+                and row is None
+                and property_.feature not in own_requirements
+            ):
+                reasons.append(f"no provider detects {property_.feature}")
+                namespaces.add(namespace)  # not the fault of the hardware
+            elif declared_values is not None and not set(property_.values) & set(declared_values):
+                reasons.append(f"needs {property_}, which is none of the values it declares")
+                namespaces.add(namespace)
             else:
-                preferences.append(_preference(item, 0, order or ()))
+                preferences.append(_preference(property_, 0, declared_values or ()))
             continue
-        if reason := why_unsupported(item, detection):
+        if reason := why_unsupported(property_, detection):
             reasons.append(reason)
-            missed.add(namespace)
-            has_hardware &= _has_hardware_for(item, detection)
+            namespaces.add(namespace)
+            has_hardware &= _has_hardware_for(property_, detection)
         else:
             names = [feature.name for feature in detection.features]
-            number = names.index(item.feature.name)
-            preferences.append(_preference(item, number, detection.features[number].values))
+            index = names.index(property_.feature.name)
+            preferences.append(_preference(property_, index, detection.features[index].values))
     conflicts = _conflicts(claims, loaded)
     reasons += conflicts.values()
-    missed.update(claimed_by[dimension] for dimension in conflicts)
-    order_key = (
+    namespaces.update(claimed_by[dimension] for dimension in conflicts)
+    sort_key = (
         -implementation.priority,
         *sorted(preferences),
         (_AFTER_ALL_RANKS,),
@@ -143,35 +148,35 @@ def judge(
     return Judgement(
         implementation,
         tuple(reasons),
-        order_key,
+        sort_key,
         claims,
-        missed=frozenset(missed) if has_hardware else frozenset(),
+        suitable_hardware=frozenset(namespaces) if has_hardware else frozenset(),
     )
 
 
-def why_unsupported(item: Property, detection: Detection) -> str:
+def why_unsupported(property_: Property, detection: Detection) -> str:
     """Return the reason a property is not supported, one clause; empty if it is.
 
-    :param item: the required property; any of its values is enough.
+    :param property_: the required property; any of its values is enough.
     """
     supported = next(
-        (feature for feature in detection.features if feature.name == item.feature.name), None
+        (feature for feature in detection.features if feature.name == property_.feature.name), None
     )
     if supported is None or not supported.values:
-        reason = detection.warnings[0] if detection.warnings else f"no {item.feature} here"
-        return f"{_needs(item)}; {reason}"
-    if not set(item.values) & set(supported.values):
-        return f"{_needs(item)}; here it is {supported.values[0]}"
+        reason = detection.warnings[0] if detection.warnings else f"no {property_.feature} here"
+        return f"{_needs(property_)}; {reason}"
+    if not set(property_.values) & set(supported.values):
+        return f"{_needs(property_)}; here it is {supported.values[0]}"
     for device in detection.devices:
-        if device.feature == item.feature.name and not device.values & set(item.values):
-            if item.feature == _DRIVER:
-                made_for = min(item.values, key=_natural_key)
+        if device.feature == property_.feature.name and not device.values & set(property_.values):
+            if property_.feature == _CUDA_LOWER_BOUND:
+                made_for = min(property_.values, key=_natural_key)
                 return f"is for CUDA {made_for}, which has no code for {device.device}"
-            return f"{_needs(item)}, which {device.device} cannot run"
+            return f"{_needs(property_)}, which {device.device} cannot run"
     return ""
 
 
-def _has_hardware_for(item: Property, detection: Detection) -> bool:
+def _has_hardware_for(property_: Property, detection: Detection) -> bool:
     """Return whether a property is unsupported although there is hardware for it.
 
     Then the driver is too old or cannot be queried, or one of several devices limits the others.
@@ -179,38 +184,41 @@ def _has_hardware_for(item: Property, detection: Detection) -> bool:
     if detection.status is Status.FAILED:
         return True
     supported = next(
-        (feature for feature in detection.features if feature.name == item.feature.name), None
+        (feature for feature in detection.features if feature.name == property_.feature.name), None
     )
     if supported is None or not supported.values:
         return False
-    values = set(item.values)
-    devices = [device for device in detection.devices if device.feature == item.feature.name]
-    if item.feature in _SHARED_REQUIREMENTS and not values & set(supported.values):
+    values = set(property_.values)
+    devices = [device for device in detection.devices if device.feature == property_.feature.name]
+    if property_.feature in _SHARED_REQUIREMENTS and not values & set(supported.values):
         return all(values & device.values for device in devices)
     return any(values & device.values for device in devices)
 
 
-def _needs(item: Property) -> str:
-    if item.feature == _DRIVER:
-        return f"needs an NVIDIA driver for CUDA {min(item.values, key=_natural_key)} or newer"
-    return f"needs {item}"
+def _needs(property_: Property) -> str:
+    if property_.feature == _CUDA_LOWER_BOUND:
+        return f"needs an NVIDIA driver for CUDA {min(property_.values, key=_natural_key)} or newer"
+    return f"needs {property_}"
 
 
 def _preference(
-    item: Property, number: int, order: Sequence[str]
+    property_: Property, feature_index: int, supported_values: Sequence[str]
 ) -> tuple[int, str, int, str, int]:
-    namespace = item.feature.namespace
+    """Return the sort key of a property among the supported ones, the best first."""
+    namespace = property_.feature.namespace
     family = providers.by_namespace(namespace)
     rank = (
         _OTHER_OFFSET if family is None else family.rank + _PROCESSOR_OFFSET * family.is_processor
     )
-    index = min((order.index(value) for value in item.values if value in order), default=0)
-    return (rank, namespace, number, item.feature.name, index)
+    values = [value for value in property_.values if value in supported_values]
+    value_index = min(map(supported_values.index, values), default=0)
+    return (rank, namespace, feature_index, property_.feature.name, value_index)
 
 
-def _claimed(item: Property, row: SharedRequirement) -> tuple[str, ...]:
+def _claimed(property_: Property, row: SharedRequirement) -> tuple[str, ...]:
+    """Return the values of a shared dimension that a property requires."""
     # The lowest of several lower bounds is the target of a build.
-    values = (min(item.values, key=_natural_key),) if row.is_bound else item.values
+    values = (min(property_.values, key=_natural_key),) if row.is_bound else property_.values
     if row.is_major:
         values = tuple(value.partition(".")[0] for value in values)
     return tuple(dict.fromkeys(values))
@@ -224,14 +232,12 @@ def _conflicts(
     for dimension, values in claims.items():
         loaded_values = [value for value in loaded if value.dimension == dimension]
         if loaded_values and not any(value.value in values for value in loaded_values):
-            title, loaded_title = (
-                _with_title(dimension, values),
-                _with_title(dimension, (loaded_values[0].value,)),
+            first = loaded_values[0]
+            title = _with_title(dimension, values)
+            loaded_title = _with_title(dimension, (first.value,))
+            reasons[dimension] = (
+                f"is for {title}, but this process has {loaded_title}: {first.reason}"
             )
-            reason = (
-                f"is for {title}, but this process has {loaded_title}: {loaded_values[0].reason}"
-            )
-            reasons[dimension] = reason
     return reasons
 
 
@@ -263,31 +269,41 @@ def plan(
     groups: dict[str, list[Judgement]] = {}
     for judgement in sorted(
         (judgement for judgement in judgements if judgement.fits),
-        key=lambda judgement: judgement.order,
+        key=lambda judgement: judgement.sort_key,
     ):
         groups.setdefault(judgement.implementation.group, []).append(judgement)
     for candidates in groups.values():
-        candidates.sort(key=lambda judgement: not judgement.forced)
-        if candidates[0].forced:
+        candidates.sort(key=lambda judgement: not judgement.is_forced)
+        if candidates[0].is_forced:
             del candidates[1:]
     dimensions = _dimensions(groups, loaded, imported_group)
-    best: tuple[tuple[bool, int, int, int], dict[str, Judgement], tuple[str, ...]] | None = None
-    for values in product(*dimensions.values()):
-        agreed = dict(zip(dimensions, values, strict=True))
-        chosen, rank_sum = _choose_best(groups, agreed)
-        mismatches = sum(not _agrees(judgement, agreed) for judgement in chosen.values())
-        score = (imported_group not in chosen, mismatches, -len(chosen), rank_sum)
-        if best is None or score < best[0]:  # of equals the first: the higher values
-            best = (score, chosen, values)
-    assert best is not None  # noqa: S101 - there is always the empty combination
-    _, chosen, values = best
-    used_dimensions = {dimension for judgement in chosen.values() for dimension in judgement.claims}
-    agreed = {
-        dimension: value
-        for dimension, value in zip(dimensions, values, strict=True)
-        if dimension in used_dimensions
+    plans = (
+        _choose_best(groups, dict(zip(dimensions, values, strict=True)))
+        for values in product(*dimensions.values())
+    )
+    # Of equally good ones the first, which has the higher values.
+    best = min(plans, key=lambda scored: scored.score(imported_group))
+    used_dimensions = {
+        dimension for judgement in best.chosen.values() for dimension in judgement.claims
     }
-    return Plan(chosen, agreed)
+    agreed = {
+        dimension: value for dimension, value in best.agreed.items() if dimension in used_dimensions
+    }
+    return Plan(best.chosen, agreed)
+
+
+class _ScoredPlan(NamedTuple):
+    """The best implementations for one combination of values."""
+
+    chosen: Mapping[str, Judgement]
+    agreed: Mapping[str, str]
+    rank_sum: int
+    """The sum of the ranks of the chosen implementations in their groups."""
+
+    def score(self, imported_group: str) -> tuple[bool, int, int, int]:
+        """Return the sort key of the plan, the best first."""
+        mismatches = sum(not _agrees(judgement, self.agreed) for judgement in self.chosen.values())
+        return imported_group not in self.chosen, mismatches, -len(self.chosen), self.rank_sum
 
 
 def _dimensions(
@@ -338,16 +354,16 @@ def _combinations(dimensions: Mapping[str, Sequence[str]]) -> int:
 
 def _choose_best(
     groups: Mapping[str, Sequence[Judgement]], agreed: Mapping[str, str]
-) -> tuple[dict[str, Judgement], int]:
+) -> _ScoredPlan:
     chosen: dict[str, Judgement] = {}
     rank_sum = 0
     for group, candidates in groups.items():
         for number, judgement in enumerate(candidates):
-            if judgement.forced or _agrees(judgement, agreed):
+            if judgement.is_forced or _agrees(judgement, agreed):
                 chosen[group] = judgement
                 rank_sum += number
                 break
-    return chosen, rank_sum
+    return _ScoredPlan(chosen, agreed, rank_sum)
 
 
 def _agrees(judgement: Judgement, agreed: Mapping[str, str]) -> bool:

@@ -108,7 +108,7 @@ def _detect_nvidia(view: SystemView, *, devices: bool) -> Detection:
         return detection._replace(
             devices=(
                 *detection.devices,
-                *_bounds_without_dropped_majors(detection, drivers[0], view),
+                *_usable_bounds(detection, drivers[0], view),
             )
         )
     except Exception as error:  # noqa: BLE001  # P-17: every fault is in the result
@@ -116,50 +116,52 @@ def _detect_nvidia(view: SystemView, *, devices: bool) -> Detection:
         return provider.supported(NvidiaDriver(problem=problem, broken=True))
 
 
-def _bounds_without_dropped_majors(
+def _usable_bounds(
     detection: Detection, driver: NvidiaDriver, view: SystemView
 ) -> Iterator[DeviceValues]:
-    """Yield the lower bounds without the majors whose code runs on no GPU (P-95).
+    """Yield the lower bounds of CUDA majors with code for a GPU, unless all majors have it (P-95).
 
     :param driver: with GPUs if they were requested; else the ids of the kernel's GPUs are used.
     """
     from wheelfit_runtime.platforms.providers.nvidia import cuda_values
     from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
-    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR
 
-    gpus: list[tuple[str, set[int]]] = [
-        (str(gpu), {major for major, floor in CUDA_CODE_FLOOR.items() if gpu.capability < floor})
-        for gpu in driver.gpus
-    ]
-    if not gpus:
-        environ = view.environ
+    if driver.gpus:
+        gpus = [(str(gpu), _unusable_majors(gpu)) for gpu in driver.gpus]
+    else:
         kernel_gpus = nvidia_kernel.gpus(view.read_text, view.children, view.exists)
+        mask, order = view.environ.get(MASK), view.environ.get(_DEVICE_ORDER, "")
         gpus = [
-            (
-                str(gpu),
-                {
-                    major
-                    for major, first_device in nvidia_kernel.FIRST_DEVICE.items()
-                    if first_device > (gpu.device or first_device)
-                },
-            )
-            for gpu in visible_gpus(kernel_gpus, environ.get(MASK), environ.get(_DEVICE_ORDER, ""))
+            (str(gpu), _unusable_majors_by_id(gpu))
+            for gpu in visible_gpus(kernel_gpus, mask, order)
         ]
-    dropped_majors = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
+    unusable_majors = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
     bounds = next((feature for feature in detection.features if feature.name == _LOWER_BOUND), None)
-    if dropped_majors and bounds is not None:
-        names = ", ".join(dict.fromkeys(name for name, _ in gpus))
+    if unusable_majors and bounds is not None:
         yield DeviceValues(
             _LOWER_BOUND,
-            names,
-            # Bounds above those of this driver too. Majors above a dropped one are dropped as well,
-            # since newer toolkits do not support older GPUs.
+            ", ".join(dict.fromkeys(name for name, _ in gpus)),
+            # Also bounds above those of this driver: newer toolkits do not support older GPUs.
             frozenset(
                 value
                 for value in (*bounds.values, *cuda_values.every_bound())
-                if int(value.partition(".")[0]) < min(dropped_majors)
+                if int(value.partition(".")[0]) < min(unusable_majors)
             ),
         )
+
+
+def _unusable_majors(gpu: NvidiaGpu) -> set[int]:
+    """Return the CUDA majors without code for a GPU, by its compute capability."""
+    from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR
+
+    return {major for major, floor in CUDA_CODE_FLOOR.items() if gpu.capability < floor}
+
+
+def _unusable_majors_by_id(gpu: KernelGpu) -> set[int]:
+    """Return the CUDA majors without code for a GPU, by its id on the PCI bus; none if unknown."""
+    from wheelfit_runtime.platforms.providers.nvidia.kernel import FIRST_DEVICE
+
+    return {major for major, first in FIRST_DEVICE.items() if gpu.device and gpu.device < first}
 
 
 def query_driver(view: SystemView, *, devices: bool = False) -> NvidiaDriver:

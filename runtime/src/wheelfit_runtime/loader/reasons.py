@@ -28,9 +28,11 @@ def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
     warnings = [f"{text}; it is left out" for text in evidence.declarations.problems]
     implementation = chosen.implementation
     lost = [
-        judgement for judgement in evidence.of(implementation.group) if _is_lost(judgement, chosen)
+        judgement
+        for judgement in evidence.judgements_of(implementation.group)
+        if _is_lost(judgement, chosen)
     ]
-    if lost and not chosen.forced:
+    if lost and not chosen.is_forced:
         text = ", ".join(
             f"{judgement.implementation.title} ({_why(judgement)})" for judgement in lost
         )
@@ -42,9 +44,13 @@ def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
 
 def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
     """Return whether an implementation could be usable here, and better than the chosen one."""
-    used_namespaces = {item.feature.namespace for item in chosen.implementation.properties}
+    used_namespaces = {
+        property_.feature.namespace for property_ in chosen.implementation.properties
+    }
     is_better = judgement.implementation.priority >= chosen.implementation.priority
-    return judgement.failed or (is_better and bool(judgement.missed - used_namespaces))
+    return judgement.has_failed or (
+        is_better and bool(judgement.suitable_hardware - used_namespaces)
+    )
 
 
 def no_implementation_error(group: str, evidence: Evidence) -> NoImplementation:
@@ -52,7 +58,7 @@ def no_implementation_error(group: str, evidence: Evidence) -> NoImplementation:
 
     :param evidence: the evidence, with known implementations that are not installed.
     """
-    judgements, forced = evidence.of(group), evidence.forced(group)
+    judgements, forced = evidence.judgements_of(group), evidence.forced_name(group)
     variable = variable_of(group)
     names = [judgement.implementation.name for judgement in judgements]
     installable = [known.install for known in _installable(group, evidence)]
@@ -90,7 +96,7 @@ def no_implementation_error(group: str, evidence: Evidence) -> NoImplementation:
     return error
 
 
-def as_data(
+def explanation_data(
     groups: Iterable[str],
     evidence: Evidence,
     *,
@@ -129,10 +135,10 @@ def as_data(
 def _group(
     group: str, evidence: Evidence, chosen: str | None, *, is_loaded: bool
 ) -> dict[str, Any]:
-    judgements = evidence.of(group)
+    judgements = evidence.judgements_of(group)
     ordered = sorted(
         (judgement for judgement in judgements if judgement.fits),
-        key=lambda judgement: judgement.order,
+        key=lambda judgement: judgement.sort_key,
     )
     ordered += [judgement for judgement in judgements if not judgement.fits]
     return {
@@ -140,7 +146,7 @@ def _group(
         "chosen": chosen,
         "loaded": is_loaded,
         "variable": variable_of(group),
-        "forced": evidence.forced(group) or None,
+        "forced": evidence.forced_name(group) or None,
         "implementations": [
             _facts(judgement, is_chosen=judgement.implementation.name == chosen)
             for judgement in ordered
@@ -155,7 +161,7 @@ def _facts(judgement: Judgement, *, is_chosen: bool) -> dict[str, Any]:
         "implementation": implementation.name,
         "distribution": implementation.distribution or None,
         "module": implementation.module,
-        "properties": [str(item) for item in implementation.properties],
+        "properties": [str(property_) for property_ in implementation.properties],
         "claims": {dimension: list(values) for dimension, values in judgement.claims.items()},
         "state": "chosen" if is_chosen else "fits" if judgement.fits else "unsupported",
         "reasons": list(judgement.reasons),
@@ -169,12 +175,12 @@ def _why(judgement: Judgement) -> str:
 
 def _installable(group: str, evidence: Evidence) -> list[KnownImplementation]:
     """Return known compatible implementations that are not installed, the best first."""
-    installed = {judgement.implementation.name for judgement in evidence.of(group)}
+    installed = {judgement.implementation.name for judgement in evidence.judgements_of(group)}
     installable = []
     for known in evidence.declarations.known.get(group, ()):
         if known.name not in installed:
             implementation = Implementation(group, known.name, "", known.properties)
             judged = judge(implementation, evidence.process.detections, evidence.loaded)
             if judged.fits:
-                installable.append((judged.order, known))
+                installable.append((judged.sort_key, known))
     return [known for _, known in sorted(installable, key=lambda pair: pair[0])]

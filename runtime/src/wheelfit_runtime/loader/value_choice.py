@@ -16,7 +16,8 @@ If several conditions hold, one of them must *specialise* all others, or those t
 specialises must have the same value; else the table is ambiguous, which is an error. A condition
 specialises another one that holds if it names every feature of the other, if its best supported
 value of each of these comes no later in the provider's order (``v4`` before ``v3``), and if it has
-another feature, a better value, or else fewer alternatives.
+another feature, a better value, or else fewer alternatives. In the example, both conditions hold on
+a machine with level v4; the first one specialises the second, as v4 is better than v3.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ class Case(NamedTuple):
     condition: tuple[Property, ...]
     """The properties that must be supported, one entry for each feature."""
     value: object
+
+    @property
+    def features(self) -> set[Feature]:
+        """The features of its condition."""
+        return {property_.feature for property_ in self.condition}
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.condition))
@@ -100,8 +106,9 @@ class Cases(Generic[Value]):
     ) -> None:
         if default is not _UNSET and no_match:
             raise UserError(
-                "a table has a default or a text for its absence, and not both",
+                "a table has a default or no_match, not both",
                 code="invalid-cases",
+                hint="give a default, or a message for machines on which no condition holds",
             )
         self._default = default
         self._no_match = no_match
@@ -116,15 +123,15 @@ class Cases(Generic[Value]):
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that conditions name, in the order of the table."""
-        return tuple(dict.fromkeys(item.feature.namespace for item in self._properties()))
+        return tuple(dict.fromkeys(property_.feature.namespace for property_ in self._properties()))
 
     @property
     def needs_devices(self) -> bool:
         """Return whether a condition is about single NVIDIA GPUs, not about the driver alone."""
-        return any(item.feature == _SM_ARCH for item in self._properties())
+        return any(property_.feature == _SM_ARCH for property_ in self._properties())
 
     def _properties(self) -> Iterator[Property]:
-        return (item for case in self.cases for item in case.condition)
+        return (property_ for case in self.cases for property_ in case.condition)
 
     def choose(self, detections: Mapping[str, Detection]) -> Choice[Value]:
         """Return the value for a machine, with the verdict on each condition.
@@ -174,10 +181,8 @@ class Cases(Generic[Value]):
                     continue
                 # A third case that holds wherever both do, and specialises both, resolves the
                 # ambiguity, unless all three name the same features.
-                features = {item.feature for item in case.condition}
-                other_features = {item.feature for item in other.condition}
-                if features == other_features or not any(
-                    {item.feature for item in third.condition} == features | other_features
+                if case.features == other.features or not any(
+                    third.features == case.features | other.features
                     and _includes(third, case)
                     and _includes(third, other)
                     for third in self.cases
@@ -273,11 +278,11 @@ def _condition(condition: object) -> tuple[Property, ...]:
 
 
 def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
-    for item in case.condition:
-        detection = detections.get(item.feature.namespace)
+    for property_ in case.condition:
+        detection = detections.get(property_.feature.namespace)
         if detection is None:
-            return f"no provider detects {item.feature}"
-        if reason := why_unsupported(item, detection):
+            return f"no provider detects {property_.feature}"
+        if reason := why_unsupported(property_, detection):
             return reason
     return ""
 
@@ -285,14 +290,16 @@ def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
 def _ranks(case: Case, detections: Mapping[str, Detection]) -> dict[Feature, int]:
     """Return the index of the best supported value of each feature."""
     ranks = {}
-    for item in case.condition:
-        detection = detections.get(item.feature.namespace)
+    for property_ in case.condition:
+        detection = detections.get(property_.feature.namespace)
         for feature in detection.features if detection is not None else ():
-            if feature.name == item.feature.name:
+            if feature.name == property_.feature.name:
                 indexes = (
-                    feature.values.index(value) for value in item.values if value in feature.values
+                    feature.values.index(value)
+                    for value in property_.values
+                    if value in feature.values
                 )
-                ranks[item.feature] = min(indexes)
+                ranks[property_.feature] = min(indexes)
     return ranks
 
 
@@ -313,14 +320,19 @@ def _covers(ranks: Mapping[Feature, int], other_ranks: Mapping[Feature, int]) ->
 
 def _implies(case: Case, other: Case) -> bool:
     """Return whether all alternatives of a case are alternatives of another one."""
-    alternatives = {item.feature: set(item.values) for item in other.condition}
-    return all(set(item.values) <= alternatives[item.feature] for item in case.condition)
+    alternatives = {property_.feature: set(property_.values) for property_ in other.condition}
+    return all(
+        set(property_.values) <= alternatives[property_.feature] for property_ in case.condition
+    )
 
 
 def _includes(case: Case, other: Case) -> bool:
     """Return whether a case names all features and alternatives of another one."""
-    values = {item.feature: set(item.values) for item in case.condition}
-    return all(set(item.values) <= values.get(item.feature, set()) for item in other.condition)
+    values = {property_.feature: set(property_.values) for property_ in case.condition}
+    return all(
+        set(property_.values) <= values.get(property_.feature, set())
+        for property_ in other.condition
+    )
 
 
 def _are_never_ambiguous(case: Case, other: Case) -> bool:
@@ -328,8 +340,9 @@ def _are_never_ambiguous(case: Case, other: Case) -> bool:
     if _includes(case, other) or _includes(other, case):
         return True
     # Two values of one feature have different ranks.
-    features = {item.feature for item in (*case.condition, *other.condition)}
-    return len(features) == 1 and not set(case.condition[0].values) & set(other.condition[0].values)
+    return len(case.features | other.features) == 1 and not set(case.condition[0].values) & set(
+        other.condition[0].values
+    )
 
 
 def _no_match_error(verdicts: tuple[CaseVerdict, ...], no_match: str) -> NoFit:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _GRACE = 1.0
 """Seconds a killed process gets to disappear before it is abandoned."""
-_PIECE = 64 * 1024
+_CHUNK_SIZE = 64 * 1024
 _OUTPUT_LIMIT = 8 * 1024 * 1024
 """Bytes a child may write to standard output, and to standard error."""
 
@@ -222,7 +222,7 @@ class _OutputReader:
     def _read(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
         # The reading thread also closes: a descriptor closed by another may be in use again.
         with pipe:
-            while not self.is_flooded and (piece := pipe.read(_PIECE)):
+            while not self.is_flooded and (piece := pipe.read(_CHUNK_SIZE)):
                 self.data += piece[: limit - len(self.data)]
                 self.is_flooded = len(self.data) == limit
         self.is_done = True

@@ -28,7 +28,7 @@ LOADER_CACHE = "/etc/ld.so.cache"
 
 _Result = TypeVar("_Result")
 
-_PIECE = 64 * 1024
+_CHUNK_SIZE = 64 * 1024
 _FILE_LIMIT = 16 * 1024 * 1024
 """Bytes read of one file; ``/proc/cpuinfo`` of 1,000 processors has 2 MiB."""
 
@@ -178,7 +178,7 @@ class SystemView:
             with open(self.path(name), "rb", buffering=0, opener=opener) as stream:
                 # In pieces: for some files the kernel reserves memory for all requested bytes, and
                 # refuses large amounts.
-                while piece := stream.read(min(_PIECE, limit - len(data))):
+                while piece := stream.read(min(_CHUNK_SIZE, limit - len(data))):
                     data += piece
         except OSError:
             return None

@@ -15,8 +15,8 @@ class Component:
 
     :param projects: the distribution by major version of the family; ``*`` is any.
     :param libraries: the prefixes of the files to load.
-    :param extra: the extra of the family's table that pins it, or extras by major version; empty:
-        the table does not have it.
+    :param extra: the extra of the family's metapackage that pins it, or extras by major version;
+        empty: the metapackage does not have it.
     :param specifier: the versions that suit any version of the family; None: those of the family.
     :param has_version_of_family: whether the first two numbers of its versions are the family's.
     :param needs: other required components; with ``13:`` before one, in that major version only.
@@ -53,7 +53,7 @@ class Component:
         return self.projects.get(major) or self.projects.get("*")
 
     def extra_of(self, major: str) -> str:
-        """Return the extra of the table for a major version of the family, or an empty text."""
+        """Return the extra of the metapackage for a major version; empty: it has none."""
         return self.extra if isinstance(self.extra, str) else self.extra.get(major, "")
 
 
@@ -63,7 +63,7 @@ class LibraryFamily:
     :param title: its name in messages.
     :param default_components: the components of a request that names none.
     :param machines: system and architecture of the machines with wheels.
-    :param table: the distribution whose extras pin the components of one version of the family.
+    :param metapackage: the distribution whose extras pin the components of one version.
     :param has_driver: whether NVIDIA's driver limits the versions.
     :param is_for_tegra: whether the wheels are for Jetson boards too.
     """
@@ -74,8 +74,8 @@ class LibraryFamily:
         "has_driver",
         "is_for_tegra",
         "machines",
+        "metapackage",
         "name",
-        "table",
         "title",
     )
 
@@ -87,7 +87,7 @@ class LibraryFamily:
         components: Mapping[str, Component],
         default_components: tuple[str, ...],
         machines: tuple[tuple[str, str], ...],
-        table: str = "",
+        metapackage: str = "",
         has_driver: bool = False,
         is_for_tegra: bool = True,
     ) -> None:
@@ -96,7 +96,7 @@ class LibraryFamily:
         self.components = components
         self.default_components = default_components
         self.machines = machines
-        self.table = table
+        self.metapackage = metapackage
         self.has_driver = has_driver
         self.is_for_tegra = is_for_tegra
 

@@ -10,7 +10,7 @@ DATA_VERSION = "2026-11"
 FAMILY = LibraryFamily(
     "cuda",
     title="CUDA",
-    table="cuda-toolkit",
+    metapackage="cuda-toolkit",
     has_driver=True,
     is_for_tegra=False,
     machines=(("Linux", "x86_64"), ("Linux", "aarch64")),
