@@ -53,7 +53,7 @@ def resolve_with_wheelfit(words: list[str], python: str, folder: Path) -> Answer
     command = [sys.executable, "-m", "wheelfit", "install", "--dry-run", "--json", "--no-bridges"]
     command += ["--python", python, "--target", str(folder / "target"), *words]
     report = _read_json(_run(command))
-    needs_consent = _error_code(report) == "source-off"
+    needs_consent = _error_code(report) == "source-build-not-allowed"
     if needs_consent:
         report = _read_json(_run([*command, "--allow-source", "always"]))
     versions = {package["name"]: package["version"] for package in report.get("install", [])}

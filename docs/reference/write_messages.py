@@ -46,8 +46,8 @@ _CALLS = {
 }  # fmt: skip
 """Callables that take a message and are no class of an error, with the section of the page."""
 _METHODS = {
-    "warn": _WARNINGS, "say": _REMARKS, "note": _REMARKS, "summary": _REMARKS, "detail": _REMARKS,
-    "report": _RESULTS, "result": _RESULTS, "folded": _RESULTS,
+    "warn": _WARNINGS, "remark": _REMARKS, "note": _REMARKS, "summary": _REMARKS,
+    "detail": _REMARKS, "report": _RESULTS, "result": _RESULTS, "folded": _RESULTS,
 }  # fmt: skip
 """Methods of a `Reporter` or an `Output` that take a message, with the section of the page."""
 _CLASSES = {

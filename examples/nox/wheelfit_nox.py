@@ -20,7 +20,7 @@ class SessionLog(Reporter):
         """Log a warning."""
         self._session.warn(text)
 
-    def say(self, text: str) -> None:
+    def remark(self, text: str) -> None:
         """Log a remark."""
         self._session.log(text)
 

@@ -142,7 +142,7 @@ class _PrintingReporter(Reporter):
     def note(self, text: str) -> None:
         sys.stdout.write(f"{text}\n")
 
-    say = warn = note
+    remark = warn = note
 
 
 def _build(request: BuildRequest) -> str:

@@ -252,8 +252,8 @@ class UsageError(WheelfitError, code="usage"):
 class NoSolution(NoFit, code="no-solution"):
     """Raised when no set of versions satisfies every requirement; the note is the proof."""
 
-    essence: str = ""
-    """The cause, as a clause; empty if the message contains it."""
+    main_cause: str = ""
+    """The main cause, as a clause; empty if the message contains it."""
 
 
 class NoConsistentSet(NoSolution, code="no-consistent-set"):
@@ -293,10 +293,10 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
         ]
         more = [f"and {len(lines) - 100} more"] if len(lines) > 100 else []
         super().__init__(
-            "the bundle is not what it was when it was made",
+            "the bundle was changed",
             where=where,
             note="\n".join([*lines[:100], *more]),
-            hint="copy it again, or make it anew: `wheelfit bundle --update`",
+            hint="copy it again, or rewrite it: `wheelfit bundle --update`",
         )
 
     def parts(self) -> dict[str, object]:

@@ -149,7 +149,7 @@ def test_another_specifier(desk: Desk) -> None:
     desk.run("add", "lib>=2")
     assert desk.installed() == {"lib": "2.0"}
     result = desk.run("add", "lib<2")
-    assert "replaced lib>=2 by lib<2" in result.out
+    assert "replaced lib>=2 with lib<2" in result.out
     assert desk.installed() == {"lib": "1.0"}
     assert "lib<2 is already in" in desk.run("add", "lib").out
 

@@ -20,7 +20,7 @@ class Remarks(Reporter):
         """Keep a warning."""
         self.lines.append(f"warning: {text}")
 
-    def say(self, text: str) -> None:
+    def remark(self, text: str) -> None:
         """Keep a remark."""
         self.lines.append(text)
 

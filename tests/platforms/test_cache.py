@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit.testing.drivers import compile_fake_driver, find_compiler
-from wheelfit_runtime.platforms.cache import CachedProcesses, circumstances
+from wheelfit_runtime.platforms.cache import CachedProcesses, cache_key_parts
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -251,10 +251,10 @@ def test_a_library_the_loader_finds_is_noticed(tmp_path: Path) -> None:
 
 def test_a_device_that_may_not_be_opened_is_another_machine(tmp_path: Path) -> None:
     """P-22: permission to open a device is part of the question."""
-    lines = [line for line in circumstances(_question(), _HERE) if line.startswith("user ")]
+    lines = [line for line in cache_key_parts(_question(), _HERE) if line.startswith("user ")]
     assert str(os.getuid()) in lines[0]
     null = replace(_HERE, folders={"/dev": ("nvidia-none",)})
-    assert "device /dev/nvidia-none is out of reach" in list(circumstances(_question(), null))
+    assert "device /dev/nvidia-none is out of reach" in list(cache_key_parts(_question(), null))
     assert (_asked(tmp_path), _asked(tmp_path, null)) == (1, 1)
 
 
@@ -269,7 +269,7 @@ def test_two_machines_share_a_folder_and_no_answer(tmp_path: Path) -> None:
 def test_this_machine_tells_when_it_was_started() -> None:
     """P-22: the boot id of a real kernel is read, and so part of every question."""
     boot = Path(_BOOT).read_text().strip()
-    assert f"boot {boot}" in list(circumstances(_question(), SystemView(environ={})))
+    assert f"boot {boot}" in list(cache_key_parts(_question(), SystemView(environ={})))
 
 
 # --- entries --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from world.registries import LINUX, wheels
 pytestmark = pytest.mark.integration
 
 BUILD = "2.14.1+cu126"
-ORIGIN = f"torch {BUILD} is the build cu126 of https://download.pytorch.org/whl/cu126"
+ORIGIN = f"torch {BUILD} (cu126) comes from https://download.pytorch.org/whl/cu126"
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_without_asking(world: World) -> None:
             "place": "https://download.pytorch.org/whl/cu126",
         }
     ]
-    assert "indexes of owners replace the registry for" in words
+    assert "owners' indexes replace the registry for" in words
     assert ORIGIN in words
     assert "answer" not in words
 

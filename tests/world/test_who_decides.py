@@ -124,9 +124,8 @@ def test_the_policy_of_a_site(world: World) -> None:
     assert (error["code"], error["where"]) == ("refused", policy)
     assert "bridges = []" in error["note"]
     assert policy in owners(world)["pytorch"]["reason"]
-    assert (
-        f"no index of an owner of projects is used: bridges is set to [] by the policy {policy}"
-        in (world.run("config", "show").stdout)
+    assert f"no owner's index is used: bridges is set to [] by the policy {policy}" in (
+        world.run("config", "show").stdout
     )
 
 

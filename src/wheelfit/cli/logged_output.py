@@ -36,7 +36,7 @@ class LoggedOutput(Output):
 
             deliver(sys.stdout, json.dumps(value) + "\n")
 
-    def say(self, text: str, style: Style = "plain") -> None:
+    def remark(self, text: str, style: Style = "plain") -> None:
         """Log a remark, unless ``--quiet``."""
         del style
         if self.verbosity >= 0:

@@ -143,19 +143,19 @@ class Output(Reporter):
         if sys.stdout is not None:
             deliver(sys.stdout)
 
-    def say(self, text: str, style: Style = "plain") -> None:
+    def remark(self, text: str, style: Style = "plain") -> None:
         """Print a remark about the progress of the work, unless ``--quiet``."""
         if self.verbosity >= 0:
             self._print_remark(text, style)
 
     def note(self, text: str) -> None:
         """Print a dimmed remark, unless ``--quiet``."""
-        self.say(text, "dim")
+        self.remark(text, "dim")
 
     def summary(self, text: str) -> None:
         """Print the result of a step, unless ``--quiet`` or ``--json``."""
         if not self.json:
-            self.say(text)
+            self.remark(text)
 
     def confirm(self, question: str) -> bool:
         """Prompt the user, if there is a terminal and no ``--json`` or ``--quiet`` was given."""
@@ -205,7 +205,7 @@ class Output(Reporter):
 
     def warn(self, text: str) -> None:
         """Warn, unless ``--quiet``."""
-        self.say(f"warning: {text}", "warning")
+        self.remark(f"warning: {text}", "warning")
 
     def error(self, error: WheelfitError) -> None:
         """Render an error: message, place, notes and hint."""
@@ -220,9 +220,10 @@ class Output(Reporter):
         for name in ("where", "note", "hint"):
             if parts[name]:
                 label = f"  {name}: "
-                for number, line in enumerate(parts[name].splitlines()):
-                    indent = label if not number else " " * len(label)
-                    self._print_remark(f"{indent}{line}", hang=len(label) - 2 if not number else 0)
+                first, *others = parts[name].splitlines()
+                self._print_remark(f"{label}{first}", hang=len(label) - len("  "))
+                for line in others:
+                    self._print_remark(f"{' ' * len(label)}{line}", hang=0)
 
     def parts_of(self, error: WheelfitError) -> dict[str, Any]:
         """Return the parts of an error as plain data, without credentials in URLs."""

@@ -56,7 +56,7 @@ class Reporter:
     def warn(self, text: str) -> None:
         """Report a warning."""
 
-    def say(self, text: str) -> None:
+    def remark(self, text: str) -> None:
         """Report a remark about progress."""
 
     def summary(self, text: str) -> None:

@@ -356,7 +356,7 @@ def _question(error: SourceBuildNotAllowed) -> str:
     return f"{error.note}\nBuilding runs its code. Build from source?"
 
 
-def _source_off(
+def _not_allowed_error(
     pins: Sequence[Pin],
     resolution: Resolution,
     builds: Builds,

@@ -182,7 +182,7 @@ def test_exit_codes(target: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("LD_PRELOAD", "/gone.so")
     here = ("doctor", "--target", target, "--only", "path-entry-missing", "--strict")
     assert run(*here, "--json").object["summary"] == {"errors": 0, "warnings": 0, "notes": 1}
-    assert "1 note (-v shows)" in run(*here).out
+    assert "1 note (shown with -v)" in run(*here).out
     assert "LD_PRELOAD: /gone.so does not exist" in run(*here, "-v").out
 
 
@@ -202,7 +202,7 @@ def test_verbose(run: Runner, tmp_path: Path) -> None:
         assert f"  ran {one['name']}: " in out
     for evidence in amd["evidence"]:
         assert f"      {evidence['source']}: {evidence['value'].splitlines()[0]}" in out
-    assert f"knowledge of {amd['provider_version']}" in out
+    assert f"data of {amd['provider_version']}" in out
     short = run(*words).out
     assert "      " + amd["evidence"][0]["source"] not in short
 

@@ -50,14 +50,14 @@ def test_labels_and_presets(index: RecordingIndex, run: Runner) -> None:
         "cu129",
         "v3",
         "null",
-        "nothing for linux-aarch64, musllinux-x86_64, musllinux-aarch64, macos-arm64 and 9 more",
+        "no wheel for linux-aarch64, musllinux-x86_64, musllinux-aarch64, macos-arm64 and 9 more",
     ]
     text = "\n".join(lines)
     assert "    machine     needs CUDA driver >= 12.9 and a GPU of compute capability 9.0" in text
     assert "    built for   cp38 on Linux x86_64" in text
-    assert "    taken by    cuda-12.9-sm90\n" in text
-    assert "    taken by    cpu-x86_64-v3, cpu-x86_64-v4\n" in text
-    assert "    taken by    cuda-13.0-sm50, cuda-13.0-sm52, " in text
+    assert "    chosen by   cuda-12.9-sm90\n" in text
+    assert "    chosen by   cpu-x86_64-v3, cpu-x86_64-v4\n" in text
+    assert "    chosen by   cuda-13.0-sm50, cuda-13.0-sm52, " in text
 
 
 def test_own_hosts(

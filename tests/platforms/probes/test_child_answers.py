@@ -25,7 +25,7 @@ TRACE = b"\ncalling dlopen lib.so\nnoise\n\ncalling start\nmore noise"
 )
 def test_every_ending_has_words(answer: Answer, words: str) -> None:
     """P-37, P-71: with the function that was called last, where the child told of it."""
-    assert child_answers.trouble(answer, "it", 1.5) == words
+    assert child_answers.missing_answer_reason(answer, "it", 1.5) == words
 
 
 def test_what_is_left_behind_is_evidence() -> None:

@@ -13,7 +13,7 @@ from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import StoreUnavailable
 from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.store import Store
-from wheelfit_runtime.libraries.store_changes import add_wheel, remove, working_folder
+from wheelfit_runtime.libraries.store_changes import add_wheel, remove_wheel, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of, sha256_of, unpack
 from wheelfit_runtime.libraries.wheels import ListedWheel
 

@@ -98,7 +98,7 @@ class CachedProcesses:
         folder = os.path.join(cache, _host(self._view), _digest([boot]))
         if not _is_safe(cache, folder):
             return self._processes.ask(question)
-        key = _digest(circumstances(question, self._view))
+        key = _digest(cache_key_parts(question, self._view))
         path = os.path.join(folder, f"{key}.json")
         answer = _read(path, key) if self._use_cache else None
         if answer is not None:
@@ -108,13 +108,13 @@ class CachedProcesses:
         if not answer.succeeded or answer.is_uncertain:
             return answer
         # The answer may or may not include a change made while the child ran.
-        if _digest(circumstances(question, self._view)) == key:
+        if _digest(cache_key_parts(question, self._view)) == key:
             _write(path, key, question, answer)
             _sweep(cache, folder)
         return answer
 
 
-def circumstances(question: Question, view: SystemView) -> Iterator[str]:
+def cache_key_parts(question: Question, view: SystemView) -> Iterator[str]:
     """Yield everything on which the answer to a question may depend."""
     yield from (f"format {_FORMAT}", f"wheelfit {__version__}", f"data {question.version}")
     yield f"question {question.name}"

@@ -179,8 +179,10 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
         )
     screen = output.with_options(verbosity=max(output.verbosity, 0))  # even with --quiet
     for line in lines:
-        screen.say(line)
-    screen.say("Code in these files will run on this machine, confined as far as the system can.")
+        screen.remark(line)
+    screen.remark(
+        "Code in these files will run on this machine, confined as far as the system can."
+    )
     sys.stderr.write("Trust exactly these files? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -109,6 +109,11 @@ class Option(NamedTuple):
         return read_spelling(self.spelling).nargs
 
     @property
+    def is_setting(self) -> bool:
+        """Whether configuration files or variables can set it."""
+        return self.project is not None
+
+    @property
     def is_positional(self) -> bool:
         """Whether it is an argument without a name."""
         return self.name.isupper()

@@ -30,9 +30,7 @@ def _settings() -> dict[str, Option]:
     for group in every_group():
         for option in group.options:
             # Some commands have an option as a setting only; the other row has precedence.
-            if option.project is not None and (
-                option.is_on_command_line or option.key not in options
-            ):
+            if option.is_setting and (option.is_on_command_line or option.key not in options):
                 options[option.key] = option
     return dict(sorted(options.items()))
 

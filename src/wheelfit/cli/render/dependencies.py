@@ -36,4 +36,11 @@ def _line(before: str | None, after: str | None, report: DependencyReport) -> st
         return f"{would}{'add' if would else 'added'} {after} to {place}"
     if before == after:
         return f"{after} is already in {place}"
-    return f"{would}{'replace' if would else 'replaced'} {before} by {after} in {place}"
+    if after is None:
+        verb = "would remove" if report.dry_run else "removed"
+        return f"{verb} {before} from {place}"
+    if before is None:
+        verb = "would add" if report.dry_run else "added"
+        return f"{verb} {after} to {place}"
+    verb = "would replace" if report.dry_run else "replaced"
+    return f"{verb} {before} with {after} in {place}"

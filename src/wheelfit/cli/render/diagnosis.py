@@ -93,9 +93,9 @@ def _source_lines(sources: SourcesReport) -> Iterator[str]:
     for reason, families in reasons.items():
         names = listed(list(dict.fromkeys(families)))
         if reason:
-            yield f"indexes of owners are not used for {names}: {reason}"
+            yield f"owners' indexes are not used for {names}: {reason}"
             continue
-        yield f"indexes of owners replace the registry for {names} (bridges = [] turns them off)"
+        yield f"owners' indexes replace the registry for {names} (bridges = [] turns them off)"
     problems = sources.problems
     if problems is not None:
         silent_indexes = {name: problem for name, problem in problems.items() if problem}
@@ -106,7 +106,7 @@ def _source_lines(sources: SourcesReport) -> Iterator[str]:
         if answering_indexes := [name for name in problems if name not in silent_indexes]:
             yield f"indexes that answer: {listed(answering_indexes)}"
     for build in sources.builds:
-        yield f"{build.name} {build.version} is the build {build.build} of {build.place}"
+        yield f"{build.name} {build.version} ({build.build}) comes from {build.place}"
 
 
 def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
@@ -126,10 +126,10 @@ def owner_lines(owners: Sequence[OwnerIndex]) -> Iterator[str]:
     """Yield lines about the projects that come from their owner's index, or why they do not."""
     reasons = {owner.reason for owner in owners}
     if len(reasons) == 1 and (reason := reasons.pop()):
-        yield f"no index of an owner of projects is used: {reason}"
+        yield f"no owner's index is used: {reason}"
         return
     if owners:
-        yield "indexes of owners replace the registry (bridges = [] turns them off):"
+        yield "owners' indexes replace the registry (bridges = [] turns them off):"
     for owner in owners:
         verb, reason = (" is not used", f": {owner.reason}") if owner.reason else ("", "")
         yield f"  {owner.url}{verb} for {', '.join(owner.projects)}{reason}"
@@ -161,8 +161,8 @@ def _machine_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
         yield f"{head}  {words}", _STATUS_STYLES.get(status, "dim")
         if not verbose:
             continue
-        version = f", knowledge of {detection.version}" if detection.version else ""
-        yield f"      decided by {detection.source}{version}", "dim"
+        version = f", data of {detection.version}" if detection.version else ""
+        yield f"      source: {detection.source}{version}", "dim"
         for feature in detection.features:
             if feature.values != ("on",):
                 yield f"      {feature.name}  {', '.join(feature.values)}", "dim"
@@ -324,7 +324,7 @@ def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
     faults = (severity for severity in ("error", "warning") if counts[severity])
     words = ", ".join(count_of(counts[fault], fault) for fault in faults) or "nothing is wrong"
     if counts["note"]:
-        words += f"; {count_of(counts['note'], 'note')}" + ("" if verbose else " (-v shows)")
+        words += f"; {count_of(counts['note'], 'note')}" + ("" if verbose else " (shown with -v)")
     if counts["error"]:
         return words, "bad"
     return words, "warning" if counts["warning"] else "good"

@@ -107,7 +107,7 @@ def _lines(package: PackageDetails) -> Iterator[tuple[str, str]]:
         yield "Editable project location", project
     yield "Installer", entry.installer
     yield "Requested", "yes" if entry.requested else "no"
-    yield "Requires", ", ".join(map(_need, package.requires))
+    yield "Requires", ", ".join(map(_requirement_text, package.requires))
     yield "Required-by", ", ".join(package.name for package in package.required_by)
     yield from () if package.variant is None else _variant_lines(package.variant)
     if package.files is not None:
@@ -120,7 +120,7 @@ def _need(need: InstalledRequirement) -> str:
     text = need.requirement.name
     if need.installed is None:
         return f"{text} (not installed)"
-    return text if need.is_met else f"{text} ({need.requirement.specifier} is not met)"
+    return text if required.is_met else f"{text} ({required.requirement.specifier} is not met)"
 
 
 def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:

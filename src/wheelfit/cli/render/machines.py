@@ -25,8 +25,8 @@ _MAX_EVIDENCE_WIDTH = 72
 """Characters of a piece of evidence that are shown without ``--verbose``."""
 _DEVICE_NUMBER = re.compile(r"\b[\da-f]{2}\b|\d")
 """The parts that distinguish names of devices: numbers, and addresses on a bus."""
-_LABEL_WIDTH = len("decided by")
-"""Minimum width of the names of values, evidence and deciding sources, in columns."""
+_LABEL_WIDTH = 10
+"""Minimum width of the names of values, evidence and sources, in columns."""
 
 
 def show_detections(
@@ -86,7 +86,7 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
     output.result()
     status = status_in_words(detection)
     output.result(f"{detection.namespace}: {status}", styles.get(status, "dim"))
-    output.paragraph(f"  {'decided by':<{_LABEL_WIDTH}}  {detection.source}", hang=_LABEL_WIDTH + 2)
+    output.paragraph(f"  {'source':<{_LABEL_WIDTH}}  {detection.source}", hang=_LABEL_WIDTH + 2)
     if versions and detection.version:
         output.result(f"  {'provider':<{_LABEL_WIDTH}}  {detection.version}")
     # One feature per CPU flag would fill the screen; together they are one line.

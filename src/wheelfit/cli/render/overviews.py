@@ -46,7 +46,7 @@ def _show(overview: Overview, output: Output) -> None:
         for title, text in _lines(row, output, has_machines=bool(overview.machines)):
             _print(title, text, output)
     if overview.unmatched_machines:
-        _print("nothing for", _shortened(overview.unmatched_machines, output), output, margin="  ")
+        _print("no wheel for", _shortened(overview.unmatched_machines, output), output, margin="  ")
     for note in overview.notes:
         output.remark(in_one_line(f"  note: {note}"), "dim")
 
@@ -68,7 +68,7 @@ def _lines(row: LabelRow, output: Output, *, has_machines: bool) -> Iterator[tup
             yield "", wheel.filename.text
     if has_machines:
         yield (
-            "taken by",
+            "chosen by",
             _shortened(row.selected_by, output) if row.selected_by else "none of the machines",
         )
 
@@ -88,5 +88,5 @@ def _shortened(items: Sequence[str], output: Output) -> str:
 
 
 def _print(title: str, text: str, output: Output, margin: str = "    ") -> None:
-    label = f"{margin}{title:<12}"
+    label = f"{margin}{title:<11} "
     output.paragraph(f"{label}{in_one_line(text)}", hang=len(label) - len(margin))

@@ -91,7 +91,7 @@ def show_provider_facts(facts: Mapping[str, Any], output: Output) -> None:
         output.result("  built in; features are names of packages, values their versions")
     for namespace in facts["emulated_by"]:
         output.result(
-            f"  wheelfit's own {namespace} provider answers instead, where versions agree"
+            f"  wheelfit's {namespace} provider is used instead, for the versions that it emulates"
         )
     for entry in facts["trusted"]:
         origin = "" if entry["by"] == "user" else f" by {entry['by']}"
@@ -187,8 +187,9 @@ def plan_lines(plan: TrustPlan) -> list[str]:
             f"    sha256  {wheel.sha256}",
             f"    from    {wheel.origin}",
         ]
-    namespace = entry.namespace or "any namespace that names it"
-    lines.append(f"It may answer for {namespace}, at {entry.plugin_api or 'any endpoint'}.")
+    namespace = f"namespace {entry.namespace}" if entry.namespace else "namespaces that name it"
+    endpoint = entry.plugin_api or "any endpoint"
+    lines.append(f"It may detect the {namespace} through {endpoint}.")
     return lines
 
 
@@ -244,8 +245,8 @@ def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
         output.report(f"{name} is left out: {reason}")
     for name, clauses in report.restricted.items():
         output.report(
-            f"{name} is used as shipped until you give --bridge {name}: the newer one "
-            f"{', '.join(clauses)}"
+            f"the update of {name} is not used, because it {', '.join(clauses)}; accept it with "
+            f"--bridge {name}"
         )
 
 

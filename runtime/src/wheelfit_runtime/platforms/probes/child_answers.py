@@ -64,7 +64,7 @@ def calls_of(report: Any) -> tuple[Evidence, ...]:
     return tuple(Evidence(str(call), str(outcome)) for call, outcome in report["calls"])
 
 
-def trouble(answer: Answer, queried: str, deadline: float) -> str:
+def missing_answer_reason(answer: Answer, queried: str, deadline: float) -> str:
     """Return the fault of a child whose answer cannot be read, as a clause.
 
     :param queried: what was queried, as ``the NVIDIA driver``.
@@ -83,7 +83,7 @@ def trouble(answer: Answer, queried: str, deadline: float) -> str:
             return f"{queried} gave no valid answer{call}"
 
 
-def failure(answer: Answer) -> str:
+def tool_failure(answer: Answer) -> str:
     """Return the failure of a tool, as a clause; empty if it answered."""
     match answer.ending:
         case Ending.LATE:

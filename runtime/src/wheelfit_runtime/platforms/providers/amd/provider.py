@@ -188,7 +188,7 @@ def _ask_tools(view: SystemView, driver: AmdDriver) -> AmdDriver:
     # Imported only for machines with signs of a GPU.
     from wheelfit_runtime.platforms.probes import child_answers
 
-    failures = {tool.name: child_answers.failure(tool.answer) for tool in answers}
+    failures = {tool.name: child_answers.tool_failure(tool.answer) for tool in answers}
     gpus: tuple[AmdGpu, ...] = ()
     evidence = list(driver.evidence)
     for tool in answers:  # only the last one may have GPUs

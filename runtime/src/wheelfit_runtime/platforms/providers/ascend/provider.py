@@ -152,7 +152,9 @@ def _run_npu_smi(view: SystemView, files: AscendFiles, driver: AscendDriver) -> 
 
     table = probes.parse_npu_smi(output)
     cards = ", ".join(map(str, table.cards)) or "no NPU"
-    result = child_answers.failure(output) or f"{cards}; driver {table.driver_version or 'unknown'}"
+    result = (
+        child_answers.tool_failure(output) or f"{cards}; driver {table.driver_version or 'unknown'}"
+    )
     driver = driver._replace(
         cards=driver.cards or table.cards,
         driver_version=driver.driver_version or table.driver_version,

@@ -67,7 +67,7 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
     report = child_answers.read_report(answer, _report)
     child_evidence = child_answers.evidence(answer, f"{QUESTION} child process")
     if report is None:
-        problem = child_answers.trouble(answer, _QUERIED, deadline)
+        problem = child_answers.missing_answer_reason(answer, _QUERIED, deadline)
         return IntelDriver(problem=problem, broken=True, evidence=child_evidence)
     problem, broken = _problem(report)
     if files.unlisted and not broken:

@@ -121,7 +121,7 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
     """
     report = child_answers.read_report(answer, _report)
     if report is None:
-        problem = child_answers.trouble(answer, _WHO, deadline)
+        problem = child_answers.missing_answer_reason(answer, _WHO, deadline)
         seen = child_answers.evidence(answer, "nvidia child process")
         return NvidiaDriver(problem=problem, broken=True, evidence=seen)
     return _judged(report, files)
