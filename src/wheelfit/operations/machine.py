@@ -58,6 +58,8 @@ class ChosenMachine(Struct, frozen=True):
     """The rules by which a plugin may run (P-14)."""
     context: Context = field(default_factory=Context)
     """The context, without ignored overrides."""
+    description: str = ""
+    """The description of a recorded machine, shown instead of interpreter and platform."""
     host: Host | None = None
     """The described machine, which is not detected; None: this one."""
 

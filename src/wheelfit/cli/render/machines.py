@@ -166,6 +166,8 @@ def show_host_file(report: ProbeReport, output: Output) -> None:
 
 
 def _headline(machine: ChosenMachine) -> str:
+    if machine.description:
+        return f"{machine.name}: {machine.description}"
     values = machine.target.environment
     return (
         f"{machine.name}: {values['implementation_name']} {machine.target.python_full_version}"
