@@ -19,7 +19,7 @@ WheelfitError
 │   ├── UnknownShorthand                  unknown-shorthand
 │   ├── InvalidConfiguration              invalid-configuration
 │   ├── FileProblem                       file-problem
-│   │   └── LinkRefused                  link-refused
+│   │   └── LinkRefused                   link-refused
 │   ├── UnusableInterpreter               unusable-interpreter
 │   ├── NotRemovable                      not-removable
 │   ├── BuildFailed                       build-failed
@@ -33,7 +33,7 @@ WheelfitError
 │   ├── DriverTooOld                      driver-too-old
 │   ├── ProjectNotFound                   project-not-found
 │   ├── NoImplementation                  no-implementation
-│   └── SourceBuildNotAllowed                         source-build-not-allowed
+│   └── SourceBuildNotAllowed             source-build-not-allowed
 ├── IntegrityError               exit 4   bytes are not what was promised
 │   ├── HashMismatch                      hash-mismatch
 │   ├── InvalidWheel                      invalid-wheel

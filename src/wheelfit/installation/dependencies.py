@@ -52,7 +52,9 @@ class InstalledRequirements(Struct, frozen=True):
     """In the order of the packages and of their metadata."""
 
     @classmethod
-    def of(cls, installed: Iterable[Installed], environment: Mapping[str, str]) -> InstalledRequirements:
+    def of(
+        cls, installed: Iterable[Installed], environment: Mapping[str, str]
+    ) -> InstalledRequirements:
         """Read the requirements of each package."""
         packages = by_name(installed)
         needs = [

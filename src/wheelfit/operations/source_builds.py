@@ -328,7 +328,7 @@ def with_consent(
         if not pins:
             return resolution
         has_wheels = has_older_releases and all(_has_wheels(candidates, pin.name) for pin in pins)
-        error = _source_off(
+        error = _not_allowed_error(
             pins,
             resolution,
             builds,

@@ -28,12 +28,7 @@ def show_dependencies(report: DependencyReport, output: Output) -> None:
 
 
 def _line(before: str | None, after: str | None, report: DependencyReport) -> str:
-    would = "would " if report.dry_run else ""
     place = f"{report.edited_list} in {report.project}"
-    if after is None:
-        return f"{would}{'remove' if would else 'removed'} {before} from {place}"
-    if before is None:
-        return f"{would}{'add' if would else 'added'} {after} to {place}"
     if before == after:
         return f"{after} is already in {place}"
     if after is None:

@@ -116,9 +116,9 @@ def _lines(package: PackageDetails) -> Iterator[tuple[str, str]]:
             yield f"  {name}", ""
 
 
-def _need(need: InstalledRequirement) -> str:
-    text = need.requirement.name
-    if need.installed is None:
+def _requirement_text(required: InstalledRequirement) -> str:
+    text = required.requirement.name
+    if required.installed is None:
         return f"{text} (not installed)"
     return text if required.is_met else f"{text} ({required.requirement.specifier} is not met)"
 
