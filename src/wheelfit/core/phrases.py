@@ -120,7 +120,7 @@ def _words(detection: Detection, machine: str = THIS_MACHINE) -> NamespaceWords:
     default_words = ProcessorWords if family.is_processor else AcceleratorWords
     words_class: type[NamespaceWords] = getattr(family.module("vocabulary"), "Words", default_words)
     device_name = family.required_device or family.device
-    level_feature = family.baseline[0] if family.lowest else ""
+    level_feature = family.baseline[0] if family.baseline else ""
     return words_class(detection, machine, required_device=device_name, level_feature=level_feature)
 
 
