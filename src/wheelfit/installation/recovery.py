@@ -433,7 +433,7 @@ def _clear(
             entries = disk.entries(workplace)
         except FileNotFoundError:
             continue
-        except (LinkInTheWay, NotRecoverable) as error:
+        except (LinkRefused, NotRecoverable) as error:
             if workplace == folders.workplace:
                 raise
             notes.append(f"{workplace} stays: {error.message}")

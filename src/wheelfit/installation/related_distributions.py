@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from packaging.utils import NormalizedName
 
-from wheelfit.installation.dependencies import InstalledRequirements
 from wheelfit.installation.installed import by_name
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.installation.installed import Installed
     from wheelfit.resolution.resolution import Resolution
 
@@ -60,7 +58,7 @@ class RelatedDistributions(Struct, frozen=True):
         start = variants.intersection(start)
         if not start:
             return cls(first, {}, {}, frozenset(), frozenset())
-        all_needs = InstalledNeeds.of(first.values(), environment).needs
+        all_needs = InstalledRequirements.of(first.values(), environment).needs
         needs = _needs_by_dependent(first, (need for need in all_needs if need.extra is None))
         needs_of_extras = _needs_by_dependent(first, all_needs)
         builds = _connected_variants(start, needs, variants)
@@ -88,7 +86,7 @@ class RelatedDistributions(Struct, frozen=True):
 
 
 def _needs_by_dependent(
-    names: Iterable[NormalizedName], needs: Iterable[InstalledNeed]
+    names: Iterable[NormalizedName], needs: Iterable[InstalledRequirement]
 ) -> dict[NormalizedName, Names]:
     by_dependent: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in names}
     for need in needs:

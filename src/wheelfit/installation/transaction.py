@@ -162,7 +162,7 @@ class Transaction:
         """Undo an uncommitted change, and remove the workplace."""
         try:
             recovered = self._recover()
-        except (OSError, LinkInTheWay, NotRecoverable) as failure:
+        except (OSError, LinkRefused, NotRecoverable) as failure:
             if error is None or stage_of(self._folders) is JournalStage.COMMITTED:
                 self._notes = (f"the replaced files could not be removed yet: {failure}",)
                 return
@@ -253,7 +253,7 @@ class Transaction:
         )
         for step in steps:
             if not self._folders.has(step.path):
-                raise LinkInTheWay(
+                raise LinkRefused(
                     "a link leads out of the environment, and is not followed",
                     where=step.path,
                     hint="nothing was changed; remove the link",
