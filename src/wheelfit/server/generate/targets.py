@@ -224,7 +224,7 @@ class FolderTarget:
         """Return whether a page exists unchanged."""
         try:
             data = self.read(path)
-        except LinkInTheWay:
+        except LinkRefused:
             return False  # the error is raised when it is written
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 

@@ -211,7 +211,7 @@ def reporting_disk_errors(where: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise disk_error(error, str(where)) from error
-    except LinkInTheWay as error:
+    except LinkRefused as error:
         raise StorageUnavailable(error.message, where=error.where, hint=error.hint) from error
 
 
