@@ -36,7 +36,6 @@ from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import HashMismatch, PolicyRefusal, ProjectNotFound, UserError
-from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -138,7 +138,9 @@ def _chains(
     return chains, bool(pending)
 
 
-def _reasons_for_installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyReport:
+def _reasons_for_installed(
+    needs: InstalledRequirements, where: str, name: NormalizedName
+) -> WhyReport:
     """Return the reasons for an installed package.
 
     Extras that may not have been requested are considered only if nothing else leads to it.
