@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import unicodedata
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -18,7 +17,7 @@ from msgspec import Struct
 
 from wheelfit.installation.environment import nearest_existing
 from wheelfit.installation.environment_folders import is_below
-from wheelfit.installation.folder_scan import FolderScan
+from wheelfit.installation.folder_scan import FolderScan, fold_name
 from wheelfit.installation.removal import OwnershipRules, RealPaths, is_real_folder, recorded_files
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupFolders
@@ -229,7 +228,7 @@ class _ExistingFiles:
         if ignores_case:
             folded: dict[str, set[str]] = {}
             for folder, names in removed_files.items():
-                folded.setdefault(_fold(folder), set()).update(map(_fold, names))
+                folded.setdefault(fold_name(folder), set()).update(map(fold_name, names))
             self._removed_files = folded
         self._owners = _Owners(staying, real)
         self._real = real
@@ -257,7 +256,7 @@ class _ExistingFiles:
             taken.update(zip(group.names, zip(repeat(where), group.contents), strict=False))
             self._note_folder(folder, where)
             return
-        folded: dict[str, str] | None = None
+        spellings: dict[str, str] = {}
         for name, content in zip(group.names, group.contents, strict=True):
             path = f"{folder}{os.sep}{name}"
             if (other := taken.get(name)) is not None and content and other[1] == content:
@@ -272,12 +271,10 @@ class _ExistingFiles:
             if existing_names:
                 spelled = name if name in existing_names else None
                 if spelled is None and self._ignores_case:
-                    folded = (
-                        {_fold(existing_name): existing_name for existing_name in existing_names}
-                        if folded is None
-                        else folded
+                    spellings = spellings or dict(
+                        zip(map(fold_name, existing_names), existing_names, strict=True)
                     )
-                    spelled = folded.get(_fold(name))
+                    spelled = spellings.get(fold_name(name))
                 existing = None
                 if spelled is not None:
                     existing = self._unless_removed(f"{folder}{os.sep}{spelled}")
@@ -350,7 +347,7 @@ class _ExistingFiles:
         return path if not is_real_folder(path) or self._has_remaining(path) else None
 
     def _is_removed(self, path: str) -> bool:
-        folder, name = os.path.split(_fold(path) if self._ignores_case else path)
+        folder, name = os.path.split(fold_name(path) if self._ignores_case else path)
         return name in self._removed_files.get(folder, _NO_NAMES)
 
     def _has_remaining(self, folder: str) -> bool:
@@ -371,10 +368,6 @@ class _ExistingFiles:
                 None if listing is None else listing.files.keys() | listing.folders
             )
         return self._names[folder]
-
-
-def _fold(name: str) -> str:
-    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
 
 
 def _has_content(path: str, content: str) -> bool:

@@ -23,7 +23,6 @@ import errno
 import os
 import secrets
 import stat
-import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkRefused, NotRecoverable
-from wheelfit.installation.folder_scan import FolderScan
+from wheelfit.installation.folder_scan import FolderScan, fold_name
 from wheelfit.installation.journal import Journal, JournalStage, read_journal, stage_of
 from wheelfit.installation.recovery import (
     RecoveryOutcome,
@@ -242,14 +241,14 @@ class Transaction:
         steps = plan_steps(
             self._workplaces.stages,
             removed,
-            read_folder=FolderScan(),  # afresh: what appeared meanwhile is in the way
+            read_folder=FolderScan(),  # again, as new files are in the way
             store=self._workplaces.store,
             kept=self._folders.unmovable | linked,
             real=real.folder,
             replace=replace,
             whole_folders=mode.whole_folders,
             exchange=mode.exchange,
-            fold=_fold if ignores_case else None,
+            fold=fold_name if ignores_case else None,
         )
         for step in steps:
             if not self._folders.has(step.path):
@@ -345,10 +344,6 @@ class _Mode:
 # files can; and not every file system can exchange two names.
 _UNSUPPORTED = frozenset({errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP})
 _MODES = (_Mode(), _Mode(exchange=False), _Mode(whole_folders=False), _Mode(False, False))
-
-
-def _fold(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _copy(source: str, target: str, disk: FileSystem) -> None:

@@ -62,7 +62,6 @@ def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, objec
         "cache_tag": sys.implementation.cache_tag,
         "executable": sys.executable,
         "prefix": sys.prefix,
-        "base_prefix": sys.base_prefix,
         "virtual": virtual,
         "stdlib": stdlib,
         "paths": paths,
