@@ -1,4 +1,4 @@
-"""Imports from the servers that people move away from: real ones, in environments of their own."""
+"""Imports from real servers of other products, each in its own environment."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def serving(folder: Path, command: list[object], port: int) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return an unused port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 def run(folder: Path, *command: object) -> str:
-    """Run a program that succeeds; return all it says."""
+    """Run a program that succeeds; return its output."""
     completed = subprocess.run(
         [str(word) for word in command], env=clean_environ(folder), cwd=folder,
         capture_output=True, text=True, check=False,
@@ -66,7 +66,7 @@ def run(folder: Path, *command: object) -> str:
 
 
 def bring(source: object, at: Path, **more: object) -> object:
-    """Import something into a store; nothing is refused."""
+    """Import a source into a store without refusals."""
     request = ImportIndexRequest(source=str(source), at=str(at), **more)  # type: ignore[arg-type]
     report = import_live_index(request, Context(environ={}))
     content = report.to_json()
@@ -75,7 +75,7 @@ def bring(source: object, at: Path, **more: object) -> object:
 
 
 def test_devpi(environment_with: Callable[..., Path], tmp_path: Path) -> None:
-    """What devpi's own client uploads comes out of its export, and out of its pages."""
+    """Packages uploaded by devpi's client are imported from its export and from its pages."""
     programs = environment_with(*DEVPI).parent
     home, export, dist = tmp_path / "devpi", tmp_path / "export", tmp_path / "dist"
     for version in ("1.0", "2.0"):
@@ -106,7 +106,7 @@ def test_devpi(environment_with: Callable[..., Path], tmp_path: Path) -> None:
 
 
 def test_pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> None:
-    """The folder of packages and the pages of pypiserver have the same."""
+    """The packages folder and the pages of pypiserver give the same import."""
     python = environment_with(PYPISERVER)
     packages = tmp_path / "packages"
     build_wheel(packages / "nested", "some", "1.0")
@@ -118,8 +118,8 @@ def test_pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> No
     assert bring(packages, tmp_path / "new") == 0
 
 
-def test_the_registry(registry: None, tmp_path: Path) -> None:
-    """A project of the public registry, with a yank and an older file beside it."""
+def test_registry(registry: None, tmp_path: Path) -> None:
+    """A project of the public registry, with a yank and an older file."""
     del registry
     from wheelfit.operations.pip_rules import pip_config_locations
     from wheelfit.sources.pip_configuration import read_pip_configuration

@@ -1,4 +1,4 @@
-"""The log of a real server in JSON: every line, from the first one to the last."""
+"""The JSON log of a real server, from the first line to the last."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ SERVE = [sys.executable, "-m", "wheelfit", "index", "serve"]
 
 
 def parsed(text: bytes) -> list[dict[str, Any]]:
-    """Return the objects of lines, each of which is one."""
+    """Return the objects of lines."""
     return [json.loads(line) for line in text.decode().splitlines()]
 
 
 def events(text: bytes) -> dict[str, dict[str, Any]]:
-    """Return events by name; each has a time."""
+    """Return the events by name; each has a time."""
     return {one["event"]: one for one in parsed(text) if one["time"]}
 
 
 @pytest.mark.integration
 def test_every_line(tmp_path: Path) -> None:
-    """Start-up notes, warnings of settings and of libraries, tracebacks and the end."""
+    """Start-up notes, warnings, tracebacks and the end are JSON."""
     # A library that is loaded with the server, and that does everything it should not.
     (tmp_path / "sitecustomize.py").write_text(LIBRARY)
     environ = clean_environ(tmp_path) | {
@@ -110,10 +110,10 @@ if os.environ.get("LIBRARY_STARTS"):
         ],
     ),
 )
-def test_errors_before_the_socket_is_open(
+def test_errors_at_start(
     options: Sequence[str], environ: dict[str, str], code: int, reference: str, tmp_path: Path
 ) -> None:
-    """What keeps a server from starting is one object as well."""
+    """An error that prevents the start is one object."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         ended = subprocess.run(
@@ -131,7 +131,7 @@ def test_errors_before_the_socket_is_open(
 
 
 def test_faults_of_a_document(capsys: pytest.CaptureFixture[str]) -> None:
-    """The faults in an error are objects, not a text about them."""
+    """The faults in an error are objects, not text."""
     LoggedOutput().error(InvalidDocument([Fault("a.b", "is missing"), Fault("c", "is 1", "F-1")]))
     assert events(capsys.readouterr().err.encode())["error"]["faults"] == [
         {"path": "a.b", "message": "is missing", "rule": ""},
@@ -157,8 +157,8 @@ def test_traceback(tmp_path: Path) -> None:
     ("after", "settings"),
     sampled([([], ""), (["--settings=settings.toml"], 'log-format = "json"\n')], fast={0}),
 )
-def test_traceback_of_a_start(after: Sequence[str], settings: str, tmp_path: Path) -> None:
-    """An error of the server's start has a traceback with --debug as well."""
+def test_traceback_at_start(after: Sequence[str], settings: str, tmp_path: Path) -> None:
+    """With --debug an error at the start has its traceback."""
     (tmp_path / "settings.toml").write_text(settings)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = subprocess.run(
@@ -169,8 +169,8 @@ def test_traceback_of_a_start(after: Sequence[str], settings: str, tmp_path: Pat
     assert "Traceback" in events(ended.stderr)["traceback"]["message"]
 
 
-def test_words_where_the_file_says_so(tmp_path: Path) -> None:
-    """The settings of a file decide the form of remarks and errors, too."""
+def test_format_of_a_settings_file(tmp_path: Path) -> None:
+    """The settings of a file determine the format of notes and errors."""
     (tmp_path / "settings.toml").write_text('log-format = "plain"\n')
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = subprocess.run(
@@ -184,7 +184,7 @@ def test_words_where_the_file_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_without_standard_error(tmp_path: Path) -> None:
-    """A server whose standard error is closed runs all the same."""
+    """A server with closed standard error runs."""
     closed = 'exec "$@" 2>&-'
     server = subprocess.Popen(
         ["bash", "-c", closed, "bash", *SERVE, tmp_path / "store", "--port=0", "--log-format=json"],

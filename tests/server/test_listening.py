@@ -1,4 +1,4 @@
-"""Connections that are slow, endless, too many or cut off, and what bounds them."""
+"""Limits for slow, endless, excessive and broken connections."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ print(sorted(set(told)), flush=True)
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[tuple[str, int]]:
-    """Give where a server with tight limits listens."""
+    """Return the address of a server with tight limits."""
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         parts = urlsplit(process.stdout.readline().decode().strip())
@@ -78,15 +78,13 @@ def address() -> Iterator[tuple[str, int]]:
     ("line", "status"),
     [(b"BREW /pot HTTP/1.1", b"501"), (b"get / HTTP/1.1", b"501"), (b"\x16\x03\x01", b"400")],
 )
-def test_what_is_asked_in_no_known_way(
-    address: tuple[str, int], line: bytes, status: bytes
-) -> None:
-    """A method that nobody knows is told from what is not HTTP at all."""
+def test_unknown_methods(address: tuple[str, int], line: bytes, status: bytes) -> None:
+    """An unknown method is distinguished from data that is not HTTP."""
     assert raw(address, line + b"\r\nHost: x\r\n\r\n").split()[1] == status
 
 
-def test_a_head_that_never_ends_is_answered_and_closed(address: tuple[str, int]) -> None:
-    """Slow loris: a byte now and then keeps no connection."""
+def test_endless_head(address: tuple[str, int]) -> None:
+    """Slow loris: a head that arrives byte by byte is answered, and its connection closed."""
     with socket.create_connection(address, timeout=20) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n")
         connection.settimeout(0.2)
@@ -106,8 +104,8 @@ def test_a_head_that_never_ends_is_answered_and_closed(address: tuple[str, int])
 
 
 @pytest.mark.parametrize("endless", [b"a: " + b"b" * 1000 + b"\r\n", b"b" * 1000])
-def test_what_stands_beside_a_body_has_an_end(address: tuple[str, int], endless: bytes) -> None:
-    """Trailers and the extensions of chunks are no way around the limit of a head."""
+def test_trailers_and_chunk_extensions(address: tuple[str, int], endless: bytes) -> None:
+    """Trailers and chunk extensions count against the limit for heads."""
     begin = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0"
     with socket.create_connection(address, timeout=20) as connection:
         connection.sendall(begin + (b"\r\n" if endless.endswith(b"\n") else b";"))
@@ -119,15 +117,15 @@ def test_what_stands_beside_a_body_has_an_end(address: tuple[str, int], endless:
         pytest.fail("nobody stops it")
 
 
-def test_nothing_said_is_answered_in_the_end(address: tuple[str, int]) -> None:
-    """A connection that brings nothing ends, and others are answered meanwhile."""
+def test_silent_connection(address: tuple[str, int]) -> None:
+    """A silent connection is ended, and others are served meanwhile."""
     with socket.create_connection(address, timeout=20) as connection:
         assert raw(address, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_body_that_never_ends_is_cut_off(address: tuple[str, int]) -> None:
-    """A chunked body of any size is taken up to the limit, and then refused."""
+def test_endless_body(address: tuple[str, int]) -> None:
+    """A chunked body is read up to the limit and then refused."""
     with socket.create_connection(address, timeout=20) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         piece = b"10000\r\n" + bytes(1 << 16) + b"\r\n"
@@ -141,22 +139,22 @@ def test_a_body_that_never_ends_is_cut_off(address: tuple[str, int]) -> None:
         pytest.fail("nobody stops it")
 
 
-def test_a_body_that_does_not_come_is_given_up(address: tuple[str, int]) -> None:
-    """Who announces a body and sends part of it is answered 408."""
+def test_incomplete_body(address: tuple[str, int]) -> None:
+    """A client that sends only part of an announced body gets 408."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc"
     assert raw(address, head).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_body_is_counted_before_it_is_read(address: tuple[str, int]) -> None:
-    """What is announced to be too large is refused at once; what is not is taken whole."""
+def test_announced_size(address: tuple[str, int]) -> None:
+    """A body announced as too large is refused at once; others are read whole."""
     head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000001\r\n\r\n"
     assert raw(address, head).startswith(b"HTTP/1.1 413 ")
     head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 900000\r\n\r\n"
     assert raw(address, head + bytes(900_000)).endswith(b"\r\n\r\n900000\n")
 
 
-def test_a_client_that_reads_nothing_is_cut_off(address: tuple[str, int]) -> None:
-    """250 MB for somebody who does not take them are not kept waiting for ever."""
+def test_client_that_does_not_read(address: tuple[str, int]) -> None:
+    """A response of 250 MB to a client that does not read it is ended."""
     with socket.create_connection(address, timeout=20) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -170,8 +168,8 @@ def test_a_client_that_reads_nothing_is_cut_off(address: tuple[str, int]) -> Non
         assert received < 100 << 20
 
 
-def test_too_many_connections_end_the_one_that_is_idle(address: tuple[str, int]) -> None:
-    """Connections that do nothing make room for one that asks."""
+def test_too_many_connections(address: tuple[str, int]) -> None:
+    """Idle connections are closed in favour of active ones."""
     idle = [socket.create_connection(address, timeout=20) for _ in range(12)]
     try:
         answer = raw(address, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -181,8 +179,8 @@ def test_too_many_connections_end_the_one_that_is_idle(address: tuple[str, int])
             connection.close()
 
 
-def test_bodies_that_nobody_wants_keep_nobody_out(address: tuple[str, int]) -> None:
-    """Who has his answer and goes on sending, fast enough, makes room for others."""
+def test_unwanted_bodies(address: tuple[str, int]) -> None:
+    """A client that keeps sending after its response makes room for others."""
     head = b"POST /fault HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n"
     sending = [socket.create_connection(address, timeout=10) for _ in range(6)]
     for one in sending:
@@ -195,8 +193,8 @@ def test_bodies_that_nobody_wants_keep_nobody_out(address: tuple[str, int]) -> N
         one.close()
 
 
-def test_an_answer_that_breaks_off_is_seen_to(address: tuple[str, int]) -> None:
-    """Fewer bytes than announced end the connection; a fault of a handler is a status."""
+def test_broken_responses(address: tuple[str, int]) -> None:
+    """A short response ends the connection; an exception of a handler is a status."""
     answer = raw(address, b"GET /broken HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b"content-length: 8" in answer
     assert answer.endswith(b"\r\n\r\nhalf")
@@ -205,8 +203,8 @@ def test_an_answer_that_breaks_off_is_seen_to(address: tuple[str, int]) -> None:
     assert b"ValueError" not in answer
 
 
-def test_an_answer_that_does_not_come_in_time(address: tuple[str, int]) -> None:
-    """It is answered 503; if it has begun already, it is cut off."""
+def test_slow_responses(address: tuple[str, int]) -> None:
+    """A slow response becomes 503; if it has begun, the connection is cut."""
     answer = raw(address, b"GET /late HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"retry-after: 2" in answer
@@ -218,8 +216,8 @@ def test_an_answer_that_does_not_come_in_time(address: tuple[str, int]) -> None:
     assert answer.startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_connection_is_used_again(address: tuple[str, int]) -> None:
-    """Several requests go over one connection, also when they are sent at once."""
+def test_keep_alive(address: tuple[str, int]) -> None:
+    """A connection serves several requests, also when pipelined."""
     request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     last = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     assert raw(address, request * 3 + last).count(b"HTTP/1.1 200 ") == 4
@@ -253,8 +251,8 @@ serve(application, listener, limits, ready=lambda: print(origin_of(listener), fl
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit on Windows")
-def test_without_a_file_to_open_nothing_is_lost_and_little_is_said() -> None:
-    """Connections wait until they can be accepted; one sentence a second tells of it."""
+def test_no_file_descriptors() -> None:
+    """Connections wait until they can be accepted, with one log line per second."""
     request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     process = subprocess.Popen(
         [sys.executable, "-c", WITHOUT_FILES], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -287,8 +285,8 @@ def test_without_a_file_to_open_nothing_is_lost_and_little_is_said() -> None:
     assert 0 < len(lines) <= lasted + 2
 
 
-def test_connections_that_ask_nothing_go_first(address: tuple[str, int]) -> None:
-    """A client between two requests keeps its connection while others never bring one."""
+def test_connections_without_a_request(address: tuple[str, int]) -> None:
+    """Connections that never sent a request are closed before ones between requests."""
     client = http.client.HTTPConnection(*address, timeout=20)
     silent = []
     for _ in range(40):
@@ -300,16 +298,16 @@ def test_connections_that_ask_nothing_go_first(address: tuple[str, int]) -> None
         one.close()
 
 
-def test_sockets_of_others_must_listen() -> None:
-    """What is handed over and is not a listening socket is refused."""
+def test_passed_sockets() -> None:
+    """A passed descriptor that is not a listening socket is refused."""
     with socket.socket() as silent, pytest.raises(InvalidConfiguration):
         listen_on(silent.detach())
     with pytest.raises(InvalidConfiguration):
         listen_on(987)
 
 
-def test_a_place_that_is_taken_is_refused() -> None:
-    """A port that somebody has is said to be the reason."""
+def test_port_in_use() -> None:
+    """A port in use is reported as the reason."""
     with listen_at("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
         assert origin_of(first) == f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""The server with its sockets."""
+"""The loopback server with real sockets."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def connect(server: LoopbackServer) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
 
 
-def test_an_index(tmp_path: Path) -> None:
-    """Pages and files come over HTTP, on the loopback interface only."""
+def test_index(tmp_path: Path) -> None:
+    """Pages and files are served over HTTP, on the loopback interface only."""
     path = build_wheel(tmp_path, "some", "1.0")
     with LoopbackIndex(tmp_path) as index:
         assert index.url.startswith("http://127.0.0.1:")
@@ -41,8 +41,8 @@ def test_an_index(tmp_path: Path) -> None:
         assert not index.failures
 
 
-def test_connections_are_kept() -> None:
-    """Several requests go over one connection; HEAD has the headers and no body."""
+def test_keep_alive() -> None:
+    """A connection serves several requests; HEAD has the headers without a body."""
     with LoopbackServer(lambda request: Response.text(200, request.path)) as server:
         connection = connect(server)
         for path in ("/a", "/b"):
@@ -59,8 +59,8 @@ def test_connections_are_kept() -> None:
         connection.close()
 
 
-def test_closing_ends_everything() -> None:
-    """After closing no thread is left, even if a client keeps its connection open."""
+def test_close() -> None:
+    """Closing ends all threads, even if a client keeps its connection open."""
     before = set(threading.enumerate())
     server = LoopbackServer(lambda _: Response.text(200, "hello"))
     with server:
@@ -75,14 +75,14 @@ def test_closing_ends_everything() -> None:
 
 
 def test_never_started() -> None:
-    """A server that was never started can be closed, even twice."""
+    """A server that was not started can be closed, even twice."""
     server = LoopbackServer(lambda _: Response.text(200, "hello"))
     server.close()
     server.close()
 
 
-def test_faults_of_the_application() -> None:
-    """An unexpected exception is answered with 500, told to the owner, and ends nothing."""
+def test_exceptions_of_the_application() -> None:
+    """An unexpected exception is answered with 500, reported to the owner, and ends nothing."""
 
     def application(request: Request) -> Response:
         if request.path == "/bad":
@@ -102,7 +102,7 @@ def test_faults_of_the_application() -> None:
 
 
 def test_disconnect() -> None:
-    """An application can drop the connection, at once or in the middle."""
+    """An application can drop the connection, before or during a response."""
 
     def half() -> Iterator[bytes]:
         yield b"x" * 1000
@@ -137,7 +137,7 @@ def test_short_bodies() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 def test_other_methods(method: str) -> None:
-    """There is nothing to change here."""
+    """Methods that change something are refused."""
     with LoopbackServer(lambda _: Response.text(200, "hello")) as server:
         connection = connect(server)
         connection.request(method, "/")
@@ -146,7 +146,7 @@ def test_other_methods(method: str) -> None:
 
 
 def address(server: LoopbackServer) -> tuple[str, int]:
-    """Return where a server listens."""
+    """Return the address of a server."""
     parts = urlsplit(server.origin)
     return str(parts.hostname), int(parts.port or 0)
 
@@ -160,8 +160,8 @@ def address(server: LoopbackServer) -> tuple[str, int]:
         "X\0: y",
     ],
 )
-def test_heads_that_can_be_read_in_two_ways(line: str) -> None:
-    """Where a server in front may see a body and this one the next request, nothing is next."""
+def test_request_smuggling(line: str) -> None:
+    """Ambiguous heads are refused, and what follows is not read as a request."""
     asked: list[str] = []
 
     def answer(request: Request) -> Response:
@@ -176,8 +176,8 @@ def test_heads_that_can_be_read_in_two_ways(line: str) -> None:
     assert asked == []
 
 
-def test_a_head_that_never_ends() -> None:
-    """Slow loris: who brings a byte now and then is not waited for longer than others."""
+def test_endless_head() -> None:
+    """Slow loris: a head that arrives byte by byte has no more time than others."""
     with (
         LoopbackServer(lambda one: Response.text(200, one.path), timeout=1.0) as server,
         socket.create_connection(address(server), timeout=0.1) as connection,
@@ -196,7 +196,7 @@ def test_a_head_that_never_ends() -> None:
 
 
 def test_too_many_connections() -> None:
-    """One more than there may be is closed, and those that are there go on."""
+    """A connection beyond the limit is closed, and existing ones continue."""
     with LoopbackServer(lambda one: Response.text(200, one.path), max_connections=2) as server:
         held = [connect(server) for _ in range(2)]
         for _ in range(2):
@@ -208,8 +208,8 @@ def test_too_many_connections() -> None:
             connection.close()
 
 
-def test_the_host_header_changes_nothing(tmp_path: Path) -> None:
-    """URLs on a page never come from what the client says."""
+def test_host_header(tmp_path: Path) -> None:
+    """URLs on a page do not depend on what the client sends."""
     build_wheel(tmp_path, "some", "1.0")
     with LoopbackIndex(tmp_path) as index:
         connection = connect(index)
@@ -221,7 +221,7 @@ def test_the_host_header_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_large_files(tmp_path: Path) -> None:
-    """Files are streamed, whole and in parts."""
+    """Files are streamed, whole and in ranges."""
     path = build_large_wheel(tmp_path, "some", "1.0", 30_000_000)
     with LoopbackIndex(tmp_path) as index:
         connection = connect(index)
@@ -233,8 +233,8 @@ def test_large_files(tmp_path: Path) -> None:
         connection.close()
 
 
-def test_many_at_once(tmp_path: Path) -> None:
-    """Many threads ask at once, and all get the right page."""
+def test_concurrent_requests(tmp_path: Path) -> None:
+    """Concurrent requests of many threads all get the right page."""
     path = build_wheel(tmp_path, "some", "1.0")
     with LoopbackIndex(tmp_path) as index, ThreadPoolExecutor(16) as pool:
         bodies = list(pool.map(lambda _: urlopen(f"{index.url}some/").read(), range(100)))
@@ -242,8 +242,8 @@ def test_many_at_once(tmp_path: Path) -> None:
     assert path.name.encode() in bodies[0]
 
 
-def test_pip_installs_from_it(pip: Path, tmp_path: Path) -> None:
-    """A-1: pip finds the plain wheel, checks its hash, and takes its metadata apart."""
+def test_pip(pip: Path, tmp_path: Path) -> None:
+    """A-1: pip finds the plain wheel, checks its hash, and fetches its metadata separately."""
     build_wheel(tmp_path / "wheels", "some", "1.0", requires=["other>=2"])
     build_wheel(tmp_path / "wheels", "other", "2.0")
     build_wheel(tmp_path / "wheels", "other", "3.0", requires_python="<3")
@@ -257,8 +257,8 @@ def test_pip_installs_from_it(pip: Path, tmp_path: Path) -> None:
     assert (tmp_path / "target" / "other-2.0.dist-info").is_dir()
 
 
-def test_an_index_answers_for_names_of_this_machine(tmp_path: Path) -> None:
-    """A page whose name leads here reads nothing (DNS rebinding), and embeds nothing."""
+def test_dns_rebinding(tmp_path: Path) -> None:
+    """Foreign host names read nothing, and responses cannot be embedded."""
     build_wheel(tmp_path, "private", "1.0")
     with LoopbackIndex(tmp_path) as index:
         for host, status in (("localhost", 200), ("[::1]:80", 200), ("evil.test", 421)):

@@ -1,4 +1,4 @@
-"""Answers with ranges and conditions, without any socket."""
+"""Responses to range and conditional requests, without a socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ETAG = '"abc"'
 
 
 def ask(**headers: str) -> Response:
-    """Ask for ten bytes."""
+    """Request a file of ten bytes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = Request("GET", "/files/x", named)
     return content_response(request, CONTENT, len(CONTENT), etag=ETAG, headers={"x": "y"})
@@ -44,7 +44,7 @@ def test_ranges(header: str, expected: bytes, content_range: str) -> None:
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=20-30", "bytes=-0"])
 def test_unsatisfiable_ranges(header: str) -> None:
-    """RFC 9110: bytes that are not there are refused, with the size."""
+    """RFC 9110: ranges beyond the end are refused with the size."""
     answer = ask(range=header)
     assert answer.status == 416
     assert answer.headers["content-range"] == "bytes */10"
@@ -57,8 +57,8 @@ def test_unsatisfiable_ranges(header: str) -> None:
         *(f"bytes={'9' * 5000}-", f"bytes=0-{'9' * 5000}", f"bytes=-{'9' * 5000}"),
     ],
 )
-def test_ranges_that_are_ignored(header: str) -> None:
-    """RFC 9110: what is not a range, or several, is answered with the whole."""
+def test_ignored_ranges(header: str) -> None:
+    """RFC 9110: invalid or multiple ranges are answered with the whole file."""
     answer = ask(range=header)
     assert answer.status == 200
     assert b"".join(answer.body) == CONTENT
@@ -70,7 +70,7 @@ def test_ranges_that_are_ignored(header: str) -> None:
     [(ETAG, 304), (f'"x", W/{ETAG}', 304), ("*", 304), ('"x"', 200), ("", 200)],
 )
 def test_not_modified(condition: str, status: int) -> None:
-    """RFC 9110: a client that has the bytes is told so."""
+    """RFC 9110: a client with the current bytes gets 304."""
     answer = ask(if_none_match=condition)
     assert answer.status == status
     assert answer.headers["etag"] == ETAG
@@ -78,13 +78,13 @@ def test_not_modified(condition: str, status: int) -> None:
 
 
 def test_if_range() -> None:
-    """RFC 9110: a part is sent only of the state that the client knows."""
+    """RFC 9110: a range is sent only for the version that the client knows."""
     assert ask(range="bytes=0-3", if_range=ETAG).status == 206
     assert ask(range="bytes=0-3", if_range='"other"').status == 200
 
 
-def test_parts_of_files(tmp_path: Path) -> None:
-    """Files are read in pieces, while they are sent."""
+def test_reading_in_pieces(tmp_path: Path) -> None:
+    """Files are read in pieces while they are sent."""
     path = tmp_path / "file"
     path.write_bytes(CONTENT * 100_000)
     pieces = list(FilePart(path, 5, 900_005))
@@ -93,7 +93,7 @@ def test_parts_of_files(tmp_path: Path) -> None:
     assert b"".join(FilePart(path, 0, 2_000_000)) == CONTENT * 100_000
 
 
-def test_texts_have_nothing_that_a_terminal_obeys() -> None:
-    """What a sentence repeats of a request is shown, and no more than shown."""
+def test_control_characters() -> None:
+    """Control characters of a request are escaped in texts."""
     body = b"".join(Response.text(404, "a\x1b[2J\x9b\x00\r\u202eb\tc\nd \u00e9").body)
     assert body == rb"a\x1b[2J\x9b\x00\r\u202eb" + "\tc\nd \u00e9\n".encode()

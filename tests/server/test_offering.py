@@ -1,4 +1,4 @@
-"""Files of other indexes that are not offered: vulnerable, or uploaded too late."""
+"""Vulnerable or too recent files of other indexes, which are not offered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OLD, NEW = "some-1.0-py3-none-any.whl", "some-2.0-py3-none-any.whl"
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """Give a folder with two releases."""
+    """Return a folder with two releases."""
     for version in ("1.0", "2.0"):
         build_wheel(tmp_path / "wheels", "some", version)
     return tmp_path / "wheels"
@@ -36,7 +36,7 @@ def wheels(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def advisories(tmp_path: Path) -> Advisories:
-    """Give a vulnerability of the first release, in two databases, and a withdrawn one of all."""
+    """Return a vulnerability of the first release, in two databases, and a withdrawn one."""
     events = [{"introduced": "0"}, {"fixed": "2.0"}]
     affected = {
         "package": {"ecosystem": "PyPI", "name": "Some"},
@@ -54,14 +54,14 @@ def advisories(tmp_path: Path) -> Advisories:
 
 
 def body(answer: Response) -> str:
-    """Return the text of an answer."""
+    """Return the text of a response."""
     return b"".join(answer.body).decode()
 
 
-def test_a_mirror_denies_what_is_vulnerable(
+def test_vulnerable_release_of_a_mirror(
     wheels: Path, advisories: Advisories, tmp_path: Path
 ) -> None:
-    """The release is not listed, and the reason is on the page and at the address of the file."""
+    """The release is not listed; its page and its file's URL give the reason."""
     with RecordingIndex(wheels) as upstream:
         mirror = Mirroring(upstream.url, tmp_path / "mirror", denied=advisories)
         page = json.loads(body(mirror.ask("/simple/some/")))
@@ -80,7 +80,7 @@ def test_a_mirror_denies_what_is_vulnerable(
 
 @pytest.fixture
 def dated(wheels: Path) -> Iterator[RecordingIndex]:
-    """Give an index of three files: an old one, one of yesterday, and one without a time."""
+    """Return an index of three files: old, of yesterday, and without a time."""
     yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
     times = {OLD: "2020-01-01T00:00:00Z", NEW: yesterday, "some-3.0-py3-none-any.whl": None}
     files: list[object] = [
@@ -96,10 +96,10 @@ def dated(wheels: Path) -> Iterator[RecordingIndex]:
 @pytest.mark.parametrize(
     ("limit", "listed"), [("P3D", [OLD]), ("2019-12-31", []), ("PT1H", [OLD, NEW])]
 )
-def test_a_mirror_offers_what_is_old_enough(
+def test_minimum_age_of_a_mirror(
     dated: RecordingIndex, tmp_path: Path, limit: str, listed: list[str]
 ) -> None:
-    """What was uploaded later, or at an unknown time, is refused by name."""
+    """Files uploaded later, or at an unknown time, are refused by name."""
     mirror = Mirroring(dated.url, tmp_path / "mirror", uploaded_prior_to=limit)
     page = json.loads(body(mirror.ask("/simple/some/")))
     assert [file["filename"] for file in page["files"]] == listed
@@ -111,10 +111,10 @@ def test_a_mirror_offers_what_is_old_enough(
     mirror.close()
 
 
-def test_a_proxy_denies_what_is_vulnerable(
+def test_vulnerable_release_of_a_proxy(
     wheels: Path, advisories: Advisories, tmp_path: Path
 ) -> None:
-    """Over the network and in a folder; the address of the file has the reason."""
+    """Over the network and in a folder; the file's URL gives the reason."""
     project = tmp_path / "laid-out" / "some"
     shutil.copytree(wheels, project)
     (project / "index.html").write_text(f'<a href="{OLD}">{OLD}</a><a href="{NEW}">{NEW}</a>')
@@ -132,8 +132,8 @@ def test_a_proxy_denies_what_is_vulnerable(
                 assert (answer.status, body(answer).strip()) == (403, page["_withheld"][OLD])
 
 
-def test_pages_show_vulnerabilities(wheels: Path, advisories: Advisories) -> None:
-    """The JSON API has all records, the page for people those that count, without their HTML."""
+def test_vulnerabilities_on_pages(wheels: Path, advisories: Advisories) -> None:
+    """The JSON API has all records, the page for people only current ones, without their HTML."""
     pytest.importorskip("jinja2", reason="needs the extra `server`")
     site = Site(FolderIndex(wheels), advisories=advisories)
     found = json.loads(body(site(Request("GET", "/pypi/some/1.0/json"))))["vulnerabilities"]
@@ -152,8 +152,8 @@ def test_pages_show_vulnerabilities(wheels: Path, advisories: Advisories) -> Non
     )
 
 
-def test_pages_show_what_is_withheld(wheels: Path, advisories: Advisories, tmp_path: Path) -> None:
-    """The page of a project names files that are not offered, and why; so does the JSON API."""
+def test_withheld_files_on_pages(wheels: Path, advisories: Advisories, tmp_path: Path) -> None:
+    """A project page and the JSON API name the files not offered, with the reason."""
     pytest.importorskip("jinja2", reason="needs the extra `server`")
     with RecordingIndex(wheels) as upstream:
         mirror = Mirroring(upstream.url, tmp_path / "mirror", denied=advisories)

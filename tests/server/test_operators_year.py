@@ -1,4 +1,4 @@
-"""A year of an index: the page for its operators, played command by command on real servers."""
+"""The operators' guide, executed command by command on real servers."""
 
 from __future__ import annotations
 
@@ -38,12 +38,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 
 class Operator:
-    """The person who does what the page says, on this machine.
-
-    :param folder: everything is in it: the paths of the page are below it.
-    :param programs: folders of programs that the page names.
-    :param uses: what stands for the addresses of the page.
-    """
+    """A person who follows the guide on this machine."""
 
     def __init__(self, folder: Path, programs: list[Path], uses: dict[str, str]) -> None:
         self.folder = folder
@@ -57,7 +52,7 @@ class Operator:
         self.played: set[str] = set()
 
     def blocks(self, section: str, language: str) -> list[str]:
-        """Return the blocks of a section, with the addresses of this machine."""
+        """Return the code blocks of a section, with local addresses."""
         self.played.add(section)
         blocks = re.findall(rf"```{language}\n(.*?)```", self._sections[section], re.DOTALL)
         return [self._here(block) for block in blocks]
@@ -73,7 +68,7 @@ class Operator:
         return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
 
     def play(self, section: str) -> str:
-        """Run the commands of a section but those that start a server; return what they print."""
+        """Run the commands of a section except server starts; return their output."""
         return self.run(
             [
                 command
@@ -83,7 +78,7 @@ class Operator:
         )
 
     def run(self, commands: list[str], code: int = 0) -> str:
-        """Run commands in one shell, whose variables the next one has."""
+        """Run commands in one shell, which keeps its variables."""
         python = shlex.quote(sys.executable)
         script = [
             f'wheelfit() {{ {python} -m wheelfit "$@"; }}',
@@ -102,7 +97,7 @@ class Operator:
         return completed.stdout
 
     def options(self, section: str) -> list[str]:
-        """Return the options of the command of a section that starts a server."""
+        """Return the options of the server start in a section."""
         (command,) = [
             command
             for command in self.commands(section)
@@ -125,7 +120,7 @@ def one_server(
 
 
 def configure(operator: Operator, listener: socket.socket) -> None:
-    """Write the settings of the page, for a server that clients reach at a socket."""
+    """Write the settings of the guide for a server at a socket."""
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     operator.uses["https://wheels.example.org"] = url
     (text,) = operator.blocks("Start on one machine", "toml")
@@ -133,7 +128,7 @@ def configure(operator: Operator, listener: socket.socket) -> None:
 
 
 def listing(index: RunningIndex, project: str, token: str = "") -> dict[str, Any]:
-    """Return what a page lists, by file name."""
+    """Return the entries of a page by file name."""
     headers = {"authorization": basic(token)} if token else {}
     status, _, page = index.get(f"/simple/{project}/", accept=JSON, **headers)
     assert status == 200, page
@@ -141,13 +136,13 @@ def listing(index: RunningIndex, project: str, token: str = "") -> dict[str, Any
 
 
 def state(index: RunningIndex, token: str) -> dict[str, Any]:
-    """Return all that people see of the projects."""
+    """Return what the index shows of the projects."""
     names = ("acme-tools", "acme-secret", "acme-big", "acme-fast")
     return {name: listing(index, name, token) for name in names}
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for something that comes soon."""
+    """Wait until a condition is true."""
     end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
@@ -155,7 +150,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def build_everything(dist: Path) -> None:
-    """Build what is uploaded in the year."""
+    """Build all wheels that are uploaded."""
     for version in ("1.0", "2.0", "3.0", "4.0"):
         build_wheel(dist, "acme_tools", version)
     build_wheel(dist, "acme_secret", "1.0")
@@ -167,14 +162,14 @@ def build_everything(dist: Path) -> None:
         build_wheel(dist, "acme_big", "1.0", label=label, document=document)
 
 
-def test_the_year(
+def test_operators_year(
     postgresql: Postgresql,
     object_storage: ObjectStorage,
     environment_with: Callable[..., Path],
     uv: Path,
     tmp_path: Path,
 ) -> None:
-    """From the first start to the move back: no file, owner, token or yank is lost."""
+    """From the first start to the move back no file, owner, token or yank is lost."""
     pytest.importorskip("jwt", reason="needs the extra `server`")
     from server.ci_service import Issuer
 
@@ -243,7 +238,7 @@ def first_months(
 
 
 def restored(operator: Operator, before: dict[str, Any], token: str) -> None:
-    """Lose all but the back-up, and make the same index of it."""
+    """Delete all but the backup, and restore the index from it."""
     Path(operator.uses["/var/lib/wheelfit"], "index.sqlite3").unlink()
     operator.play("Restore it")
     with one_server(operator, "Restore it", "/var/lib/wheelfit") as index:
@@ -256,7 +251,7 @@ def restored(operator: Operator, before: dict[str, Any], token: str) -> None:
 
 
 def full_disk(operator: Operator) -> None:
-    """Restore onto a disk that is too small, which says so, and goes on once there is room."""
+    """Restore onto a disk that is too small: an error until there is space."""
     disk = operator.folder / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=900k", "tmpfs", str(disk)]
@@ -336,7 +331,7 @@ def grown(
 
 
 def clock(shift: str) -> dict[str, str]:
-    """Return the variables of a process whose clock is wrong; none where that cannot be had."""
+    """Return the environment of a process with a wrong clock; empty where unsupported."""
 
     def look() -> Path | None:
         found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
@@ -350,7 +345,7 @@ def clock(shift: str) -> dict[str, str]:
 
 
 def hanging(index: RunningIndex, object_storage: ObjectStorage) -> None:
-    """Stop a storage: a server is not ready then, and works again by itself."""
+    """Stop a storage: the server is not ready, and recovers by itself."""
     import signal
 
     object_storage.send(signal.SIGSTOP)
@@ -363,7 +358,7 @@ def hanging(index: RunningIndex, object_storage: ObjectStorage) -> None:
 
 
 def upgraded(operator: Operator, before: dict[str, Any], token: str) -> None:
-    """Start on a database of the first version: it has current tables then, and all it had."""
+    """Start on a database of the first version: it gets current tables and keeps its data."""
     now = Path(operator.uses["/var/lib/wheelfit"])
     old = operator.folder / "old"
     shutil.copytree(now / "files", old / "files")
@@ -390,7 +385,7 @@ def upgraded(operator: Operator, before: dict[str, Any], token: str) -> None:
 
 
 def moved_back(operator: Operator, before: dict[str, Any], token: str) -> None:
-    """Move from PostgreSQL and S3 to one folder again, with what came meanwhile."""
+    """Move from PostgreSQL and S3 back to one folder, with the new data."""
     operator.play("Move it back to one machine")
     with one_server(operator, "Move it back to one machine", "/var/lib/last") as index:
         assert state(index, token) == before

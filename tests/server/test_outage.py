@@ -1,4 +1,4 @@
-"""What a server does while others keep it busy, or what it needs does not answer."""
+"""Servers under load, or with dependencies that do not respond."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 
 def open_files(index: RunningIndex) -> int:
-    """Return how many files a server has open."""
+    """Return the number of open files of a server."""
     return len(list(Path(f"/proc/{index.process.pid}/fd").iterdir()))
 
 
-def test_half_open_connections_keep_nobody_out(tmp_path: Path) -> None:
-    """More connections than files: others are answered all the time, and the log stays short."""
+def test_half_open_connections(tmp_path: Path) -> None:
+    """With more connections than descriptors others are still served, and the log stays short."""
     wheel = build_wheel(tmp_path / "dist", "busy", "1.0", files={"busy/data": bytes(1 << 20)})
     with RunningIndex(tmp_path / "index", files=(128, 400)) as index:
         assert index.upload(wheel) == 200
@@ -71,7 +71,7 @@ def test_half_open_connections_keep_nobody_out(tmp_path: Path) -> None:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for something that comes soon."""
+    """Wait until a condition is true."""
     end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
@@ -79,7 +79,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def readiness(index: RunningIndex) -> tuple[int, dict[str, str]]:
-    """Return what the server says of itself: the status, and by dependency what it is."""
+    """Return the readiness status, and the state of each dependency."""
     status, headers, body = index.get("/-/health/ready")
     assert headers["content-type"] == "application/json"
     assert index.get("/-/health/live")[0] == 200
@@ -87,22 +87,20 @@ def readiness(index: RunningIndex) -> tuple[int, dict[str, str]]:
 
 
 def states(index: RunningIndex, name: str) -> list[str]:
-    """Return what the log says became of a dependency."""
+    """Return the logged states of a dependency."""
     return [event["state"] for event in index.events("dependency") if event["name"] == name]
 
 
 @pytest.fixture
 def own_postgresql(postgresql: Postgresql) -> Iterator[Postgresql]:
-    """Give a PostgreSQL server that may be stopped."""
+    """Return a PostgreSQL server that may be stopped."""
     with Postgresql(postgresql.programs) as server:
         yield server
 
 
 @pytest.mark.parametrize("how", ["frozen", "stopped"])
-def test_a_database_that_does_not_answer(
-    own_postgresql: Postgresql, how: str, tmp_path: Path
-) -> None:
-    """Pages in memory go on, all else is told 503, and soon after its return all is well."""
+def test_silent_database(own_postgresql: Postgresql, how: str, tmp_path: Path) -> None:
+    """Pages in memory are served, other requests get 503, and it recovers soon."""
     wheels = [build_wheel(tmp_path / "dist", name, "1.0") for name in ("hot", "cold")]
     with RunningIndex(tmp_path / "index", "--database", own_postgresql.database()) as index:
         for wheel in wheels:
@@ -147,11 +145,7 @@ def test_a_database_that_does_not_answer(
 
 
 class Relay(socketserver.ThreadingUnixStreamServer):
-    """A relay to another socket, which goes silent when it is told to, and goes on accepting.
-
-    :param folder: where the socket is.
-    :param target: the path of the other one.
-    """
+    """A relay to another socket, which can go silent while still accepting."""
 
     daemon_threads = True
     block_on_close = False
@@ -167,7 +161,7 @@ class _Relayed(socketserver.BaseRequestHandler):
     """One connection through a relay."""
 
     def handle(self) -> None:
-        """Pass on both ways until one side ends."""
+        """Relay in both directions until one side ends."""
         relay = self.server
         assert isinstance(relay, Relay)
         relay.count += 1
@@ -187,8 +181,8 @@ def _wait_for(event: threading.Event) -> None:
     assert event.wait(60)
 
 
-def test_who_was_broken_off_connects_no_more(postgresql: Postgresql) -> None:
-    """Behind a connection that is silent nobody waits for another one as long again."""
+def test_no_second_connection(postgresql: Postgresql) -> None:
+    """After a silent connection no request waits as long for a second one."""
     url = postgresql.database()
     folder = Path(parse_qs(urlsplit(url).query)["host"][0])
     over = threading.Event()
@@ -218,10 +212,8 @@ def test_who_was_broken_off_connects_no_more(postgresql: Postgresql) -> None:
         relay.shutdown()
 
 
-def test_a_server_ends_although_its_database_hangs(
-    own_postgresql: Postgresql, tmp_path: Path
-) -> None:
-    """What waits for a database is broken off, and the server ends as it was asked to."""
+def test_shutdown_with_a_silent_database(own_postgresql: Postgresql, tmp_path: Path) -> None:
+    """Requests that wait for the database are cancelled, and the server ends."""
     with RunningIndex(tmp_path / "index", "--database", own_postgresql.database()) as index:
         own_postgresql.send(signal.SIGSTOP)
         with socket.create_connection(index.address, timeout=60) as client:
@@ -233,10 +225,8 @@ def test_a_server_ends_although_its_database_hangs(
         own_postgresql.send(signal.SIGCONT)
 
 
-def test_what_this_server_changed_is_never_shown_as_it_was(
-    own_postgresql: Postgresql, tmp_path: Path
-) -> None:
-    """A page that an upload has changed just before an outage is not given as it was before."""
+def test_uploads_before_an_outage(own_postgresql: Postgresql, tmp_path: Path) -> None:
+    """A page changed by an upload just before an outage is not served in its old state."""
     dist = tmp_path / "dist"
     with RunningIndex(tmp_path / "index", "--database", own_postgresql.database()) as index:
         for name in ("changed", "other"):
@@ -251,8 +241,8 @@ def test_what_this_server_changed_is_never_shown_as_it_was(
         assert b"changed-2.0" in index.get("/simple/changed/")[2]
 
 
-def test_a_storage_that_is_frozen(tmp_path: Path) -> None:
-    """Pages and metadata go on; whoever wants a file is told 503, before an answer has begun."""
+def test_frozen_storage(tmp_path: Path) -> None:
+    """Pages and metadata are served; files get 503 before a response begins."""
     pytest.importorskip("obstore", reason="needs the extra `server`")
     wheel = build_wheel(tmp_path / "dist", "kept", "1.0")
     with (
@@ -285,8 +275,8 @@ def test_a_storage_that_is_frozen(tmp_path: Path) -> None:
         assert states(index, "storage") == ["does not answer", "ready"]
 
 
-def test_a_storage_that_never_answers(tmp_path: Path) -> None:
-    """A black hole in place of a storage: the server starts, says so, and can be stopped."""
+def test_storage_that_never_responds(tmp_path: Path) -> None:
+    """The server starts, reports the storage as unavailable, and can be stopped."""
     pytest.importorskip("obstore", reason="needs the extra `server`")
     with closing(socket.create_server(("127.0.0.1", 0))) as hole:
         origin = "http://{}:{}".format(*hole.getsockname())
@@ -301,8 +291,8 @@ def test_a_storage_that_never_answers(tmp_path: Path) -> None:
             assert index.stop() == 0
 
 
-def test_files_that_hang_hold_few_threads(tmp_path: Path) -> None:
-    """A folder that hangs, as one of a network does, leaves pages and uploads alone."""
+def test_hanging_folder(tmp_path: Path) -> None:
+    """A hanging folder, such as a network share, does not block pages and uploads."""
     wheels = [build_wheel(tmp_path / "dist", name, "1.0") for name in ("hangs", "well")]
     with RunningIndex(tmp_path / "index") as index:
         for wheel in wheels:
@@ -342,7 +332,7 @@ def test_files_that_hang_hold_few_threads(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder that is a disk of four megabytes, or skip where none may be mounted."""
+    """Yield a disk of four megabytes, or skip."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
@@ -355,8 +345,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_is_not_ready(small_disk: Path, tmp_path: Path) -> None:
-    """A server that can take nothing says so, and goes on giving what it has."""
+def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
+    """A server with a full disk is not ready, and still serves its files."""
     noise = random.Random(7).randbytes(1 << 16)
     wheel = build_wheel(tmp_path / "dist", "roomy", "1.0", files={"roomy/data": noise})
     with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{small_disk}/index.sqlite3",
@@ -376,8 +366,8 @@ def test_a_full_disk_is_not_ready(small_disk: Path, tmp_path: Path) -> None:
         assert states(index, "storage") == ["is full", "ready"]
 
 
-def test_a_first_token_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
-    """A folder that cannot be made is the operator's to see to, and no fault of the program."""
+def test_first_token_that_cannot_be_stored(tmp_path: Path) -> None:
+    """A folder that cannot be made is an error for the operator, without a traceback."""
     (tmp_path / "taken").touch()
     where = [
         f"--database=sqlite://{tmp_path}/db/index.sqlite3",

@@ -66,13 +66,13 @@ PAGE = ProjectPage(NAME, (WHEEL, SDIST), "index")
     ],
 )
 def test_negotiation(accept: str | None, expected: str | None) -> None:
-    """PEP 691: the best type that the client takes; HTML for those who take anything."""
+    """PEP 691: the best type that the client accepts; HTML by default."""
     assert choose_type(accept) == expected
 
 
 @pytest.mark.parametrize("media_type", [JSON, HTML, "text/html"])
-def test_what_we_write_we_read(media_type: str) -> None:
-    """Writing and reading a page are inverses, but for sizes in HTML."""
+def test_round_trip(media_type: str) -> None:
+    """Writing and reading a page are inverses, except for sizes in HTML."""
     body = write_project(PAGE, media_type)
     files = parse_page(body, media_type, URL, NAME, source="index").files
     assert [file.filename for file in files] == [file.filename for file in PAGE.files]
@@ -86,7 +86,7 @@ def test_what_we_write_we_read(media_type: str) -> None:
 
 
 def test_json() -> None:
-    """PEP 691, 700, 714: the keys that clients know, and the version of the API."""
+    """PEP 691, 700, 714: the standard keys and the version of the API."""
     content = json.loads(write_project(PAGE, JSON))
     assert content["meta"] == {"api-version": "1.1"}
     assert content["name"] == "some"
@@ -98,8 +98,8 @@ def test_json() -> None:
 
 
 @pytest.mark.parametrize("media_type", [JSON, HTML])
-def test_where_a_project_is_besides(media_type: str) -> None:
-    """PEP 708: written and read in both forms, hostile ones left out; else nothing is said."""
+def test_alternate_locations(media_type: str) -> None:
+    """PEP 708: both formats have them, without hostile ones; by default there are none."""
     elsewhere = OtherPages(("https://a.example/x/?a=1&b=2",), ("https://b.example/x/",))
     body = write_project(replace(PAGE, other_pages=elsewhere), media_type)
     assert parse_page(body, media_type, URL, NAME).other_pages == elsewhere
@@ -118,8 +118,8 @@ def test_where_a_project_is_besides(media_type: str) -> None:
 
 
 @pytest.mark.parametrize("said", ["x", 1, {"a": "b"}, [1, None, ["x"]], None])
-def test_nonsense_about_other_pages_hides_no_file(said: object) -> None:
-    """PEP 708: what cannot be read says nothing, and the page counts all the same."""
+def test_invalid_alternate_locations(said: object) -> None:
+    """PEP 708: invalid values are ignored, and the files are listed."""
     document = json.loads(write_project(PAGE, JSON))
     document["alternate-locations"] = document["meta"]["tracks"] = said
     page = parse_page(json.dumps(document).encode(), JSON, URL, NAME)
@@ -127,8 +127,8 @@ def test_nonsense_about_other_pages_hides_no_file(said: object) -> None:
     assert not page.other_pages
 
 
-def test_the_version_has_what_the_page_says() -> None:
-    """PEP 629: a page has the version of the API that its keys need, and no newer one."""
+def test_api_version() -> None:
+    """PEP 629: a page has the lowest API version that has its keys."""
     plain = ProjectPage(NAME, (File("some-1.tar.gz", "some-1.tar.gz"),), "index")
     attested = File("some-1.tar.gz", "some-1.tar.gz", provenance="some-1.tar.gz.provenance")
     elsewhere = OtherPages(("https://first.example/simple/some/",))
@@ -147,8 +147,8 @@ def test_the_version_has_what_the_page_says() -> None:
             assert (read.status, read.other_pages) == (page.status, page.other_pages)
 
 
-def test_index_file_has_no_attributes() -> None:
-    """F-72: of an index file nothing but its identity is published."""
+def test_attributes_of_index_files() -> None:
+    """F-72: only the identity of an index file is published."""
     page = ProjectPage(NAME, (VARIANTS,), "index")
     (entry,) = json.loads(write_project(page, JSON))["files"]
     assert set(entry) == {"filename", "url", "hashes", "size"}
@@ -158,7 +158,7 @@ def test_index_file_has_no_attributes() -> None:
 
 
 def test_escaping() -> None:
-    """Names and reasons are text, never markup."""
+    """Names and reasons are escaped."""
     file = File("<b>-1.tar.gz", 'http://x/"><script>', requires_python=">3<4", yanked='"><i>')
     body = write_project(ProjectPage(NAME, (file,), ""), HTML).decode()
     assert "<script>" not in body
@@ -176,8 +176,8 @@ def test_projects() -> None:
     assert b'<a href="a/">a</a>' in write_projects(["a", "b"], "text/html")
 
 
-def test_a_whole_index_as_files() -> None:
-    """Every page is there as HTML and as JSON, and the list names the projects in order."""
+def test_index_as_files() -> None:
+    """Every page is written as HTML and as JSON, and the list has the projects in order."""
     other = ProjectPage(canonicalize_name("another"), (), "index")
     site = write_static_index([PAGE, other])
     assert site == {

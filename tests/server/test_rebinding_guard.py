@@ -1,4 +1,4 @@
-"""From where a server is asked: names it goes by, and pages that make browsers ask it."""
+"""Host names of a server, and requests that foreign pages cause."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ PUBLIC = "https://wheels.example.org"
         (PUBLIC, "wheels.example.org", {"origin": "https://other.example.org"}, True),
     ],
 )
-def test_pages_of_others(
+def test_foreign_pages(
     origin: str, host: str, headers: dict[str, str], *, is_foreign: bool
 ) -> None:
-    """Only what a browser says of its page counts, and only where it is surely another one."""
+    """Only the browser's own headers count, and only where the origin surely differs."""
     request = Request("POST", "/legacy/", {"host": host, **headers}, origin)
     assert is_cross_origin(request) == is_foreign
 
 
-def test_names_are_remembered_as_they_are() -> None:
-    """A name is known in any case, with and without port, dot and brackets; others are not."""
+def test_configured_names() -> None:
+    """A name matches in any case, with and without port, dot and brackets; others do not."""
     names = HostNames(["Wheels.Example.org", "[2001:db8::1]", "2001:db8::2"])
     for host, known in (
         ("wheels.example.ORG:443", True),
@@ -100,8 +100,8 @@ def test_names_are_remembered_as_they_are() -> None:
         (socket.AF_INET6, "::", False),
     ],
 )
-def test_where_a_socket_listens(family: int, address: str, *, near: bool) -> None:
-    """It is the address that counts, whatever name led to it."""
+def test_socket_addresses(family: int, address: str, *, near: bool) -> None:
+    """The address of the socket counts, not the name it was given by."""
     with socket.socket(family) as listener:
         try:
             listener.bind((address, 0))
@@ -112,8 +112,8 @@ def test_where_a_socket_listens(family: int, address: str, *, near: bool) -> Non
 
 
 @pytest.mark.parametrize("text", ["Wheels.example", "replica", "10.0.0.7", "::1", "[2001:db8::1]"])
-def test_hosts_that_may_be_named(text: str) -> None:
-    """Names and addresses, with or without brackets, and requests for them are answered."""
+def test_valid_hosts(text: str) -> None:
+    """Names and addresses are accepted, with or without brackets."""
     name = text if text.startswith("[") or ":" not in text else f"[{text}]"
     request = Request("GET", "/", headers={"host": f"{name.lower()}:8942"})
     assert HostNames([parse_host_name(text)]).refusal(request) is None
@@ -122,7 +122,7 @@ def test_hosts_that_may_be_named(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "http://wheels.example/", "wheels.example:80", "10.0.0.7:80", "a b", "a,b", "u@h"]
 )
-def test_hosts_that_may_not_be_named(text: str) -> None:
-    """What no request can be for is an error, and not a server that refuses everybody."""
+def test_invalid_hosts(text: str) -> None:
+    """A host that no request can have is an error."""
     with pytest.raises(ValueError, match="is not a host name or address"):
         parse_host_name(text)

@@ -1,4 +1,4 @@
-"""Prepared pages, and wheels made up for them."""
+"""Prepared pages with generated wheels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAGE = """<!DOCTYPE html>
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Make a tree as a static index has it."""
+    """Write the files of a static index."""
     folder = tmp_path / "tree" / "some"
     folder.mkdir(parents=True)
     (folder / "index.html").write_text(PAGE)
@@ -42,12 +42,12 @@ def tree(tmp_path: Path) -> Path:
 
 
 def get(site: StaticSite, path: str) -> Response:
-    """Ask for a path."""
+    """Request a path."""
     return site(Request("GET", path))
 
 
-def test_pages_as_they_are(tree: Path) -> None:
-    """Without a folder for stubs nothing is changed or made up."""
+def test_unchanged_pages(tree: Path) -> None:
+    """Without a folder for generated wheels nothing is changed or generated."""
     site = StaticSite(tree)
     answer = get(site, "/simple/some/")
     assert b"".join(answer.body) == PAGE.encode()
@@ -76,8 +76,8 @@ def test_no_traversal(tree: Path, path: str) -> None:
     assert get(StaticSite(tree), path).status == 404
 
 
-def test_stubs(tree: Path, tmp_path: Path) -> None:
-    """Wheels on other hosts are found here, with the properties of their labels."""
+def test_generated_wheels(tree: Path, tmp_path: Path) -> None:
+    """Wheels of other hosts are served locally, with the properties of their labels."""
     site = StaticSite(tree, stubs=tmp_path / "stubs", requires={"some": ["other"]})
     text = b"".join(get(site, "/simple/some/").body).decode()
     names = re.findall('href="([^"]*[.]whl)"', text)
@@ -95,8 +95,8 @@ def test_stubs(tree: Path, tmp_path: Path) -> None:
     assert get(site, "/simple/some/no-wheel.whl").status == 404
 
 
-def test_served(tree: Path) -> None:
-    """A site can stand behind the index that counts."""
+def test_site_as_second_index(tree: Path) -> None:
+    """A site can follow the main index."""
     with RecordingIndex(StaticSite(tree)) as index:
         assert index.url.endswith("/simple/")
         assert not index.requests

@@ -1,4 +1,4 @@
-"""Uploads as publishing tools send them, without a tool and without a socket."""
+"""Upload requests like those of publishing tools, without a tool or a socket."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DOCUMENT = release_document(
 
 
 def fields_of(filename: str, content: bytes) -> dict[str, str]:
-    """Return the fields that go with a file."""
+    """Return the form fields for a file."""
     name, version = filename.removesuffix(".tar.gz").removesuffix(".zip").split("-")[:2]
     return {
         ":action": "file_upload",
@@ -79,7 +79,7 @@ def upload(
 
 
 def refused(answer: AcceptedUpload | tuple[Violation, ...]) -> set[str]:
-    """Return the references of what was wrong; something was."""
+    """Return the references of a refusal."""
     assert isinstance(answer, tuple), answer
     assert answer
     assert all(one.where and one.message and not one.message.endswith(".") for one in answer)

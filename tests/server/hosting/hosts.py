@@ -1,4 +1,4 @@
-"""An index that tests ask without a socket."""
+"""A hosted index that tests call without a socket."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 class Host:
-    """Have an index, its log, and a clock that is moved by hand."""
+    """A hosted index with its log and a clock that the test sets."""
 
     def __init__(self, store: Store, rules: HostingRules) -> None:
         self.store = store
@@ -57,7 +57,7 @@ class Host:
         *,
         kind: str = "application/json",
     ) -> Response:
-        """Ask for something; the API as it wants to be asked."""
+        """Send a request; requests to the API have the type that it requires."""
         show = bearer if path.startswith("/-/") else basic
         headers = {"authorization": show(token)} if token else {}
         if said is not None or method == "POST":
@@ -75,5 +75,5 @@ class Host:
 
 
 def text(answer: Response) -> str:
-    """Return the body of an answer."""
+    """Return the body of a response."""
     return b"".join(answer.body).decode()

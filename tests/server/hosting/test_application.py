@@ -1,4 +1,4 @@
-"""Who may do what with a live index, over its routes and without a socket."""
+"""Permissions of a hosted index, through its routes and without a socket."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ pytest.importorskip("prometheus_client", reason="needs the extra `server`")
 
 @pytest.fixture
 def rules() -> HostingRules:
-    """Give the rules of the index; tests that need others say so."""
+    """Return the rules of the index; tests override them."""
     return HostingRules()
 
 
 @pytest.fixture
 def host(tmp_path: Path, rules: HostingRules) -> Iterator[Host]:
-    """Give an index."""
+    """Return a hosted index."""
     with open_store(tmp_path / "store") as store:
         host = Host(store, rules)
         yield host
         host.log.close()
 
 
-def test_tokens_are_for_projects_scopes_and_times(host: Host, tmp_path: Path) -> None:
-    """A token does what it is for, as long as it is good, and nothing else."""
+def test_token_permissions(host: Host, tmp_path: Path) -> None:
+    """A valid token permits what it was made for, and nothing else."""
     ours, theirs = (build_wheel(tmp_path, name, "1.0") for name in ("ours", "theirs"))
     only = host.token("upload", projects=[canonicalize_name("ours")], lifetime=timedelta(days=1))
     assert host.upload(ours, "").status == 401
@@ -72,8 +72,8 @@ def test_tokens_are_for_projects_scopes_and_times(host: Host, tmp_path: Path) ->
     assert only not in host.written.getvalue()
 
 
-def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
-    """Refusals have all references, as text, as JSON, and beside the status."""
+def test_forms_of_refusals(host: Host, tmp_path: Path) -> None:
+    """Refusals have all references, as text, as JSON and in the reason phrase."""
     token = host.token("upload")
     assert host.upload(build_wheel(tmp_path / "1", "told", "1.0"), token).status == 200
     other = build_wheel(tmp_path / "2", "told", "1.0", requires=["more"])
@@ -91,8 +91,8 @@ def test_everything_that_is_wrong_is_told(host: Host, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rules", [HostingRules(private=("*",))])
-def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> None:
-    """A token reads the projects that it is for; one for reading does nothing else."""
+def test_private_index(host: Host, tmp_path: Path) -> None:
+    """A token reads its projects; a token for reading permits nothing else."""
     reader, ended = host.token("read"), host.token("read", lifetime=timedelta(hours=1))
     writer = host.token("upload", projects=[canonicalize_name("other")])
     wheel = build_wheel(tmp_path, "some", "1.0")
@@ -124,8 +124,8 @@ _FEW = HostingRules(
 
 
 @pytest.mark.parametrize("rules", [_FEW])
-def test_a_project_has_no_more_than_it_may(host: Host, tmp_path: Path) -> None:
-    """What is too much for a project is refused with a reference; other projects are as ever."""
+def test_project_limits(host: Host, tmp_path: Path) -> None:
+    """Uploads beyond the limits of a project are refused, without effect on others."""
     token = host.token("upload")
     one, two = (build_wheel(tmp_path, "some", version) for version in ("1.0", "2.0"))
     assert host.upload(one, token).status == 200
@@ -145,8 +145,8 @@ def test_a_project_has_no_more_than_it_may(host: Host, tmp_path: Path) -> None:
     assert (answer.status, "too-large" in text(answer)) == (413, True)
 
 
-def test_yanking_is_for_owners(host: Host, tmp_path: Path) -> None:
-    """A release is yanked with a reason that pages show, and the other way round."""
+def test_yanking(host: Host, tmp_path: Path) -> None:
+    """Owners yank a release with a reason that pages show, and undo it."""
     token = host.token("upload")
     host.upload(build_wheel(tmp_path, "yanked", "1.0"), token)
     said = {"names": ["yanked==1.0"], "reason": "<broken>"}
@@ -168,10 +168,8 @@ def test_yanking_is_for_owners(host: Host, tmp_path: Path) -> None:
         (HostingRules(deletes=timedelta(hours=72)), 200, 403, 200),
     ],
 )
-def test_who_deletes_is_for_the_operator_to_say(
-    host: Host, tmp_path: Path, soon: int, late: int, admin: int
-) -> None:
-    """Each rule for deleting lets those delete that it names, and no name comes back."""
+def test_deletion_rules(host: Host, tmp_path: Path, soon: int, late: int, admin: int) -> None:
+    """Each rule permits deletion by those it names, and no name is reused."""
     upload, admins = host.token("upload"), host.token("upload", "admin")
     wheels = [build_wheel(tmp_path, "gone", f"{number}.0") for number in range(3)]
     for wheel in wheels:
@@ -201,10 +199,8 @@ def test_who_deletes_is_for_the_operator_to_say(
         ("tokens", {"scopes": ["upload"], "owner": "\udfff"}),
     ],
 )
-def test_what_cannot_be_kept_is_wrong_input(
-    host: Host, tmp_path: Path, act: str, said: object
-) -> None:
-    """What JSON can say and a database cannot keep is the fault of who said it."""
+def test_values_a_database_cannot_store(host: Host, tmp_path: Path, act: str, said: object) -> None:
+    """JSON values that a database cannot store are errors of the client."""
     token = host.token("upload", "admin")
     assert host.upload(build_wheel(tmp_path, "here", "1.0"), token).status == 200
     assert host.ask("POST", f"/-/api/{act}", token, said).status == 400
@@ -218,18 +214,16 @@ def test_what_cannot_be_kept_is_wrong_input(
         ("GET", "audit?who=me", None, "actor"),
     ],
 )
-def test_a_field_that_does_not_exist(
-    host: Host, method: str, path: str, said: object, field: str
-) -> None:
-    """A limit that would not count is refused by its name, as is a filter."""
+def test_unknown_fields(host: Host, method: str, path: str, said: object, field: str) -> None:
+    """Unknown limits and filters are refused by name."""
     answer = host.ask(method, f"/-/api/{path}", host.token("upload", "admin"), said)
     assert answer.status == 400
     assert "is not a field of this request" in text(answer)
     assert field in text(answer)
 
 
-def test_nothing_is_found_under_what_is_no_name(host: Host, tmp_path: Path) -> None:
-    """Numbers without end and NUL name nothing; credentials in other characters are none."""
+def test_invalid_identifiers(host: Host, tmp_path: Path) -> None:
+    """Huge numbers and NUL match nothing; non-ASCII credentials are invalid."""
     token = host.token("upload", "admin")
     assert host.upload(build_wheel(tmp_path, "here", "1.0"), token).status == 200
     endless = {"names": [f"here=={'1' * 5000}"]}
@@ -239,8 +233,8 @@ def test_nothing_is_found_under_what_is_no_name(host: Host, tmp_path: Path) -> N
     assert host.index(shown).status == 401
 
 
-def test_a_promise_without_end_is_told(host: Host, tmp_path: Path) -> None:
-    """A form that says a version of thousands of digits disagrees with its file."""
+def test_very_long_version(host: Host, tmp_path: Path) -> None:
+    """A form whose version has thousands of digits disagrees with its file."""
     wheel = build_wheel(tmp_path, "here", "1.0")
     content = wheel.read_bytes()
     fields = {**fields_of(wheel.name, content), "requires_python": f">={'1' * 5000}"}
@@ -250,8 +244,8 @@ def test_a_promise_without_end_is_told(host: Host, tmp_path: Path) -> None:
     assert "form-disagrees" in answer.reason
 
 
-def test_stages_belong_to_who_opened_them(host: Host, tmp_path: Path) -> None:
-    """Only the owner of a stage uploads to it, publishes or drops it; its time ends it."""
+def test_stage_ownership(host: Host, tmp_path: Path) -> None:
+    """Only its owner uploads to, publishes or drops a stage; stages expire."""
     mine, other = host.token("upload"), host.token("upload", owner="other")
     stage = json.loads(text(host.ask("POST", "/-/api/stages", mine, {"lifetime": "1d"})))
     base, act = f"/stage/{stage['id']}", f"/-/api/stages/{stage['id']}"
@@ -272,8 +266,8 @@ def test_stages_belong_to_who_opened_them(host: Host, tmp_path: Path) -> None:
     assert host.ask("POST", f"{act}/publish", mine).status == 404
 
 
-def test_a_token_for_a_project_is_none_for_stages_with_others(host: Host, tmp_path: Path) -> None:
-    """Who may upload to one project neither sees, publishes nor drops what waits of another."""
+def test_stage_with_other_projects(host: Host, tmp_path: Path) -> None:
+    """A token for one project cannot see, publish or drop staged files of another."""
     everything = host.token("upload")
     only = host.token("upload", projects=[canonicalize_name("ours")])
     stage = json.loads(text(host.ask("POST", "/-/api/stages", everything, {"lifetime": "1d"})))
@@ -290,8 +284,8 @@ def test_a_token_for_a_project_is_none_for_stages_with_others(host: Host, tmp_pa
     assert host.ask("GET", f"/files/{theirs.name}").status == 200
 
 
-def test_tokens_are_managed_by_the_operator(host: Host) -> None:
-    """Only a token of the operator for everything makes, lists and revokes tokens."""
+def test_token_management(host: Host) -> None:
+    """Only an unrestricted operator token creates, lists and revokes tokens."""
     operator = host.token("upload", "admin")
     for token in (
         host.token("upload"),
@@ -312,7 +306,7 @@ def test_tokens_are_managed_by_the_operator(host: Host) -> None:
 
 
 class FailingBlobs:
-    """Blobs on a storage that does not answer; only drafts are elsewhere."""
+    """A storage that does not respond, except for drafts."""
 
     def __init__(self, inner: Blobs) -> None:
         self.draft = inner.draft
@@ -324,8 +318,8 @@ class FailingBlobs:
         return fail
 
 
-def test_clients_learn_no_addresses(tmp_path: Path) -> None:
-    """Where the storage is stands in the log; nobody else is told, whatever he may do."""
+def test_storage_address_in_responses(tmp_path: Path) -> None:
+    """The address of the storage is logged, and in no response."""
     with open_store(tmp_path / "store") as store:
         host = Host(store, HostingRules())
         token = host.token("upload", "admin")
@@ -347,7 +341,7 @@ def test_clients_learn_no_addresses(tmp_path: Path) -> None:
 
 
 class UnreachableIndex:
-    """An index whose upstream has an address that is nobody's business."""
+    """An index whose upstream has a confidential address."""
 
     def __getattr__(self, name: str) -> Any:
         def fail(*_arguments: object) -> None:
@@ -361,8 +355,8 @@ class UnreachableIndex:
         return fail
 
 
-def test_pages_learn_no_addresses(tmp_path: Path) -> None:
-    """Neither pages of installers nor those for people name what is behind the index."""
+def test_upstream_address_on_pages(tmp_path: Path) -> None:
+    """No page names the address of an upstream."""
     with open_store(tmp_path / "store") as store:
         written = io.StringIO()
         log = Log(written, "json")
@@ -379,8 +373,8 @@ def test_pages_learn_no_addresses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("accept", ["", "application/json"])
-def test_refusals_name_no_place_on_the_disk(host: Host, tmp_path: Path, accept: str) -> None:
-    """What is wrong with a file is told of the file as it was called, and of no draft of it."""
+def test_paths_in_refusals(host: Host, tmp_path: Path, accept: str) -> None:
+    """Refusals name the uploaded file, not the path of its draft."""
     token = host.token("upload")
     wheel = build_wheel(tmp_path, "some", "1.0").read_bytes()
     packed = io.BytesIO()
@@ -411,8 +405,8 @@ def test_refusals_name_no_place_on_the_disk(host: Host, tmp_path: Path, accept: 
 # --- browsers -------------------------------------------------------------------------------
 
 
-def test_what_pages_of_others_send_is_not_read(host: Host, tmp_path: Path) -> None:
-    """Whatever credentials go with it: a request that a page made changes nothing."""
+def test_cross_origin_requests(host: Host, tmp_path: Path) -> None:
+    """A request from a foreign page changes nothing, whatever its credentials."""
     token = host.token("upload", "admin")
     wheel = build_wheel(tmp_path, "some", "1.0")
     assert host.upload(wheel, token).status == 200
@@ -439,7 +433,7 @@ def test_what_pages_of_others_send_is_not_read(host: Host, tmp_path: Path) -> No
 
 
 class Unread:
-    """A body that nobody may look at."""
+    """A body that must not be read."""
 
     def read(self, _size: int = -1) -> bytes:
         """Fail."""
@@ -449,8 +443,8 @@ class Unread:
 @pytest.mark.parametrize(
     "kind", ["", "text/plain", "application/x-www-form-urlencoded", CONTENT_TYPE, "text/json"]
 )
-def test_what_a_form_can_send_is_nothing_for_the_api(host: Host, tmp_path: Path, kind: str) -> None:
-    """The API takes one type of body: the one that pages of others cannot send unasked."""
+def test_api_content_type(host: Host, tmp_path: Path, kind: str) -> None:
+    """The API accepts only the content type that needs a CORS preflight."""
     token = host.token("upload", "admin")
     assert host.upload(build_wheel(tmp_path, "some", "1.0"), token).status == 200
     headers = {"authorization": bearer(token), "content-type": kind}
@@ -462,8 +456,8 @@ def test_what_a_form_can_send_is_nothing_for_the_api(host: Host, tmp_path: Path,
         assert host.index(Request("POST", "/-/api/yank", headers, body=body)).status == 200
 
 
-def test_no_browser_asks_for_a_token_that_changes_something(host: Host) -> None:
-    """Basic is asked for where something is read, and taken where tools upload; nowhere else."""
+def test_basic_authentication(host: Host) -> None:
+    """Basic is offered for reading and accepted for tool uploads, and nowhere else."""
     token = host.token("upload", "admin")
     for method, path in (
         ("GET", "/-/metrics"),
@@ -487,8 +481,8 @@ def test_no_browser_asks_for_a_token_that_changes_something(host: Host) -> None:
     assert host.index(Request("POST", "/legacy/", headers, body=Unread())).status == 401
 
 
-def test_routes_are_a_small_set() -> None:
-    """Whatever is asked for, metrics have one of few names for it."""
+def test_route_labels() -> None:
+    """Metrics have few route names, whatever the request."""
     assert route_of("/simple/x/") == "simple"
     assert route_of("/-/health/live") == "health"
     assert {route_of(path) for path in ("/x", "/", "/-/x", "*", "")} == {"other"}

@@ -1,4 +1,4 @@
-"""What the audit log of a hosted index has of each change and each refusal."""
+"""Entries of the audit log of a hosted index for changes and refusals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 
 def _entries(host: Host, **wanted: str) -> list[dict[str, Any]]:
-    """Return entries as the operator reads them, the oldest first."""
+    """Return entries as the operator reads them, oldest first."""
     token = host.token("admin")
     answer = host.ask("GET", f"/-/api/audit?{urlencode(wanted)}", token)
     assert answer.status == 200, text(answer)
@@ -37,8 +37,8 @@ def _entries(host: Host, **wanted: str) -> list[dict[str, Any]]:
     return [entry for entry in reversed(entries) if entry["owner"] != "local"]
 
 
-def test_every_change_is_there(host: Host, tmp_path: Path) -> None:
-    """Whatever changes the index has an entry with who, what and from where."""
+def test_changes(host: Host, tmp_path: Path) -> None:
+    """Every change of the index has an entry with who, what and from where."""
     token = host.token("upload", "admin", owner="admin", note="CI")
     one, two = (build_wheel(tmp_path, "some", version) for version in ("1.0", "2.0"))
     assert host.upload(one, token).status == 200
@@ -81,8 +81,8 @@ def test_every_change_is_there(host: Host, tmp_path: Path) -> None:
     assert made["secret"] not in everything
 
 
-def test_refusals_are_there(host: Host, tmp_path: Path) -> None:
-    """What a token may not do, and what an upload lacked, has an entry with the reason."""
+def test_refusals(host: Host, tmp_path: Path) -> None:
+    """Forbidden requests and refused uploads have an entry with the reason."""
     ours = host.token("upload", projects=["ours"])
     wheel, theirs = build_wheel(tmp_path, "ours", "1.0"), build_wheel(tmp_path, "theirs", "1.0")
     assert host.upload(wheel, ours).status == 200
@@ -107,8 +107,8 @@ def test_refusals_are_there(host: Host, tmp_path: Path) -> None:
     assert all(entry["detail"] for entry in found)
 
 
-def test_strangers_write_nothing(host: Host, tmp_path: Path) -> None:
-    """Requests without a valid token cannot fill the log."""
+def test_invalid_tokens(host: Host, tmp_path: Path) -> None:
+    """Requests without a valid token do not add entries."""
     wheel = build_wheel(tmp_path, "some", "1.0")
     for token in ("", "wheelfit-none"):
         assert host.upload(wheel, token).status in (401, 403)
@@ -116,8 +116,8 @@ def test_strangers_write_nothing(host: Host, tmp_path: Path) -> None:
     assert _entries(host) == []
 
 
-def test_who_reads_it(host: Host) -> None:
-    """The log is for the operator; what cannot be asked for is told."""
+def test_reading(host: Host) -> None:
+    """Only the operator reads the log; invalid queries are refused."""
     for token in (host.token("upload"), host.token("admin", projects=["some"])):
         assert host.ask("GET", "/-/api/audit", token).status == 403
     operator = host.token("admin")

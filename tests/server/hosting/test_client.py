@@ -1,4 +1,4 @@
-"""What becomes of answers of a server that is none of ours, or not well."""
+"""The client with servers that are not wheelfit's, or do not work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wheelfit_runtime.errors import InvalidPage, Unreachable, UserError
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[str]:
-    """Answer one question with these bytes; give the URL."""
+    """Answer one request with these bytes; yield the URL."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -41,8 +41,8 @@ def answering(answer: bytes) -> Iterator[str]:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
     ],
 )
-def test_what_speaks_otherwise_cannot_be_reached(answer: bytes) -> None:
-    """A port where something else answers is no fault of wheelfit."""
+def test_other_protocols(answer: bytes) -> None:
+    """A port with another protocol is reported as unreachable."""
     with answering(answer) as url, pytest.raises(Unreachable, match=r"cannot be reached: .+"):
         is_index_server(url)
     with answering(answer) as url, pytest.raises(Unreachable):
@@ -55,16 +55,16 @@ def test_what_speaks_otherwise_cannot_be_reached(answer: bytes) -> None:
      '{"stages": [{"id": "a", "files": [{}]}]}', '{"stages": [{"id": 1, "files": []}]}',
      "[" * 100_000],
 )  # fmt: skip
-def test_answers_of_another_shape_are_refused(body: str) -> None:
-    """What is taken from an answer is there, and of the right kind."""
+def test_malformed_responses(body: str) -> None:
+    """Values of a response must be present and of the right type."""
     answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     with answering(answer) as url, pytest.raises(InvalidPage):
         ServerAdministration(url, "token").stages()
 
 
 @pytest.mark.parametrize("hint", ["delete it first", None])
-def test_hints_of_a_server_reach_its_client(hint: str | None) -> None:
-    """The hint of an error is part of the response, and of the error that the client raises."""
+def test_hints(hint: str | None) -> None:
+    """The hint of an error is in the response and in the client's error."""
     error = UserError("the stage is open", where="stage 1", hint=hint)
     request = Request("GET", "/-/api/stages", {"accept": "application/json"})
     body = b"".join(error_response(request, 400, error).body)

@@ -1,4 +1,4 @@
-"""What a server makes at its start: one token of the operator, and files that are private."""
+"""The first start of a server: one operator token, and private files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 AT_ONCE = 8
 
 
-def test_who_is_first_makes_the_token(records_url: str) -> None:
-    """Of several that make the first token at once one does, and keeps it before it is good."""
+def test_concurrent_first_tokens(records_url: str) -> None:
+    """Of concurrent starts one makes the token, and stores it before it is valid."""
     kept: list[str] = []
     together = threading.Barrier(AT_ONCE)
 
@@ -45,8 +45,8 @@ def test_who_is_first_makes_the_token(records_url: str) -> None:
         assert valid_token(records, kept[0], now=NOW) == records.tokens()[0]
 
 
-def test_a_token_that_cannot_be_kept_is_none(records_url: str) -> None:
-    """Who cannot write it down has made no token, and the next one does."""
+def test_token_that_cannot_be_stored(records_url: str) -> None:
+    """A token that cannot be stored is not made, and the next start makes one."""
 
     def fail(_: str) -> None:
         raise OSError("no space left")
@@ -59,10 +59,10 @@ def test_a_token_that_cannot_be_kept_is_none(records_url: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["one folder", "sqlite", "postgresql"])
-def test_servers_that_start_at_once_make_one_token(
+def test_two_servers_on_a_new_database(
     place: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Two servers on a new database name one file with a token, which is good at both."""
+    """Two servers on a new database name one token file, valid at both."""
     folders, options = [tmp_path / "one", tmp_path / "two"], []
     if place == "one folder":
         folders = [tmp_path / "one"] * 2
@@ -83,7 +83,7 @@ def test_servers_that_start_at_once_make_one_token(
 
 @contextmanager
 def umask(mask: int) -> Iterator[None]:
-    """Set the mask of new files, which processes started here inherit."""
+    """Set the umask, which child processes inherit."""
     before = os.umask(mask)
     try:
         yield
@@ -92,7 +92,7 @@ def umask(mask: int) -> Iterator[None]:
 
 
 def loose(folder: Path) -> list[str]:
-    """Return what others may read or write, or the group may write, in a folder and below it."""
+    """Return the paths in a folder that others can access or the group can write."""
     found = []
     for path in (folder, *folder.rglob("*")):
         try:
@@ -106,8 +106,8 @@ def loose(folder: Path) -> list[str]:
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 @pytest.mark.parametrize("mask", [0, 0o022, 0o077])
-def test_others_read_no_file_of_an_index(mask: int, tmp_path: Path) -> None:
-    """Database, files, mirrored pages and the token are for the operator, whatever the umask."""
+def test_file_permissions(mask: int, tmp_path: Path) -> None:
+    """Only the operator can read the files of an index, whatever the umask."""
     build_wheel(tmp_path / "wheels", "mirrored", "1.0")
     folder = tmp_path / "new" / "index"
     with (
@@ -128,10 +128,10 @@ def test_others_read_no_file_of_an_index(mask: int, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 @pytest.mark.parametrize("mask", [0, 0o022])
-def test_others_read_no_file_of_a_store(
+def test_file_permissions_of_a_store(
     mask: int, tmp_path: Path, object_storage_url: Callable[[], str]
 ) -> None:
-    """So it is with what a command makes that is given the folder."""
+    """The same holds for a store that a command makes in a folder."""
     from wheelfit.server.store.blobs import store_bytes
 
     with umask(mask):
@@ -148,6 +148,6 @@ def test_others_read_no_file_of_a_store(
 
 @pytest.fixture
 def object_storage_url() -> Callable[[], str]:
-    """Return the URL of a storage that is not a folder."""
+    """Return the URL of a storage other than a folder."""
     pytest.importorskip("obstore", reason="needs the extra `server`")
     return lambda: "memory://"

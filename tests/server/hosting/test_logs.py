@@ -1,4 +1,4 @@
-"""Lines of the log: one for each event, whatever is in it."""
+"""Lines of the log: one per event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wheelfit.server.hosting.logs import Log, library_messages, traceback_of
 
 
 @pytest.mark.parametrize("log_format", ["json", "plain"])
-def test_no_text_begins_a_line_of_its_own(log_format: Literal["json", "plain"]) -> None:
+def test_control_characters(log_format: Literal["json", "plain"]) -> None:
     """Line breaks, quotes and control characters of clients stay inside their field."""
     stream = io.StringIO()
     log = Log(stream, log_format)
@@ -32,8 +32,8 @@ def test_no_text_begins_a_line_of_its_own(log_format: Literal["json", "plain"]) 
 
 
 @pytest.mark.parametrize("log_format", ["json", "plain"])
-def test_no_credential(log_format: Literal["json", "plain"]) -> None:
-    """Passwords in URLs are left out of what libraries log."""
+def test_passwords_in_urls(log_format: Literal["json", "plain"]) -> None:
+    """Passwords in URLs are removed from what libraries log."""
     stream = io.StringIO()
     log = Log(stream, log_format)
     with library_messages(log):
@@ -46,8 +46,8 @@ def test_no_credential(log_format: Literal["json", "plain"]) -> None:
     assert "hunter2" not in stream.getvalue()
 
 
-def test_no_rest_of_a_credential() -> None:
-    """A long traceback is cut after the passwords were removed, wherever the cut is."""
+def test_passwords_in_cut_tracebacks() -> None:
+    """Passwords are removed from a long traceback before it is cut."""
     for spaces in range(1900, 2010, 5):
         error = ValueError(f"https://me:hunter2-hunter2@a.example/{' ' * spaces}")
         assert "hunter2" not in traceback_of(error)
@@ -62,8 +62,8 @@ def test_long_texts_are_cut() -> None:
     assert len(stream.getvalue()) < 3000
 
 
-def test_a_message_that_does_not_fit_its_arguments() -> None:
-    """What a library logs wrongly is logged as it is, and the library goes on."""
+def test_mismatched_arguments() -> None:
+    """A log call with wrong arguments is logged as it is, without an exception."""
     stream = io.StringIO()
     log = Log(stream, "json")
     others = set(logging.getLogger().handlers)  # those of pytest raise such errors

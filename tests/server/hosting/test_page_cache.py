@@ -1,4 +1,4 @@
-"""Pages at hand: when they are, and that they are never older than promised."""
+"""Pages in memory: when they are used, and how old they may be."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def add(store: Store, name: str, version: str) -> None:
     store.records.add(new, save=lambda: None)
 
 
-def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> None:
-    """A page comes without a thread while it is surely good, and never after a change."""
+def test_fresh_pages(tmp_path: Path) -> None:
+    """A page is served without a thread while it is fresh, and not after a change."""
     now = [100.0]
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
@@ -70,8 +70,8 @@ def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> N
         assert b"other-2-py3" in b"".join(pages(other).body)
 
 
-def test_one_request_looks_before_the_others_have_to(tmp_path: Path) -> None:
-    """Before pages are no longer surely good a single request goes to a thread to look."""
+def test_early_refresh(tmp_path: Path) -> None:
+    """Before pages expire a single request goes to a thread to check them."""
     now = [100.0]
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
@@ -98,8 +98,8 @@ def test_one_request_looks_before_the_others_have_to(tmp_path: Path) -> None:
         assert [pages.cached_response(request) for _ in range(2)] == [None, None]
 
 
-def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
-    """The oldest pages go when there are too many."""
+def test_size_limit(tmp_path: Path) -> None:
+    """The oldest pages are dropped when there are too many."""
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
         pages = PageCache(
@@ -115,8 +115,8 @@ def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
         assert kept[-1] == "/simple/p4/"
 
 
-def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
-    """Without a generation pages are given as they were, but not for ever, nor changed ones."""
+def test_stale_pages(tmp_path: Path) -> None:
+    """Without a generation unchanged pages are served as they were, for a limited time."""
     now = [100.0]
     is_down = [False]
     with open_store(tmp_path) as store:
@@ -171,8 +171,8 @@ def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
                 pages(request)
 
 
-def test_one_looks_for_all(tmp_path: Path) -> None:
-    """While a database keeps one waiting, others get what is in memory."""
+def test_slow_database(tmp_path: Path) -> None:
+    """While a database keeps one request waiting, others get pages from memory."""
     asking, answer = threading.Event(), threading.Event()
     is_slow = [False]
     with open_store(tmp_path) as store:

@@ -1,4 +1,4 @@
-"""What projects are as a whole (PEP 792): set by owners and operators, served, and enforced."""
+"""The status of projects (PEP 792): set by owners and operators, served and enforced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOME = canonicalize_name("some")
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """Give an index with one release of a project of somebody."""
+    """Return an index with one release of an owned project."""
     with open_store(tmp_path / "store") as store:
         host = Host(store, HostingRules())
         wheel = build_wheel(tmp_path, "some", "1.0")
@@ -41,7 +41,7 @@ def put(host: Host, token: str, status: str, reason: str = "", project: str = "S
 
 
 def shown(host: Host) -> tuple[Status, int]:
-    """Return status and number of files on the page of the project, and check both forms of it."""
+    """Return the status and the number of files on the project page, equal in both formats."""
     listed = StoredIndex(host.store).project(SOME)
     assert listed is not None
     html = text(host.ask("GET", "/simple/some/"))
@@ -50,8 +50,8 @@ def shown(host: Host) -> tuple[Status, int]:
     return listed.status, len(listed.files)
 
 
-def test_an_archived_project(host: Host, tmp_path: Path) -> None:
-    """Its owner archives it; files are offered, and uploads refused until it is active again."""
+def test_archived_project(host: Host, tmp_path: Path) -> None:
+    """Owners archive a project; its files are listed, and uploads refused until it is active."""
     token = host.token("upload", owner="ann")
     staged = json.loads(text(host.ask("POST", "/-/api/stages", token, {"lifetime": "1d"})))["id"]
     third = build_wheel(tmp_path, "some", "3.0")
@@ -71,8 +71,8 @@ def test_an_archived_project(host: Host, tmp_path: Path) -> None:
     assert shown(host) == (Status(), 3)
 
 
-def test_a_quarantined_project(host: Host) -> None:
-    """Only the operator quarantines, and ends that; meanwhile nobody gets a file."""
+def test_quarantined_project(host: Host) -> None:
+    """Only the operator sets and ends quarantine; meanwhile no file is served."""
     owner, operator = host.token("upload", "admin", owner="ann"), host.token("upload", "admin")
     file = "/files/some-1.0-py3-none-any.whl"
     assert put(host, owner, "quarantined").status == 403
@@ -85,8 +85,8 @@ def test_a_quarantined_project(host: Host) -> None:
     assert host.ask("GET", file).status == 200
 
 
-def test_a_project_whose_files_are_deleted(host: Host, tmp_path: Path) -> None:
-    """Its status goes on refusing uploads, and can still be changed."""
+def test_project_without_files(host: Host, tmp_path: Path) -> None:
+    """Its status still refuses uploads, and can still be changed."""
     owner, operator = host.token("upload", owner="ann"), host.token("upload", "admin")
     assert put(host, operator, "quarantined", "malware").status == 200
     assert host.store.records.delete(["some-1.0-py3-none-any.whl"], time="2026-01-01T00:00:00Z")
@@ -97,8 +97,8 @@ def test_a_project_whose_files_are_deleted(host: Host, tmp_path: Path) -> None:
     assert host.upload(second, owner).status == 200
 
 
-def test_what_cannot_be_set(host: Host) -> None:
-    """Strangers, other words and projects that there are not are refused."""
+def test_refusals(host: Host) -> None:
+    """Strangers, unknown words and unknown projects are refused."""
     assert put(host, host.token("upload", owner="bob"), "archived").status == 403
     assert put(host, host.token("read"), "archived").status == 403
     assert put(host, "", "archived").status == 401
@@ -110,8 +110,8 @@ def test_what_cannot_be_set(host: Host) -> None:
     assert shown(host) == (Status(), 1)
 
 
-def test_a_status_moves_with_the_index(host: Host, tmp_path: Path) -> None:
-    """An export has it, and another store that imports that."""
+def test_export_and_import(host: Host, tmp_path: Path) -> None:
+    """An export has the status, and so has a store that imports it."""
     assert put(host, host.token("upload", owner="ann"), "archived", "old").status == 200
     store = host.store
     export_index(store.records.database, store.blobs, tmp_path / "export", NO_PROGRESS)

@@ -1,4 +1,4 @@
-"""Who may read which project: what is not for a reader does not exist for it."""
+"""Permission to read projects: unreadable projects look nonexistent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 @pytest.fixture
 def host(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Host]:
-    """Return an index with projects of two teams, and one that is for everybody."""
+    """Return an index with projects of two teams, and a public project."""
     rules = HostingRules(private=getattr(request, "param", ("acme-*", "evil-*")))
     with open_store(tmp_path / "store") as store:
         host = Host(store, rules)
@@ -42,7 +42,7 @@ def _wheel(folder: Path, name: str) -> Path:
 
 
 def _paths(name: str) -> list[str]:
-    """Return every address at which something of a project is, in several spellings."""
+    """Return every path of a project, in several spellings."""
     other = name.replace("-", "_")
     wheel = f"{other}-1.0-py3-none-any-mkl.whl"
     return [
@@ -68,8 +68,8 @@ def _get(host: Host, path: str, token: str, **headers: str) -> Response:
     return host.index.cached_response(request) or host.index(request)
 
 
-def test_other_projects_do_not_exist(host: Host) -> None:
-    """A token for one team gets for those of another what it gets for what is not there."""
+def test_projects_of_another_team(host: Host) -> None:
+    """Projects of another team and missing projects get the same response."""
     ours = host.token("read", projects=["acme-*"])
     everything = host.token("read")
     for path, absent in zip(_paths("evil-plan"), _paths("evil-none"), strict=True):
@@ -84,8 +84,8 @@ def test_other_projects_do_not_exist(host: Host) -> None:
         assert _get(host, path, ours).status < 400, path
 
 
-def test_nobody_without_a_token_reads_what_is_private(host: Host) -> None:
-    """Whether it is there or not, a token is asked for; what is for everybody needs none."""
+def test_without_a_token(host: Host) -> None:
+    """Private paths require a token whether they exist or not; public ones do not."""
     for path, absent in zip(_paths("evil-plan"), _paths("evil-none"), strict=True):
         answer, other = _get(host, path, ""), _get(host, absent, "")
         assert (answer.status, text(answer)) == (other.status, text(other)), path
@@ -96,8 +96,8 @@ def test_nobody_without_a_token_reads_what_is_private(host: Host) -> None:
     assert _get(host, "/simple/free/", "wheelfit-none").status == 403
 
 
-def test_lists_have_what_a_reader_may_read(host: Host) -> None:
-    """Neither the list of projects, nor the front page, nor a guess names another project."""
+def test_lists(host: Host) -> None:
+    """Neither the project list, nor the front page, nor suggestions name an unreadable project."""
     tokens = {
         "": {"free"},
         host.token("read", projects=["acme-*"]): {"free", "acme-secret"},
@@ -116,8 +116,8 @@ def test_lists_have_what_a_reader_may_read(host: Host) -> None:
                 assert name not in guess
 
 
-def test_no_cache_gives_a_page_to_others(host: Host) -> None:
-    """A page that one reader has had, and its entity tag, are of no use to another."""
+def test_caches(host: Host) -> None:
+    """A cached page or entity tag of one reader is of no use to another."""
     everything, ours = host.token("read"), host.token("read", projects=["acme-*"])
     for path in ("/simple/evil-plan/", "/simple/", "/project/evil-plan/", "/"):
         for _ in range(2):
@@ -142,8 +142,8 @@ def test_no_cache_gives_a_page_to_others(host: Host) -> None:
     )
 
 
-def test_changes_tell_nothing(host: Host) -> None:
-    """Whoever may not read a project cannot learn of it by trying to change it."""
+def test_attempted_changes(host: Host) -> None:
+    """An attempted change does not reveal an unreadable project."""
     ours = host.token("upload", "admin", projects=["acme-*"])
     for act in ("yank", "unyank", "delete"):
         answers = [
@@ -164,8 +164,8 @@ def test_changes_tell_nothing(host: Host) -> None:
         assert text(answers[0]).replace("plan", "none") == text(answers[1])
 
 
-def test_stages_show_no_more(host: Host, tmp_path: Path) -> None:
-    """A stage has its own files, and else what the reader may read anyway."""
+def test_stages(host: Host, tmp_path: Path) -> None:
+    """A stage shows its own files, and otherwise what the reader may read."""
     ours = host.token("upload", projects=["acme-*"])
     stage = json.loads(text(host.ask("POST", "/-/api/stages", ours, {"lifetime": "1d"})))
     base = f"/stage/{stage['id']}"
@@ -186,8 +186,8 @@ def test_stages_show_no_more(host: Host, tmp_path: Path) -> None:
     assert _get(host, f"{base}/simple/acme-new/", theirs).status == 404
 
 
-def test_sessions_of_others_do_not_exist(host: Host) -> None:
-    """A publishing session of a project that a token may not read is not there."""
+def test_publishing_sessions(host: Host) -> None:
+    """A publishing session of an unreadable project looks nonexistent."""
     said = {"meta": {"api-version": "2.0"}, "name": "acme-new", "version": "1.0"}
     ours = host.token("upload", projects=["acme-*"])
     kind = "application/vnd.pypi.upload.v2+json"
@@ -198,8 +198,8 @@ def test_sessions_of_others_do_not_exist(host: Host) -> None:
     assert host.ask("GET", session, ours).status == 200
 
 
-def test_prefixes_are_for_uploads_too(host: Host, tmp_path: Path) -> None:
-    """A token for a prefix uploads what has it, and nothing else."""
+def test_uploads_by_prefix(host: Host, tmp_path: Path) -> None:
+    """A token for a prefix uploads only projects with that prefix."""
     said = {"scopes": ["upload"], "projects": ["Acme_*"]}
     made = json.loads(text(host.ask("POST", "/-/api/tokens", host.token("admin"), said)))
     assert made["projects"] == ["acme-*"]
@@ -210,8 +210,8 @@ def test_prefixes_are_for_uploads_too(host: Host, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", [("*",)], indirect=True)
-def test_a_private_index_with_teams(host: Host) -> None:
-    """Where all is private, a token for a team reads its projects alone."""
+def test_private_index_with_teams(host: Host) -> None:
+    """In a private index a team's token reads only its projects."""
     ours = host.token("read", projects=["acme-*"])
     assert _get(host, "/simple/", "").status == 401
     assert _get(host, "/site.css", "").status == 401
@@ -221,8 +221,8 @@ def test_a_private_index_with_teams(host: Host) -> None:
     assert [project["name"] for project in listed["projects"]] == ["acme-secret"]
 
 
-def test_nothing_is_shown_where_no_reader_is_set(host: Host) -> None:
-    """An index that is read outside of a request shows nothing."""
+def test_outside_a_request(host: Host) -> None:
+    """Outside of a request an index shows nothing."""
     index = ReadableIndex(StoredIndex(host.store))
     assert tuple(index.projects()) == ()
     name = canonicalize_name("free")

@@ -35,7 +35,7 @@ API_METADATA = {"meta": {"api-version": "2.0"}}
 
 
 class Host:
-    """An index, with a clock that is moved by hand."""
+    """An index with a clock that the test sets."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -64,7 +64,7 @@ class Host:
         token: str | None = None,
         kind: str = TYPE,
     ) -> Response:
-        """Send a request; what is no bytes is sent as JSON."""
+        """Send a request; a body that is not bytes is sent as JSON."""
         shown = self.token if token is None else token
         headers = {"content-type": kind} | ({"authorization": basic(shown)} if shown else {})
         data = said if isinstance(said, bytes) else json.dumps(said).encode() if said else b""
@@ -110,7 +110,7 @@ class Host:
 
 
 def read(answer: Response, status: int = 200) -> dict[str, Any]:
-    """Return the JSON of an answer."""
+    """Return the JSON of a response."""
     text = b"".join(answer.body)
     assert answer.status == status, text
     found = json.loads(text)
@@ -119,7 +119,7 @@ def read(answer: Response, status: int = 200) -> dict[str, Any]:
 
 
 def refused(answer: Response) -> tuple[int, set[str]]:
-    """Return status and references of problem details (RFC 9457)."""
+    """Return the status and references of problem details (RFC 9457)."""
     assert answer.headers["content-type"] == "application/problem+json"
     value = read(answer, answer.status)
     assert value["status"] == answer.status
@@ -145,8 +145,8 @@ def wheels(tmp_path: Path) -> list[Path]:
     ]
 
 
-def test_a_release_appears_at_once(host: Host, wheels: list[Path]) -> None:
-    """Files wait in a session, which who knows its address may look at, until it is published."""
+def test_atomic_release(host: Host, wheels: list[Path]) -> None:
+    """Files of a session are visible only by its address until it is published."""
     answer = host.create("Fast", "1.0")
     session = read(answer, 201)
     assert answer.headers["location"] == session["links"]["session"]
@@ -180,8 +180,8 @@ def test_a_release_appears_at_once(host: Host, wheels: list[Path]) -> None:
     assert session["session-token"] not in host.written.getvalue()
 
 
-def test_one_session_for_a_release(host: Host) -> None:
-    """A second one is not created; the answer leads to the first."""
+def test_second_session(host: Host) -> None:
+    """A second session is not created; the response links to the first."""
     session = read(host.create(), 201)
     again = host.create("FAST", "1")
     assert refused(again) == (409, set())
@@ -193,8 +193,8 @@ def test_one_session_for_a_release(host: Host) -> None:
     assert read(host.create(), 201)["links"] != session["links"]
 
 
-def test_who_may_take_part(host: Host) -> None:
-    """Each request is judged by the token that it shows; a new name is reserved at once."""
+def test_permissions(host: Host) -> None:
+    """Each request is authorised by its own token; a new name is reserved at once."""
     other = host.issue_token("upload", owner="bob")
     assert refused(host.create(token=""))[0] == 401
     assert "www-authenticate" in host.create(token="").headers
@@ -211,8 +211,8 @@ def test_who_may_take_part(host: Host) -> None:
     assert read(host.create(token=other), 201)["status"] == "open"  # the name is free again
 
 
-def test_a_name_can_be_registered(host: Host) -> None:
-    """PEP 694: a session that is published without files reserves the name for good."""
+def test_publishing_without_files(host: Host) -> None:
+    """PEP 694: publishing a session without files reserves the name permanently."""
     session = read(host.create(version="0.0.0a0"), 201)
     assert (
         read(host.ask("POST", session["links"]["publish"], API_METADATA), 201)["status"]
@@ -225,8 +225,8 @@ def test_a_name_can_be_registered(host: Host) -> None:
     assert host.names() == set()
 
 
-def test_uploads_have_states(host: Host, wheels: list[Path]) -> None:
-    """An unfinished upload keeps a session from being published; a cancelled one is gone."""
+def test_upload_states(host: Host, wheels: list[Path]) -> None:
+    """An unfinished upload blocks publishing; a cancelled upload is removed."""
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0]), 202)
     link = upload["links"]["file-upload-session"]
@@ -268,10 +268,10 @@ def test_uploads_have_states(host: Host, wheels: list[Path]) -> None:
         ({"meta": {"api-version": "3.0"}}, 400, set()),
     ],
 )
-def test_uploads_that_cannot_begin(
+def test_uploads_refused_before_the_content(
     host: Host, wheels: list[Path], changes: dict[str, Any], status: int, references: set[str]
 ) -> None:
-    """What can be known before a byte is sent is told before."""
+    """What can be checked before the content is refused before it."""
     session = read(host.create(), 201)
     assert refused(host.begin(session, wheels[0], **changes)) == (status, references)
     assert read(host.ask("GET", session["links"]["session"]))["files"] == {}
@@ -288,10 +288,10 @@ def test_uploads_that_cannot_begin(
          {"unsound-archive"}),
     ],
 )  # fmt: skip
-def test_contents_that_do_not_pass(
+def test_invalid_contents(
     host: Host, wheels: list[Path], content: bytes | None, changes: Any, references: set[str]
 ) -> None:
-    """The content is held against what was announced, and against the rules of all uploads."""
+    """Content is checked against the announcement and the rules for uploads."""
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0], **changes), 202)
     answer = host.put(upload, wheels[0].read_bytes() if content is None else content)
@@ -302,8 +302,8 @@ def test_contents_that_do_not_pass(
     assert read(host.create("fast", "3.0"), 201)["status"] == "open"
 
 
-def test_attestations_are_verified(host: Host, wheels: list[Path]) -> None:
-    """PEP 740: they follow the content, and what does not hold is refused."""
+def test_attestations(host: Host, wheels: list[Path]) -> None:
+    """PEP 740: attestations follow the content, and invalid ones are refused."""
     pytest.importorskip("pypi_attestations", reason="needs the extra `attestations`")
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0]), 202)
@@ -314,8 +314,8 @@ def test_attestations_are_verified(host: Host, wheels: list[Path]) -> None:
     assert host.ask("POST", upload["links"]["complete"], API_METADATA).status == 201
 
 
-def test_sessions_end_by_themselves(host: Host, wheels: list[Path]) -> None:
-    """An empty session goes soon, another one in its time, and who asks can make that longer."""
+def test_expiry(host: Host, wheels: list[Path]) -> None:
+    """Empty sessions expire early, others later, and clients can extend them."""
     session = read(host.create(), 201)
     assert session["expires-at"] == "2026-11-22T18:00:00Z"
     host.send(session, wheels[0])
@@ -341,8 +341,8 @@ def test_sessions_end_by_themselves(host: Host, wheels: list[Path]) -> None:
     assert refused(host.ask("GET", link)) == (404, set())
 
 
-def test_sessions_are_stages(host: Host, wheels: list[Path]) -> None:
-    """The operator sees them, and may drop them; the form for uploads is not for them."""
+def test_operators_view(host: Host, wheels: list[Path]) -> None:
+    """The operator lists and drops sessions; the legacy upload form cannot use them."""
     session = read(host.create(), 201)
     host.send(session, wheels[0])
     (stage,) = host.store.records.stages()
@@ -356,8 +356,8 @@ def test_sessions_are_stages(host: Host, wheels: list[Path]) -> None:
     assert refused(host.begin(session, wheels[1])) == (409, {"session-ended"})
 
 
-def test_other_requests(host: Host, wheels: list[Path]) -> None:
-    """What is no request of the API is answered with problem details too."""
+def test_invalid_requests(host: Host, wheels: list[Path]) -> None:
+    """Invalid requests are answered with problem details."""
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0]), 202)
     guessed = upload["links"]["complete"].replace(session["session-token"], "wheelfit-stage-x")

@@ -1,4 +1,4 @@
-"""Settings of a server: which count, and which are none."""
+"""Settings of a server: precedence and validation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wheelfit.sources.page import OtherPages
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 
-def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
-    """Of what is said in several places the nearest counts."""
+def test_precedence(tmp_path: Path) -> None:
+    """Flags override variables, which override the file."""
     file = tmp_path / "serve.toml"
     file.write_text(
         'port = 1\nhost = "a"\nlog-format = "json"\ndelete = "72h"\naccess-log = false\n'
@@ -43,8 +43,8 @@ def test_flags_count_most_then_variables_then_the_file(tmp_path: Path) -> None:
         ("metrics", "nobody"),
     ],
 )
-def test_what_cannot_be_is_said_with_its_place(key: str, value: str) -> None:
-    """A value that cannot be is an error that names the flag or the variable."""
+def test_invalid_values(key: str, value: str) -> None:
+    """An error about a value names its flag or variable."""
     with pytest.raises(InvalidConfiguration) as excinfo:
         read_settings({key: value}, {})
     assert excinfo.value.where == f"--{key}"
@@ -54,8 +54,8 @@ def test_what_cannot_be_is_said_with_its_place(key: str, value: str) -> None:
     assert excinfo.value.where == variable
 
 
-def test_files_have_no_other_keys(tmp_path: Path) -> None:
-    """A key that does not exist is most likely misspelt; a file that is not there is told."""
+def test_unknown_keys_and_missing_files(tmp_path: Path) -> None:
+    """Unknown keys and missing files are errors."""
     file = tmp_path / "serve.toml"
     file.write_text("prot = 1\n")
     with pytest.raises(InvalidConfiguration, match="prot"):
@@ -64,8 +64,8 @@ def test_files_have_no_other_keys(tmp_path: Path) -> None:
         read_settings({}, {}, str(tmp_path / "none.toml"))
 
 
-def test_keys_with_several_values(tmp_path: Path) -> None:
-    """A file may have a list, or a string as variables have."""
+def test_lists(tmp_path: Path) -> None:
+    """A file may have a list, or a string as in variables."""
     file = tmp_path / "serve.toml"
     file.write_text('allowed-host = ["a.example", "b.example"]\ntrusted-proxy = "::1 10.0.0.0/8"\n')
     settings = read_settings({}, {}, str(file))
@@ -77,8 +77,8 @@ def test_keys_with_several_values(tmp_path: Path) -> None:
             read_settings({}, {}, str(file))
 
 
-def test_what_is_private(tmp_path: Path) -> None:
-    """Patterns come from a flag, a variable or a list; a misspelt one would protect nothing."""
+def test_private_patterns(tmp_path: Path) -> None:
+    """Patterns come from a flag, a variable or a list; invalid patterns are errors."""
     file = tmp_path / "serve.toml"
     file.write_text('private = ["acme-*", "spam"]\n')
     assert read_settings({}, {}).rules.private == ()
@@ -90,8 +90,8 @@ def test_what_is_private(tmp_path: Path) -> None:
             read_settings(wrong, {})
 
 
-def test_rules_for_projects(tmp_path: Path) -> None:
-    """Each table is for some projects; what cannot be is told with its key."""
+def test_project_rules(tmp_path: Path) -> None:
+    """Each table applies to some projects; errors name the key."""
     file = tmp_path / "serve.toml"
     file.write_text(
         '[[project]]\nnames = ["acme-*"]\nmax-size = "1GiB"\nkeep-releases = 3\n'
@@ -114,8 +114,8 @@ def test_rules_for_projects(tmp_path: Path) -> None:
             read_settings({}, {}, str(file))
 
 
-def test_where_projects_are_besides(tmp_path: Path) -> None:
-    """PEP 708: tables of one URL or several for each project; a URL that is none is told."""
+def test_alternate_locations(tmp_path: Path) -> None:
+    """PEP 708: tables of URLs for each project; invalid URLs are errors."""
     file = tmp_path / "serve.toml"
     file.write_text(
         '[tracks]\nTorch = "https://a.example/torch/"\n'

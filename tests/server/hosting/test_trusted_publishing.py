@@ -1,4 +1,4 @@
-"""Uploads by CI jobs: real tokens of an issuer on this machine, and tools that exchange them."""
+"""Uploads by CI jobs: real tokens of a local issuer, exchanged by publishing tools."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def issuer() -> Iterator[Issuer]:
 
 @contextmanager
 def trusting(folder: Path, issuer: Issuer, claims: str) -> Iterator[RunningIndex]:
-    """Run an index that trusts jobs with some claims, and knows its address."""
+    """Run an index at a known address that trusts jobs with certain claims."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         (folder / "server.toml").write_text(f"""
 public-url = "http://127.0.0.1:{listener.getsockname()[1]}"
@@ -69,19 +69,19 @@ job_workflow_ref = "acme/fast/.github/workflows/release.yml@*"
 
 
 def mint(index: RunningIndex, token: object, body: bytes | None = None) -> tuple[int, Any]:
-    """Exchange an identity."""
+    """Exchange an identity token."""
     data = json.dumps({"token": token}).encode() if body is None else body
     status, _, answer = index.ask("POST", "/_/oidc/mint-token", data)
     return status, json.loads(answer)
 
 
 def audience(index: RunningIndex) -> str:
-    """Return the name of the index in tokens."""
+    """Return the audience of the index."""
     return str(json.loads(index.get("/_/oidc/audience")[2])["audience"])
 
 
 def test_exchange(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
-    """A token is for the projects of the job, to upload, for minutes."""
+    """An upload token is for the projects of the job, and expires in minutes."""
     status, minted = mint(index, issuer.identity(audience(index)))
     assert (status, minted["success"]) == (200, True)
     good = build_wheel(tmp_path, "fast-extras", "1.0")
@@ -117,14 +117,14 @@ def test_exchange(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_refusals(index: RunningIndex, issuer: Issuer, changes: dict[str, Any], code: str) -> None:
-    """Another job, another index, another time: nothing is given."""
+    """Another job, another index or another time gets no token."""
     status, answer = mint(index, issuer.identity(audience(index), **changes))
     assert status == 422
     assert [error["code"] for error in answer["errors"]] == [code]
 
 
 def test_forged(index: RunningIndex, issuer: Issuer) -> None:
-    """A token that somebody else has signed, or nobody, is none."""
+    """Identity tokens that are unsigned or signed by others are refused."""
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     forged = issuer.identity(audience(index), key=other)
     assert mint(index, forged)[0] == 422
@@ -138,7 +138,7 @@ def test_forged(index: RunningIndex, issuer: Issuer) -> None:
 
 
 def test_used_once(index: RunningIndex, issuer: Issuer) -> None:
-    """An identity that was used is worth nothing to who finds it."""
+    """An identity token can be used once."""
     identity = issuer.identity(audience(index))
     assert mint(index, identity)[0] == 200
     status, answer = mint(index, identity)
@@ -147,7 +147,7 @@ def test_used_once(index: RunningIndex, issuer: Issuer) -> None:
 
 @pytest.mark.parametrize("answer", [b"5", b"no json", b"{}", b'{"keys":[{"kty":"?"}]}'])
 def test_issuer_in_trouble(tmp_path: Path, answer: bytes) -> None:
-    """What an issuer answers may be anything; then nobody gets a token, and all else goes on."""
+    """Whatever the issuer answers, no token is given, and the index still works."""
     with Issuer() as issuer, trusting(tmp_path, issuer, 'repository = "acme/fast"') as index:
         token = issuer.identity(audience(index))
         issuer.keys_answer = answer
@@ -159,7 +159,7 @@ def test_issuer_in_trouble(tmp_path: Path, answer: bytes) -> None:
 
 
 def test_bad_requests(index: RunningIndex) -> None:
-    """What is no such request is refused, and nothing else exists there."""
+    """Invalid requests are refused, and there are no other paths."""
     assert index.ask("POST", "/_/oidc/mint-token", b"no json")[0] == 400
     assert index.ask("POST", "/_/oidc/mint-token", b"x" * (2 << 20))[0] == 400
     assert index.get("/_/oidc/mint-token")[0] == 405
@@ -183,8 +183,8 @@ def test_patterns(index: RunningIndex, issuer: Issuer) -> None:
     assert audience(index) == index.origin
 
 
-def test_no_name_of_its_own(tmp_path: Path) -> None:
-    """An index without an address could be mistaken for another by its tokens."""
+def test_index_without_an_address(tmp_path: Path) -> None:
+    """An index without an address, which could be confused with another, is refused."""
     (tmp_path / "server.toml").write_text(
         """[[trusted-publisher]]
 projects = ["fast"]
@@ -196,14 +196,14 @@ claims = {repository = "acme/fast"}
         read_settings({}, {}, str(tmp_path / "server.toml"))
 
 
-def test_nobody_is_trusted(tmp_path: Path) -> None:
-    """Without trusted publishers there are no such addresses."""
+def test_no_trusted_publishers(tmp_path: Path) -> None:
+    """Without trusted publishers the paths do not exist."""
     with RunningIndex(tmp_path / "index") as index:
         assert index.get("/_/oidc/audience")[0] == 404
 
 
 def test_publish(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
-    """`wheelfit publish` uploads from a job without any stored secret, in one moment."""
+    """`wheelfit publish` uploads from a job without a stored secret, atomically."""
     wheel = build_wheel(tmp_path / "dist", "fast", "2.0")
     with LoopbackServer(_jobs(issuer)) as job:
         environ = clean_environ(tmp_path) | {
@@ -220,7 +220,7 @@ def test_publish(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
 
 
 def _jobs(issuer: Issuer) -> Callable[[Request], Response]:
-    """Return a server that issues identities to jobs."""
+    """Return a server that issues identity tokens to jobs."""
 
     def answer(request: Request) -> Response:
         fields = dict(pair.split("=", 1) for pair in request.query.split("&"))

@@ -1,4 +1,4 @@
-"""Pages of the web that ask an index for something, in the browser of somebody who is logged in."""
+"""Attacks by web pages in the browser of a logged-in user."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SANDBOX = (
 
 
 class Attacker:
-    """A web server with pages that mean harm."""
+    """A web server with malicious pages."""
 
     def __init__(self) -> None:
         self.pages: dict[str, str] = {}
@@ -88,7 +88,7 @@ class Attacker:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Give a browser in which a foreign name leads to this machine, or skip without one."""
+    """Return a browser in which a foreign name resolves to this machine, or skip."""
     try:
         browser = Browser(find_chromium(), f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1")
     except Unavailable as error:
@@ -103,7 +103,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def attacker() -> Iterator[Attacker]:
-    """Give a server of pages that mean harm."""
+    """Run a server of malicious pages."""
     with Attacker() as attacker:
         yield attacker
 
@@ -118,11 +118,7 @@ def index(tmp_path: Path) -> Iterator[RunningIndex]:
 
 
 def logged_in(browser: Browser, index: RunningIndex) -> Tab:
-    """Open a page whose every request shows the operator's token.
-
-    Once as a browser keeps it that was asked for it, once by a header of every request: whatever
-    a browser keeps, or is made to keep some day, nothing may be changed with it.
-    """
+    """Open a page whose every request has the operator's token."""
     tab = browser.tab()
     host, port = index.address
     tab.open(f"http://__token__:{index.token}@{host}:{port}/-/metrics")
@@ -131,7 +127,7 @@ def logged_in(browser: Browser, index: RunningIndex) -> Tab:
 
 
 def posted(index: RunningIndex, path: str) -> int:
-    """Wait for a request to arrive that changes something; return what it was answered."""
+    """Wait for a request that would change something; return the response."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for event in index.events("request"):
@@ -143,7 +139,7 @@ def posted(index: RunningIndex, path: str) -> int:
 
 
 def harmful(kind: str, target: str, path: Path) -> str:
-    """Return a page that deletes or uploads as soon as it is opened."""
+    """Return a page that deletes or uploads when it is opened."""
     content = base64.b64encode(path.read_bytes()).decode()
     fields = fields_of(path.name, path.read_bytes())
     if kind == "fetch":
@@ -164,7 +160,7 @@ def harmful(kind: str, target: str, path: Path) -> str:
 @pytest.mark.parametrize("kind", ["form", "fetch", "sandbox"])
 @pytest.mark.parametrize("action", ["/-/api/delete", "/legacy/"])
 @pytest.mark.parametrize("site", [FOREIGN, "127.0.0.1"], ids=["cross-site", "same-site"])
-def test_a_page_of_the_web_changes_nothing(
+def test_cross_site_requests(
     browser: Browser,
     attacker: Attacker,
     index: RunningIndex,
@@ -173,7 +169,7 @@ def test_a_page_of_the_web_changes_nothing(
     action: str,
     site: str,
 ) -> None:
-    """A page of another origin neither deletes nor uploads with what the browser keeps."""
+    """A page of another origin cannot delete or upload with stored credentials."""
     wheel = build_wheel(tmp_path, "planted", "1.0")
     attacker.pages["/harm"] = harmful(kind, index.origin + action, wheel)
     tab = logged_in(browser, index)
@@ -183,8 +179,8 @@ def test_a_page_of_the_web_changes_nothing(
     assert index.get("/simple/planted/")[0] == 404
 
 
-def test_a_name_that_leads_here_reads_nothing(browser: Browser, index: RunningIndex) -> None:
-    """DNS rebinding: a page whose name leads to the index neither reads nor changes it."""
+def test_dns_rebinding(browser: Browser, index: RunningIndex) -> None:
+    """A page whose name resolves to the index neither reads nor changes it."""
     tab = browser.tab()
     port = index.address[1]
     tab.drop_policies()  # the page came from elsewhere, before its name led here
@@ -203,10 +199,8 @@ def test_a_name_that_leads_here_reads_nothing(browser: Browser, index: RunningIn
     assert b"victim-1.0" in index.get("/simple/victim/")[2]
 
 
-def test_a_browser_keeps_no_token_that_can_do_more_than_read(
-    browser: Browser, tmp_path: Path
-) -> None:
-    """Pages of a private index are shown for a token for reading; the operator's is not taken."""
+def test_browser_tokens(browser: Browser, tmp_path: Path) -> None:
+    """Pages of a private index accept read tokens, and not the operator's."""
     with RunningIndex(tmp_path / "index", "--read", "tokens") as index:
         assert index.upload(build_wheel(tmp_path, "victim", "1.0")) == 200
         result = json.dumps({"scopes": ["read"]}).encode()
@@ -222,8 +216,8 @@ def test_a_browser_keeps_no_token_that_can_do_more_than_read(
             assert "wheelfit_requests" not in tab.evaluate("document.body.innerText")
 
 
-def test_nobody_is_let_in_from_other_origins(index: RunningIndex) -> None:
-    """No answer lets pages of others read it, embed it, or ask before a request."""
+def test_cross_origin_headers(index: RunningIndex) -> None:
+    """No response lets foreign pages read or embed it, or passes a preflight."""
     paths = ("/", "/simple/", "/simple/victim/", "/nothing", "/legacy/", "/-/metrics",
              "/-/api/tokens", "/-/health/live", "/files/victim-1.0-py3-none-any.whl")  # fmt: skip
     for path in paths:
@@ -258,14 +252,14 @@ NEAR = {"127.0.0.1", "localhost:1"}
         ("0.0.0.0", (), (FOREIGN,), NEAR | {FOREIGN}),
     ],
 )
-def test_names_that_a_server_goes_by(
+def test_host_names(
     tmp_path: Path,
     address: str,
     options: tuple[str, ...],
     names: tuple[str, ...],
     goes_by: set[str],
 ) -> None:
-    """Those of this machine and those it is given; any, where others reach it and none is given."""
+    """Local and configured names are accepted; any name on a public server without one."""
     with socket.create_server((address, 0)) as listener:
         number = listener.fileno()
         options = ("--fd", str(number), *options)

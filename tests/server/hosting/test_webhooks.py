@@ -1,4 +1,4 @@
-"""Webhooks: told of what changed, at least once, signed, and never of what is not for them."""
+"""Webhooks: at-least-once delivery, signatures, and permitted receivers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECRET = "of the receiver"
 
 
 class Receiver:
-    """A server that is told of changes; a context manager."""
+    """A server that receives webhooks; a context manager."""
 
     def __init__(self) -> None:
         self.status = 204
@@ -71,7 +71,7 @@ class Receiver:
 
     @property
     def told(self) -> list[tuple[str, str]]:
-        """Event and subject of each message."""
+        """The event and subject of each message."""
         return [(message["event"], message["subject"]) for message in self.messages]
 
 
@@ -83,7 +83,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 class Index:
-    """The records of an index, with a clock that is moved by hand."""
+    """The records of an index with a clock that the test sets."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
@@ -98,7 +98,7 @@ class Index:
         )  # fmt: skip
 
     def change(self, action: Action, detail: str = "") -> None:
-        """Note a change of the index as a whole."""
+        """Record a change of the whole index."""
         self.records.audit.add(Actor("ann"), action, detail)
 
 
@@ -109,8 +109,8 @@ def index(records_url: str) -> Iterator[Index]:
         yield Index(records)
 
 
-def test_it_is_told_once_and_in_order(index: Index, receiver: Receiver) -> None:
-    """Of several servers one delivers; what was before the webhook, and other events, are left."""
+def test_delivery(index: Index, receiver: Receiver) -> None:
+    """One of several servers delivers, in order; earlier and other events are omitted."""
     index.change("clean", "before")
     webhook = Webhook(receiver.url, SECRET, ("clean", "import"))
     one, two = index.delivery(webhook), index.delivery(webhook)
