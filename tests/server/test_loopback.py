@@ -170,9 +170,9 @@ def test_request_smuggling(line: str) -> None:
 
     head = f"GET /first HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n"
     with LoopbackServer(answer) as server:
-        said = raw(address(server), f"{head}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-    assert said.startswith(b"HTTP/1.1 400 ")
-    assert said.count(b"HTTP/1.1 ") == 1
+        response = raw(address(server), f"{head}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert response.count(b"HTTP/1.1 ") == 1
     assert asked == []
 
 
@@ -263,8 +263,8 @@ def test_dns_rebinding(tmp_path: Path) -> None:
     with LoopbackIndex(tmp_path) as index:
         for host, status in (("localhost", 200), ("[::1]:80", 200), ("evil.test", 421)):
             head = f"GET /simple/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-            said = raw(address(index), head.encode())
-            assert int(said.split()[1]) == status
-            assert (b"private" in said) == (status == 200)
-            assert b"cross-origin-resource-policy: same-origin" in said
-            assert b"content-security-policy: default-src 'none'" in said
+            response = raw(address(index), head.encode())
+            assert int(response.split()[1]) == status
+            assert (b"private" in response) == (status == 200)
+            assert b"cross-origin-resource-policy: same-origin" in response
+            assert b"content-security-policy: default-src 'none'" in response

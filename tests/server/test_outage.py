@@ -367,7 +367,7 @@ def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
 
 
 def test_first_token_that_cannot_be_stored(tmp_path: Path) -> None:
-    """A folder that cannot be made is an error for the operator, without a traceback."""
+    """A folder that cannot be made is a storage error, not an internal one."""
     (tmp_path / "taken").touch()
     where = [
         f"--database=sqlite://{tmp_path}/db/index.sqlite3",

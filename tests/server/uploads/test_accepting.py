@@ -1,4 +1,4 @@
-"""From the form to the page: what is let in, and what is said of what is not."""
+"""Uploads from the form to the page: what is accepted, and the reasons for refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 
 def page(store: Store, stage: str = "") -> dict[str, dict[str, object]]:
-    """Return what an installer sees of the project, by file name."""
+    """Return the entries of the project page by file name."""
     index = SimpleIndex(StoredIndex(store, stage=stage))
     answer = index(Request("GET", "/simple/some/", {"accept": JSON}))
     if answer.status == 404:
@@ -36,13 +36,13 @@ def page(store: Store, stage: str = "") -> dict[str, dict[str, object]]:
 
 
 def get(store: Store, filename: str) -> bytes:
-    """Return what an installer gets of a file."""
+    """Return the response to a request for a file."""
     answer = SimpleIndex(StoredIndex(store))(Request("GET", f"/files/{filename}"))
     assert answer.status == 200
     return b"".join(answer.body)
 
 
-def test_a_release_with_variants(store: Store, tmp_path: Path) -> None:
+def test_release_with_variants(store: Store, tmp_path: Path) -> None:
     """F-70, F-71, F-72, F-74: page, wheels, metadata and document agree after every upload."""
     labels = (None, "null", "mkl", "open")
     for number, label in enumerate(labels):
@@ -70,8 +70,8 @@ def test_a_release_with_variants(store: Store, tmp_path: Path) -> None:
                 assert entry["upload-time"] == timestamp(NOW)
 
 
-def test_the_same_again(store: Store, tmp_path: Path) -> None:
-    """The same file again is fine; with other bytes, in another spelling, or deleted, it is not."""
+def test_repeated_upload(store: Store, tmp_path: Path) -> None:
+    """The same file is accepted again; other bytes, other spelling or a deleted file are not."""
     path = build_wheel(tmp_path, "some", "1.0")
     upload(store, path)
     again = upload(store, path)
@@ -85,8 +85,8 @@ def test_the_same_again(store: Store, tmp_path: Path) -> None:
     assert refused(upload(store, other)) == {"name-deleted"}
 
 
-def test_everything_at_once(store: Store, tmp_path: Path) -> None:
-    """F-131: faults of the form, of the file and of the release are in one answer."""
+def test_all_faults_together(store: Store, tmp_path: Path) -> None:
+    """F-131: faults of the form, the file and the release are in one response."""
     upload(store, build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT))
     other = {**DOCUMENT, "variants": {"mkl": {"blas": {"library": ["openblas"]}}}}
     path = build_wheel(
@@ -134,15 +134,15 @@ def test_everything_at_once(store: Store, tmp_path: Path) -> None:
         ({"attestations": "no json"}, "bad-attestation"),
     ],
 )
-def test_forms_that_disagree(
+def test_wrong_form_fields(
     opened: Callable[[], Store], tmp_path: Path, changes: dict[str, str], reference: str
 ) -> None:
-    """What the form promises must be what came."""
+    """The form has to agree with the file."""
     path = build_wheel(tmp_path, "some", "1.0")
     assert refused(upload(opened(), path, changes=changes)) == {reference}
 
 
-def test_forms_that_agree_in_other_words(opened: Callable[[], Store], tmp_path: Path) -> None:
+def test_equivalent_form_fields(opened: Callable[[], Store], tmp_path: Path) -> None:
     """Names, versions and specifiers are compared by meaning."""
     path = build_wheel(tmp_path, "Some.Thing", "1.0", requires_python=">=3.9,<4")
     digest = hashlib.sha256(path.read_bytes()).hexdigest().upper()
@@ -160,7 +160,7 @@ def test_forms_that_agree_in_other_words(opened: Callable[[], Store], tmp_path: 
     ["../../some-1.0-py3-none-any.whl", "some-1.0-py3-none-any.whl\x00", "con", "a/b.whl", "x"],
 )
 def test_hostile_names(opened: Callable[[], Store], tmp_path: Path, name: str) -> None:
-    """A name that is none of an index is refused whatever came with it, and leaves nothing."""
+    """An invalid name is refused whatever the file, and nothing is left."""
     store = opened()
     path = build_wheel(tmp_path, "some", "1.0")
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
@@ -171,8 +171,8 @@ def test_hostile_names(opened: Callable[[], Store], tmp_path: Path, name: str) -
     )
 
 
-def test_names_that_fall_together(opened: Callable[[], Store], tmp_path: Path) -> None:
-    """Two wheels whose names differ in case only are not both there."""
+def test_names_equal_except_for_case(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """Two wheels whose names differ only in case are not both accepted."""
     store = opened()
     upload(store, build_wheel(tmp_path, "some", "1.0"))
     other = build_wheel(tmp_path / "other", "some", "1.0", files={"some.py": "x"})
@@ -180,8 +180,8 @@ def test_names_that_fall_together(opened: Callable[[], Store], tmp_path: Path) -
     assert refused(upload(store, renamed)) == {"name-collision", "dist-info-spelling"}
 
 
-def test_an_uploaded_document(store: Store, tmp_path: Path) -> None:
-    """F-74: the document of a release is taken if it is what the wheels give, and only then."""
+def test_uploaded_document(store: Store, tmp_path: Path) -> None:
+    """F-74: the document of a release is accepted only if the wheels give the same."""
     upload(store, build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT))
     path = tmp_path / "some-1.0-variants.json"
     path.write_bytes(get(store, path.name))
@@ -195,8 +195,8 @@ def test_an_uploaded_document(store: Store, tmp_path: Path) -> None:
     assert refused(upload(store, path)) == {"differs-from-wheels"}
 
 
-def test_a_staged_release(store: Store, tmp_path: Path) -> None:
-    """All variants of a release become visible together, or none of them."""
+def test_staged_release(store: Store, tmp_path: Path) -> None:
+    """All variants of a release become visible together, or none."""
     stage, _ = open_stage(store.records, "ann", now=NOW, lifetime=timedelta(days=1))
     for label in ("mkl", "open"):
         path = build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT)
@@ -210,8 +210,8 @@ def test_a_staged_release(store: Store, tmp_path: Path) -> None:
     assert refused(upload(store, path, stage=stage.id)) == {"no-such-stage", "name-taken"}
 
 
-def test_yanked_files_stay(opened: Callable[[], Store], tmp_path: Path) -> None:
-    """A yanked file is listed as such, and the document beside it as before (F-72)."""
+def test_yanked_file(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """F-72: a yanked file is listed as yanked, and the document is unchanged."""
     store = opened()
     path = build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT)
     upload(store, path)
@@ -221,8 +221,8 @@ def test_yanked_files_stay(opened: Callable[[], Store], tmp_path: Path) -> None:
     assert "yanked" not in files["some-1.0-variants.json"]
 
 
-def test_warnings_come_with_success(opened: Callable[[], Store], tmp_path: Path) -> None:
-    """What is allowed and most likely a mistake is told to who uploads."""
+def test_warnings(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """A likely mistake that is allowed is a warning in the response."""
     path = build_wheel(tmp_path, "some", "1.0", metadata_extra=[("License-File", "LICENSE")])
     answer = upload(opened(), path)
     assert isinstance(answer, AcceptedUpload)

@@ -1,7 +1,4 @@
-"""Attestations that come with an upload (PEP 740): real files, real signatures.
-
-They are those that the source distribution of pypi-attestations has for its own tests.
-"""
+"""Attestations of uploads (PEP 740): real files with real signatures."""
 
 from __future__ import annotations
 
@@ -30,13 +27,13 @@ CIRCLECI = "circleci_sign_publish_example-0.0.1.dev137-py3-none-any.whl"
 
 @pytest.fixture(scope="session")
 def assets(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of signed files."""
+    """Return the folder of signed files."""
     del registry
     return signed_files(tmp_path_factory.mktemp("signed"))
 
 
 def attested(assets: Path, *names: str) -> dict[str, str]:
-    """Return the field of the form with attestations of these files."""
+    """Return the form field with the attestations of these files."""
     texts = [(assets / f"{name}.publish.attestation").read_text() for name in names]
     return {"attestations": f"[{','.join(texts)}]"}
 
@@ -48,10 +45,10 @@ def attested(assets: Path, *names: str) -> dict[str, str]:
         (GITLAB, "gitlab:facutuesca/gitlab-oidc-project"),
     ],
 )
-def test_what_holds_is_served(
+def test_valid_attestations(
     opened: Callable[[], Store], assets: Path, name: str, signer: str
 ) -> None:
-    """A file with attestations that hold has a provenance, which names who signed."""
+    """A file with valid attestations has a provenance that names the signer."""
     store = opened()
     assert isinstance(upload(store, assets / name, changes=attested(assets, name)), AcceptedUpload)
     index = StoredIndex(store)
@@ -68,8 +65,8 @@ def test_what_holds_is_served(
     assert page.files[0].provenance == f"../../files/{name}.provenance"
 
 
-def test_what_does_not_hold_is_refused(opened: Callable[[], Store], assets: Path) -> None:
-    """Attestations of another file, altered ones, and unknown signers keep a file out."""
+def test_invalid_attestations(opened: Callable[[], Store], assets: Path) -> None:
+    """Attestations of another file, altered ones, and unknown signers refuse the file."""
     store = opened()
     true = attested(assets, GITLAB)["attestations"]
     for field in (
@@ -88,7 +85,7 @@ def test_what_does_not_hold_is_refused(opened: Callable[[], Store], assets: Path
     assert StoredIndex(store).projects() == ()
 
 
-def test_what_holds_is_imported(opened: Callable[[], Store], assets: Path, tmp_path: Path) -> None:
+def test_import(opened: Callable[[], Store], assets: Path, tmp_path: Path) -> None:
     """An import from another index verifies its provenance, and serves it."""
     store = opened()
     assert isinstance(

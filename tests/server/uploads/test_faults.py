@@ -1,4 +1,4 @@
-"""What uploads survive: being killed, a full disk, little memory, and bytes of any size."""
+"""Uploads with kills, full disks, little memory, and bodies of any size."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ KILLED = """
         ("after records add", True),
     ],
 )
-def test_killed_between_bytes_and_record(
+def test_kill_between_bytes_and_record(
     moment: str,
     is_there: bool,  # noqa: FBT001 - of the table above
     addresses: tuple[str, str],
     opened: Callable[..., Store],
     tmp_path: Path,
 ) -> None:
-    """Who is killed leaves a file with its bytes or none; what nobody needs is removed later."""
+    """After a kill a file is complete or missing; unused bytes are removed later."""
     wheel = build_wheel(tmp_path, "some", "1.0")
     command = [sys.executable, "-c", textwrap.dedent(KILLED), TESTS, str(tmp_path / "store")]
     completed = subprocess.run([*command, *addresses, str(wheel), moment], check=False)
@@ -152,7 +152,7 @@ STATEMENTS = """
 """
 
 
-def test_killed_at_any_statement(addresses: tuple[str, str], tmp_path: Path) -> None:
+def test_kill_at_any_statement(addresses: tuple[str, str], tmp_path: Path) -> None:
     """F-74: wherever a transaction ends, files, document and number are all old or all new."""
     if addresses[1].startswith("s3"):  # which is not what is looked at here
         addresses = (addresses[0], f"file://{tmp_path}/blobs")
@@ -216,8 +216,8 @@ LARGE = """
 """
 
 
-def test_a_large_wheel_costs_no_memory(addresses: tuple[str, str], tmp_path: Path) -> None:
-    """A large wheel is read, checked and kept with a part of it in memory."""
+def test_memory_of_a_large_wheel(addresses: tuple[str, str], tmp_path: Path) -> None:
+    """A large wheel is read, checked and stored in pieces."""
     size = 128 << 20
     wheel = build_large_wheel(tmp_path, "some", "1.0", size)
     build_wheel(tmp_path, "small", "1.0")
@@ -251,10 +251,10 @@ FULL = """
 """
 
 
-def test_a_full_disk(
+def test_full_disk(
     addresses: tuple[str, str], opened: Callable[..., Store], tmp_path: Path
 ) -> None:
-    """Without room an upload fails as such, leaves nothing, and works once there is room."""
+    """On a full disk an upload fails with that reason, leaves nothing, and works later."""
     import random
 
     content = random.Random(1).randbytes(1_000_000)
@@ -270,8 +270,8 @@ def test_a_full_disk(
     assert isinstance(upload(store, wheel), AcceptedUpload)
 
 
-def test_a_full_disk_of_the_database(opened: Callable[..., Store], tmp_path: Path) -> None:
-    """If the bytes have room and their record has not, there is no such file."""
+def test_full_disk_of_the_database(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """If only the record does not fit, there is no such file."""
     wheel = build_wheel(tmp_path, "some", "1.0")
     opened().close()
     command = [sys.executable, "-c", textwrap.dedent(FULL).replace("300_000", "5_000"), TESTS]
@@ -300,8 +300,8 @@ class Endless:
         return piece
 
 
-def test_an_endless_body_ends(opened: Callable[..., Store], tmp_path: Path) -> None:
-    """A file that is too large is refused with the first byte too many, and leaves nothing."""
+def test_endless_body(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """A too large file is refused at the first byte beyond the limit, and leaves nothing."""
     store = opened()
     start = form("some-1.0-py3-none-any.whl", b"", fields_of("some-1.0-py3-none-any.whl", b""))
     body = Endless(start.removesuffix(f"\r\n--{BOUNDARY}--\r\n".encode()))
@@ -317,18 +317,18 @@ def test_an_endless_body_ends(opened: Callable[..., Store], tmp_path: Path) -> N
 
 
 class Leaving(io.BytesIO):
-    """A body whose client goes away in the middle."""
+    """A body whose client disconnects in the middle."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return some of it, then nothing for ever."""
+        """Return some bytes, then nothing."""
         return super().read(min(size or 0, 100)) if self.tell() < 2000 else self._gone()
 
     def _gone(self) -> bytes:
         raise Disconnect
 
 
-def test_a_client_that_goes_away(opened: Callable[..., Store], tmp_path: Path) -> None:
-    """Whatever came of an upload that was broken off is gone."""
+def test_disconnected_client(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """What was received of an aborted upload is removed."""
     store = opened()
     name = "some-1.0-py3-none-any.whl"
     body = Leaving(form(name, b"y" * 9000, fields_of(name, b"")))
@@ -337,8 +337,8 @@ def test_a_client_that_goes_away(opened: Callable[..., Store], tmp_path: Path) -
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_store_that_was_closed(opened: Callable[..., Store], tmp_path: Path) -> None:
-    """What cannot be recorded is an error, and no file of the index."""
+def test_closed_store(opened: Callable[..., Store], tmp_path: Path) -> None:
+    """A file that cannot be recorded is an error, and not in the index."""
     store = opened()
     wheel = build_wheel(tmp_path, "some", "1.0")
     store.close()

@@ -1,4 +1,4 @@
-"""The form of the upload API, read while it arrives."""
+"""The form of the upload API, parsed while it arrives."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CONTENT = b"\r\n--not the boundary\r\n" * 50_000
 
 @pytest.fixture
 def store(opened: Callable[[], Store]) -> Store:
-    """Give a store."""
+    """Return a store."""
     return opened()
 
 
 class Drops(io.BytesIO):
-    """A body that comes a few bytes at a time."""
+    """A body that arrives a few bytes at a time."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return the next few bytes."""
@@ -32,7 +32,7 @@ class Drops(io.BytesIO):
 
 
 def refusal(store: Store, body: bytes, kind: str = CONTENT_TYPE, **limits: int) -> str:
-    """Return why a form is refused; there is one reason."""
+    """Return the only reason for which a form is refused."""
     with (
         pytest.raises(UploadRefused) as excinfo,
         read_form(io.BytesIO(body), kind, store.blobs.draft(), limits=FormLimits(**limits)),
@@ -43,10 +43,10 @@ def refusal(store: Store, body: bytes, kind: str = CONTENT_TYPE, **limits: int) 
 
 
 @pytest.mark.parametrize("body", [io.BytesIO, Drops])
-def test_a_form_in_pieces_of_any_size(
+def test_pieces_of_any_size(
     store: Store, body: Callable[[bytes], io.BytesIO], tmp_path: Path
 ) -> None:
-    """Fields and file are the same however they are cut into pieces."""
+    """Fields and file do not depend on how the body is cut into pieces."""
     fields = fields_of(NAME, CONTENT)
     with read_form(body(form(NAME, CONTENT, fields)), CONTENT_TYPE, store.blobs.draft()) as came:
         assert came.filename == NAME
@@ -58,8 +58,8 @@ def test_a_form_in_pieces_of_any_size(
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_several_values_of_a_field(store: Store) -> None:
-    """Fields of metadata can be there many times, in their order."""
+def test_repeated_fields(store: Store) -> None:
+    """Metadata fields can be repeated, and keep their order."""
     extra = "".join(
         f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="Requires-Dist"\r\n\r\n{one}\r\n'
         for one in ("numpy", "scipy ; extra == 'ü'")
@@ -70,7 +70,7 @@ def test_several_values_of_a_field(store: Store) -> None:
 
 
 def altered(old: bytes, new: bytes, fields: Mapping[str, str] = {"name": "some"}) -> bytes:
-    """Write a form with one thing changed."""
+    """Write a form with one change."""
     written = form(NAME, b"abc", fields)
     assert old in written
     return written.replace(old, new, 1)
@@ -91,8 +91,8 @@ def altered(old: bytes, new: bytes, fields: Mapping[str, str] = {"name": "some"}
         form(NAME, b"abc", {}).removesuffix(b"--\r\n") + b"\r\n" + form(NAME, b"abc", {}),
     ],
 )
-def test_forms_that_cannot_be_read(store: Store, body: bytes, tmp_path: Path) -> None:
-    """Whatever is not a form, or half of one, is refused as such, and leaves nothing."""
+def test_invalid_forms(store: Store, body: bytes, tmp_path: Path) -> None:
+    """Invalid or incomplete forms are refused, and leave nothing."""
     assert refusal(store, body) == "bad-form"
     assert not list(tmp_path.rglob("*.part"))
 
@@ -102,13 +102,13 @@ def test_forms_that_cannot_be_read(store: Store, body: bytes, tmp_path: Path) ->
     ["", "application/json", "multipart/form-data", "multipart/form-data; boundary=",
      f"multipart/form-data; boundary={'x' * 5000}", "multipart/mixed; boundary=x", "\x00é"],
 )  # fmt: skip
-def test_other_types(store: Store, kind: str) -> None:
-    """What does not say that it is a form is none."""
+def test_other_content_types(store: Store, kind: str) -> None:
+    """Other content types are refused."""
     assert refusal(store, form(NAME, b"abc", {}), kind) == "bad-form"
 
 
 def test_limits(store: Store) -> None:
-    """Neither the file nor the fields nor their number may be endless."""
+    """Size of the file, size of the fields and number of fields are limited."""
     body = form(NAME, bytes(5000), {f"field{number}": "y" * 100 for number in range(50)})
     assert refusal(store, body, file=4999) == "too-large"
     assert refusal(store, body, fields=4999) == "bad-form"
@@ -118,16 +118,16 @@ def test_limits(store: Store) -> None:
         assert came.draft.size == 5000
 
 
-def test_headers_without_end(store: Store) -> None:
-    """A part whose headers never end is refused before it is kept in memory."""
+def test_endless_part_headers(store: Store) -> None:
+    """Endless headers of a part are refused before they fill the memory."""
     body = f"--{BOUNDARY}\r\n".encode() + b"X-Header: y\r\n" * 100_000
     assert refusal(store, body) == "bad-form"
     assert refusal(store, f"--{BOUNDARY}\r\nX: ".encode() + b"y" * 1_000_000) == "bad-form"
 
 
 @pytest.mark.parametrize("where", ["headers", "behind"])
-def test_what_is_no_field_counts_too(store: Store, where: str) -> None:
-    """Headers of parts, and what follows the end, are no way around the limit."""
+def test_limits_outside_fields(store: Store, where: str) -> None:
+    """Part headers and the epilogue count against the limit."""
     fields = fields_of(NAME, b"x")
     body = form(NAME, b"x", fields)
     assert sum(map(len, fields.values())) < 2000

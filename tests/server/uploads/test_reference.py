@@ -1,4 +1,4 @@
-"""What the documentation says of uploads."""
+"""The documentation of uploads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ REPOSITORY = Path(__file__).parents[3]
 SOURCES = REPOSITORY / "src" / "wheelfit" / "server"
 
 
-def test_every_reference_is_explained() -> None:
-    """The reference has everything that keeps a file out, and nothing else."""
+def test_documented_references() -> None:
+    """The reference has exactly the reasons for refusals."""
     page = (REPOSITORY / "docs" / "reference" / "uploads.md").read_text()
     explained = set(re.findall(r"^\| `([a-z-]+)` \| ", page, re.MULTILINE))
     explained -= {"filetype", "attestations", "content"}  # of the form
@@ -29,8 +29,8 @@ def test_every_reference_is_explained() -> None:
     assert explained == used
 
 
-def test_names_mean_what_they_mean_in_checks() -> None:
-    """A name that `check` has too is one of its errors."""
+def test_names_shared_with_check() -> None:
+    """A reference that `check` also has is one of its errors."""
     page = (REPOSITORY / "docs" / "reference" / "uploads.md").read_text()
     explained = set(re.findall(r"^\| `([a-z-]+)` \| ", page, re.MULTILINE))
     shared = {CHECKS[name].severity for name in explained & CHECKS.keys()}

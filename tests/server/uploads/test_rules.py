@@ -1,4 +1,4 @@
-"""Everything that keeps a file from an index is found, all of it at once."""
+"""The rules for uploaded files, with all faults reported together."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def verdict(path: Path, filename: str | None = None) -> UploadVerdict:
 
 
 def references(found: UploadVerdict) -> set[str]:
-    """Return why it is kept out."""
+    """Return the references of a refusal."""
     return {violation.reference for violation in found.violations}
 
 
 def repacked(path: Path, change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> Path:
-    """Write a wheel anew, by a function that is given the archive and what was in it."""
+    """Rewrite a wheel with a function of the archive and its contents."""
     with zipfile.ZipFile(path) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w") as archive:
@@ -70,7 +70,7 @@ def source(
 # --- variant markers where nobody can read them ---------------------------------------------
 
 
-def test_variant_markers_without_a_variant(tmp_path: Path) -> None:
+def test_variant_markers_of_plain_files(tmp_path: Path) -> None:
     """B-40, F-109: a plain wheel or a source distribution with variant markers is refused."""
     requires = ["numpy", 'mkl; "blas" in variant_namespaces']
     plain = build_wheel(tmp_path, "some", "1.0", requires=requires)
@@ -88,8 +88,8 @@ def test_variant_markers_without_a_variant(tmp_path: Path) -> None:
 # --- what is right ------------------------------------------------------------------------
 
 
-def test_a_sound_wheel(tmp_path: Path) -> None:
-    """A wheel without a fault is known with all that is served of it."""
+def test_valid_wheel(tmp_path: Path) -> None:
+    """A wheel without faults has all the data that is served."""
     path = build_wheel(
         tmp_path, "Some.Thing", "1.0", label="mkl", document=DOCUMENT, requires_python=">=3.9"
     )
@@ -107,8 +107,8 @@ def test_a_sound_wheel(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["some-1.0.tar.gz", "some-1.0.zip"])
-def test_a_sound_source_distribution(tmp_path: Path, name: str) -> None:
-    """A source distribution without a fault is known by its PKG-INFO."""
+def test_valid_source_distribution(tmp_path: Path, name: str) -> None:
+    """A source distribution without faults has the data of its PKG-INFO."""
     text = "Metadata-Version: 2.1\nName: Some\nVersion: 1.0\nRequires-Python: >=3.9\n"
     found = verdict(source(tmp_path, name=name, information=text))
     assert found.violations == ()
@@ -132,26 +132,26 @@ def test_a_sound_source_distribution(tmp_path: Path, name: str) -> None:
         "cp312-cp312-pyodide_2024_0_wasm32",
     ],
 )
-def test_platforms_that_are_known(tmp_path: Path, tag: str) -> None:
-    """Wheels for every platform that an installer knows may come in."""
+def test_platforms(tmp_path: Path, tag: str) -> None:
+    """Wheels for every platform that installers know are accepted."""
     assert verdict(build_wheel(tmp_path, "some", "1.0", tag=tag)).violations == ()
 
 
-def test_a_local_version(tmp_path: Path) -> None:
-    """Builds with local versions may come in, unlike at the public registry."""
+def test_local_version(tmp_path: Path) -> None:
+    """Local versions are accepted, unlike at the public registry."""
     assert verdict(build_wheel(tmp_path, "some", "1.0+cu128")).violations == ()
 
 
-def test_old_but_usual_metadata(tmp_path: Path) -> None:
-    """``License-File`` before metadata 2.4, as setuptools wrote it for years, is a warning."""
+def test_early_license_file(tmp_path: Path) -> None:
+    """``License-File`` before metadata 2.4, which setuptools wrote for years, is a warning."""
     path = build_wheel(tmp_path, "some", "1.0", metadata_extra=[("License-File", "LICENSE")])
     found = verdict(path)
     assert found.violations == ()
     assert [warning.reference for warning in found.warnings] == ["invalid-metadata"]
 
 
-def test_a_python_of_endless_digits(tmp_path: Path) -> None:
-    """What the library reads only when it is used would end the installers that use it."""
+def test_very_long_requires_python(tmp_path: Path) -> None:
+    """Digits that make the version library fail on use are refused."""
     python = f">={'1' * 5000}"
     wheel = build_wheel(tmp_path, "some", "1.0", requires_python=python)
     sdist = source(
@@ -171,8 +171,8 @@ def test_a_python_of_endless_digits(tmp_path: Path) -> None:
     ],
     ids=["specifiers", "parameters", "messages"],
 )
-def test_metadata_that_costs_too_much(tmp_path: Path, header: str, body: str) -> None:
-    """A file of kilobytes takes neither minutes nor gigabytes, and is refused in words."""
+def test_expensive_metadata(tmp_path: Path, header: str, body: str) -> None:
+    """Small metadata that is expensive to parse is refused quickly, with a reason."""
     name, _, value = header.partition(": ")
     wheel = build_wheel(tmp_path, "some", "1.0", metadata_extra=[(name, value)], description=body)
     text = f"Metadata-Version: 2.1\nName: some\nVersion: 1.0\n{header}\n\n{body}"
@@ -199,10 +199,8 @@ def test_metadata_that_costs_too_much(tmp_path: Path, header: str, body: str) ->
     ],
 )
 @pytest.mark.parametrize("field", ["Summary", "Description"])
-def test_control_characters_in_metadata(
-    tmp_path: Path, field: str, sign: str, *, is_fine: bool
-) -> None:
-    """Whoever shows metadata on a terminal shows text, whatever the index has it from."""
+def test_control_characters(tmp_path: Path, field: str, sign: str, *, is_fine: bool) -> None:
+    """Control characters other than tabs are refused in metadata."""
     header = f"Summary: a {sign} b\n" if field == "Summary" else ""
     body = f"\na {sign} b\n" if field == "Description" else ""
     text = f"Metadata-Version: 2.1\nName: some\nVersion: 1.0\n{header}{body}".encode()
@@ -222,14 +220,14 @@ def test_control_characters_in_metadata(
         assert sign not in said or is_fine
 
 
-def test_ends_of_lines_as_windows_writes_them(tmp_path: Path) -> None:
-    """What ends a line is not a control character of it."""
+def test_windows_line_ends(tmp_path: Path) -> None:
+    """Line ends of Windows are not control characters."""
     text = "Metadata-Version: 2.1\r\nName: some\r\nVersion: 1.0\r\n\r\nsome\r\n"
     assert references(verdict(source(tmp_path, information=text))) == set()
 
 
-def test_a_version_of_metadata_that_never_was(tmp_path: Path) -> None:
-    """Metadata 2.0, as wheels had it for five years, is a warning."""
+def test_metadata_version_2_0(tmp_path: Path) -> None:
+    """Metadata 2.0, which wheels had for five years, is a warning."""
 
     def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
         name = "some-1.0.dist-info/METADATA"
@@ -278,15 +276,15 @@ def test_a_version_of_metadata_that_never_was(tmp_path: Path) -> None:
     ],
 )
 def test_hostile_names(tmp_path: Path, name: str) -> None:
-    """No name that leads elsewhere, or that systems read differently, comes in."""
+    """Names that leave a folder, or that systems read differently, are refused."""
     path = build_wheel(tmp_path, "some", "1.0")
     found = verdict(path, name)
     assert references(found) & {"invalid-filename", "reserved-label", "long-filename"}
     assert all(len(violation.where) <= 300 for violation in found.violations)
 
 
-def test_names_are_looked_at_before_files() -> None:
-    """A name that is right has no fault, whatever the file is."""
+def test_valid_names() -> None:
+    """A valid name has no faults, whatever the file is."""
     assert check_name("some-1.0-py3-none-any.whl") == ()
     assert check_name("some-1.0.tar.gz") == ()
 
@@ -294,8 +292,8 @@ def test_names_are_looked_at_before_files() -> None:
 # --- wheels ----------------------------------------------------------------------------------
 
 
-def test_all_at_once(tmp_path: Path) -> None:
-    """F-131: what is wrong with name, archive, RECORD, metadata and document is in one answer."""
+def test_all_faults_together(tmp_path: Path) -> None:
+    """F-131: faults of name, archive, RECORD, metadata and document are in one response."""
     document = {**DOCUMENT, "unknown": 1}
     path = build_wheel(
         tmp_path,
@@ -322,8 +320,8 @@ def test_all_at_once(tmp_path: Path) -> None:
     }
 
 
-def test_record_hashes_count(tmp_path: Path) -> None:
-    """A member that is not the one in RECORD keeps the wheel out (no registry looks at that)."""
+def test_record_hashes(tmp_path: Path) -> None:
+    """A member that differs from RECORD is refused, which no registry checks."""
 
     def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
         for name, content in contents.items():
@@ -336,35 +334,35 @@ def test_record_hashes_count(tmp_path: Path) -> None:
     }
 
 
-def test_a_document_of_another_label(tmp_path: Path) -> None:
-    """F-24: the document of a wheel is about the label of its file name."""
+def test_document_of_another_label(tmp_path: Path) -> None:
+    """F-24: the document of a wheel is for the label of its file name."""
     path = build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT)
     other = path.rename(tmp_path / "some-1.0-py3-none-any-open.whl")
     assert "wrong-label" in references(verdict(other))
 
 
 def test_null_with_properties(tmp_path: Path) -> None:
-    """F-6: null has no properties."""
+    """F-6: the null variant has no properties."""
     document = {**DOCUMENT, "variants": {"null": {"blas": {"library": ["mkl"]}}}}
     path = build_wheel(tmp_path, "some", "1.0", label="null", document=document)
     assert "null-with-properties" in references(verdict(path))
 
 
-def test_a_label_without_document(tmp_path: Path) -> None:
+def test_label_without_document(tmp_path: Path) -> None:
     """F-27: a variant wheel has a variant.json."""
     path = build_wheel(tmp_path, "some", "1.0", label="mkl")
     assert "missing-document" in references(verdict(path))
 
 
-def test_another_release_inside(tmp_path: Path) -> None:
-    """Name and version are those of METADATA and of the dist-info folder."""
+def test_metadata_of_another_release(tmp_path: Path) -> None:
+    """Name and version equal those of METADATA and of the dist-info folder."""
     path = build_wheel(tmp_path, "some", "1.0")
     other = path.rename(tmp_path / "other-1.0-py3-none-any.whl")
     assert "unsound-archive" in references(verdict(other))
 
 
-def test_a_folder_that_is_spelled_otherwise(tmp_path: Path) -> None:
-    """The dist-info folder is spelled as the file name."""
+def test_spelling_of_the_dist_info_folder(tmp_path: Path) -> None:
+    """The dist-info folder is spelled like the file name."""
     path = build_wheel(tmp_path, "Some_Thing", "1.0")
     other = path.rename(tmp_path / "Some_Thing-1.0-py3-none-any.whl")
     found = verdict(other)
@@ -373,8 +371,8 @@ def test_a_folder_that_is_spelled_otherwise(tmp_path: Path) -> None:
     assert found.file.folded == "some_thing-1.0-py3-none-any.whl"
 
 
-def test_a_data_descriptor(tmp_path: Path) -> None:
-    """Sizes stand before the data."""
+def test_data_descriptor(tmp_path: Path) -> None:
+    """Sizes have to precede the data."""
     path = build_wheel(tmp_path, "some", "1.0")
     with zipfile.ZipFile(path) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
@@ -395,7 +393,7 @@ def test_a_data_descriptor(tmp_path: Path) -> None:
 
 
 def with_record(contents: Mapping[str, bytes], more: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the contents of a wheel with more files, all of them in RECORD."""
+    """Return the contents of a wheel with additional files, all in RECORD."""
     everything = {**contents, **more}
     record = next(name for name in everything if name.endswith("/RECORD"))
     rows = [f"{record},,"]
@@ -415,8 +413,8 @@ def with_record(contents: Mapping[str, bytes], more: Mapping[str, bytes]) -> dic
         ({"some-1.0.dist-info/entry_points.txt": b"[a]\nx = y\nx = z\n"}, "bad-entry-points"),
     ],
 )
-def test_members_that_may_not_be(tmp_path: Path, more: dict[str, bytes], expected: str) -> None:
-    """Names that collide or escape, and entry points that cannot be read."""
+def test_invalid_members(tmp_path: Path, more: dict[str, bytes], expected: str) -> None:
+    """Colliding or escaping names, and invalid entry points."""
 
     def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
         for name, content in with_record(contents, more).items():
@@ -429,8 +427,8 @@ def test_members_that_may_not_be(tmp_path: Path, more: dict[str, bytes], expecte
 @pytest.mark.parametrize(
     ("tag", "expected"), [("py3-none-any", set()), ("py3-none-win_amd64", {"unportable-name"})]
 )
-def test_names_that_windows_cannot_have(tmp_path: Path, tag: str, expected: set[str]) -> None:
-    """B-34: they are refused in wheels for Windows; in others they are a warning."""
+def test_names_invalid_on_windows(tmp_path: Path, tag: str, expected: set[str]) -> None:
+    """B-34: they are refused in wheels for Windows, and a warning in others."""
     found = verdict(build_wheel(tmp_path, "some", "1.0", tag=tag, files={"some/aux.py": ""}))
     assert references(found) == expected
     assert expected or [warning.reference for warning in found.warnings] == ["unportable-name"]
@@ -445,8 +443,8 @@ def test_names_that_windows_cannot_have(tmp_path: Path, tag: str, expected: set[
         ("RECORD", 1 << 18, {"bad-record"}),
     ],
 )
-def test_texts_without_end(tmp_path: Path, name: str, size: int, expected: set[str]) -> None:
-    """A text of a small wheel that unpacks to very much is refused before it is understood."""
+def test_endless_texts(tmp_path: Path, name: str, size: int, expected: set[str]) -> None:
+    """A text that unpacks to very much is refused before it is parsed."""
 
     def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
         member = f"some-1.0.dist-info/{name}"
@@ -459,8 +457,8 @@ def test_texts_without_end(tmp_path: Path, name: str, size: int, expected: set[s
     assert references(verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))) == expected
 
 
-def test_a_promised_licence(tmp_path: Path) -> None:
-    """PEP 639: a licence that METADATA names is there."""
+def test_missing_licence_file(tmp_path: Path) -> None:
+    """PEP 639: a licence file that METADATA names has to exist."""
     headers = [("License-File", "LICENSE"), ("License-Expression", "MIT")]
     path = build_wheel(tmp_path, "some", "1.0", metadata_extra=headers)
 
@@ -473,23 +471,23 @@ def test_a_promised_licence(tmp_path: Path) -> None:
     assert references(verdict(repacked(path, change))) == {"missing-license"}
 
 
-def test_zip_and_tar_at_once(tmp_path: Path) -> None:
-    """CVE-2026-3219: what two readers see two archives in comes in as neither."""
+def test_zip_and_tar_in_one_file(tmp_path: Path) -> None:
+    """CVE-2026-3219: a file that is an archive of two formats is refused as either."""
     wheel = build_wheel(tmp_path, "some", "1.0").read_bytes()
     path = source(tmp_path)
     path.write_bytes(path.read_bytes() + wheel)
     assert references(verdict(path)) == {"unsound-archive"}
 
 
-def test_a_bomb(tmp_path: Path) -> None:
-    """A small archive that unpacks to very much is refused before it does."""
+def test_archive_bomb(tmp_path: Path) -> None:
+    """A small archive that unpacks to very much is refused before it is unpacked."""
     path = source(tmp_path, {"some-1.0/zeros": bytes(65 << 20)})
     assert references(verdict(path)) == {"unsound-archive"}
 
 
 @pytest.mark.integration
-def test_very_many_files(tmp_path: Path) -> None:
-    """Of a source distribution with more files than any project has none is written."""
+def test_too_many_files(tmp_path: Path) -> None:
+    """A source distribution with more files than any project has is not unpacked."""
     path = tmp_path / "some-1.0.tar.gz"
     path.write_bytes(gzip.compress(tarfile.TarInfo("some-1.0/file").tobuf() * 50_001, 1))
     found = verdict(path)
@@ -513,7 +511,7 @@ def test_very_many_files(tmp_path: Path) -> None:
 def test_members_of_source_distributions(
     tmp_path: Path, name: str, members: dict[str, bytes], expected: str
 ) -> None:
-    """The rules by which one would be unpacked hold when it comes in."""
+    """Members that could not be unpacked safely are refused."""
     assert references(verdict(source(tmp_path, members, name=name))) == {expected}
 
 
@@ -537,12 +535,12 @@ def test_members_of_source_distributions(
 def test_metadata_of_source_distributions(
     tmp_path: Path, information: str, expected: set[str]
 ) -> None:
-    """PKG-INFO is about this release, and promises nothing that is not there."""
+    """PKG-INFO is about this release, and names no missing files."""
     assert references(verdict(source(tmp_path, information=information))) == expected
 
 
-def test_a_source_distribution_without_metadata(tmp_path: Path) -> None:
-    """There is a PKG-INFO, in a folder named like the file."""
+def test_missing_metadata_of_source_distributions(tmp_path: Path) -> None:
+    """PKG-INFO has to exist, in a folder named like the file."""
     path = source(tmp_path)
     path = path.rename(tmp_path / "some-1.0.0.tar.gz")
     assert references(verdict(path)) == {"wrong-folder"}
@@ -552,8 +550,8 @@ def test_a_source_distribution_without_metadata(tmp_path: Path) -> None:
     assert references(verdict(path)) == {"wrong-metadata"}
 
 
-def test_a_link_in_place_of_metadata(tmp_path: Path) -> None:
-    """PKG-INFO is a file, not a way to another one."""
+def test_metadata_as_a_link(tmp_path: Path) -> None:
+    """PKG-INFO has to be a file, not a link."""
     path = tmp_path / "some-1.0.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
         header = tarfile.TarInfo("some-1.0/setup.py")
@@ -564,8 +562,8 @@ def test_a_link_in_place_of_metadata(tmp_path: Path) -> None:
     assert references(verdict(path)) == {"unsound-archive"}
 
 
-def test_what_is_no_archive(tmp_path: Path) -> None:
-    """Bytes that are nothing at all are refused under every name."""
+def test_files_that_are_not_archives(tmp_path: Path) -> None:
+    """Arbitrary bytes are refused under every name."""
     for name in ("some-1.0-py3-none-any.whl", "some-1.0.tar.gz", "some-1.0.zip"):
         (tmp_path / name).write_bytes(b"nothing at all")
         assert references(verdict(tmp_path / name)) == {"unsound-archive"}

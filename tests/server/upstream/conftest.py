@@ -1,4 +1,4 @@
-"""An upstream on this machine, and mirrors of it."""
+"""An upstream index on this machine, and mirrors of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wheelfit.testing.wheels import build_wheel
 
 @pytest.fixture(scope="session")
 def built_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with two projects; one wheel is large enough to come in many pieces."""
+    """Return a folder with two projects; one wheel is large enough for many pieces."""
     folder = tmp_path_factory.mktemp("upstream-wheels")
     build_wheel(folder, "small", "1.0", requires_python=">=3.8")
     build_wheel(folder, "small", "2.0", requires=["large"])
@@ -27,20 +27,20 @@ def built_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def wheels(built_wheels: Path, tmp_path: Path) -> Path:
-    """Give a copy of that folder."""
+    """Return a copy of that folder."""
     return Path(shutil.copytree(built_wheels, tmp_path / "wheels"))
 
 
 @pytest.fixture
 def upstream(wheels: Path) -> Iterator[RecordingIndex]:
-    """Give an index over them."""
+    """Run an index of the wheels."""
     with RecordingIndex(wheels) as index:
         yield index
 
 
 @pytest.fixture
 def mirror(upstream: RecordingIndex, tmp_path: Path) -> Iterator[Callable[..., Mirroring]]:
-    """Give a function that opens a mirror of it; all are closed afterwards."""
+    """Return a function that opens a mirror of the upstream; all are closed afterwards."""
     opened: list[Mirroring] = []
 
     def open_(url: str | None = None, folder: str = "mirror", **settings: Any) -> Mirroring:

@@ -1,4 +1,4 @@
-"""A mirror of an index on this machine, asked without a socket of its own."""
+"""A mirror of a local index, called without a socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 
 class Clock:
-    """Tell a time that a test sets."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -35,13 +35,7 @@ class Clock:
 
 
 class Mirroring:
-    """Hold a mirror and what it noted.
-
-    :param url: of its upstream.
-    :param folder: where it keeps what it keeps; another one can go on with it.
-    :param denied: vulnerabilities whose releases are not offered.
-    :param settings: of `MirrorSettings`.
-    """
+    """A mirror and its notes."""
 
     def __init__(
         self,
@@ -71,20 +65,20 @@ class Mirroring:
     def ask(
         self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
     ) -> Response:
-        """Ask for a path; of an upstream that fails a server tells with 502."""
+        """Request a path; a failing upstream becomes 502, as in a server."""
         try:
             return self.application(Request(method, path, headers or {"accept": JSON}))
         except NetworkError as error:
             return Response.text(502, error.message)
 
     def page(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return the files of a page by name."""
+        """Return the entries of a page by name."""
         answer = self.ask(f"/simple/{name}/")
         assert answer.status == 200, b"".join(answer.body)
         return {file["filename"]: file for file in json.loads(b"".join(answer.body))["files"]}
 
     def file(self, filename: str) -> bytes:
-        """Return the bytes of a file, all of them."""
+        """Return all bytes of a file."""
         answer = self.ask(f"/files/{filename}")
         assert answer.status == 200, b"".join(answer.body)
         data = read(answer)
@@ -92,19 +86,19 @@ class Mirroring:
         return data
 
     def kept(self) -> dict[str, int]:
-        """Return what is kept, once nothing is fetched any more: size by digest."""
+        """Return the sizes of the stored files by digest, once all downloads ended."""
         for thread in threading.enumerate():
             if thread.name == "pull":
                 thread.join()
         return {one.sha256: one.size for one in self.blobs.all_blobs()}
 
     def close(self) -> None:
-        """Close it."""
+        """Close the mirror."""
         self.index.close()
 
 
 def read(answer: Response) -> bytes:
-    """Return what a client gets, which may end too early."""
+    """Return the bytes that a client gets, which may be incomplete."""
     pieces: list[bytes] = []
     try:
         pieces.extend(answer.body)

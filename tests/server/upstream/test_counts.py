@@ -1,4 +1,4 @@
-"""What mirrors count, and how monitoring reads it."""
+"""Counters of mirrors in the metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL, LARGE = "small-1.0-py3-none-any.whl", "large-1.0-py3-none-any.whl"
 def test_counts(
     mirror: Callable[..., Mirroring], upstream: RecordingIndex, wheels: Path, tmp_path: Path
 ) -> None:
-    """Files, pages and bytes are counted by what became of them, and disks are measured."""
+    """Files, pages and bytes are counted by outcome, and disk usage is measured."""
     pytest.importorskip("prometheus_client", reason="needs the extra `server`")
     one = mirror(max_age=10.0)
     metrics = Metrics()

@@ -1,4 +1,4 @@
-"""Indexes as they are found: PyTorch's, and the published one with variants."""
+"""Layouts of existing indexes: PyTorch's, and the published index with variants."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ TORCH = "torch-2.8.0+cu128-py3-none-any.whl"
 
 
 class PyTorchLike:
-    """Answer as the index for one CUDA version does.
-
-    One folder for all files, links from the root of the host with ``%2B`` in them, a hash for
-    some only, no metadata, sizes or times, other projects' files on a page, 403 for what is not
-    there: a bucket behind a cache.
-    """
+    """Respond as PyTorch's index for one CUDA version does."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -65,7 +60,7 @@ class PyTorchLike:
 
 @pytest.fixture
 def pytorch(tmp_path: Path) -> Iterator[tuple[PyTorchLike, RecordingIndex]]:
-    """Give an index as PyTorch has them."""
+    """Run an index like PyTorch's."""
     folder = tmp_path / "bucket"
     for version in ("2.8.0+cu128", "2.7.1+cu128"):
         build_wheel(folder, "torch", version, requires=["nvidia-cublas-cu12"])
@@ -75,12 +70,10 @@ def pytorch(tmp_path: Path) -> Iterator[tuple[PyTorchLike, RecordingIndex]]:
 
 
 class TestPyTorch:
-    """What becomes of its pages."""
+    """Mirrored pages of PyTorch."""
 
-    def test_a_proper_page(
-        self, mirror: Opener, pytorch: tuple[PyTorchLike, RecordingIndex]
-    ) -> None:
-        """Local versions are spelled as they are, links are the mirror's, metadata is there."""
+    def test_page(self, mirror: Opener, pytorch: tuple[PyTorchLike, RecordingIndex]) -> None:
+        """Local versions keep their spelling, links are the mirror's, and metadata is listed."""
         one = mirror(f"{pytorch[1].origin}/whl/cu128/")
         page = one.page("torch")
         assert set(page) == {TORCH, "torch-2.7.1+cu128-py3-none-any.whl"}
@@ -95,13 +88,13 @@ class TestPyTorch:
     def test_unknown_projects(
         self, mirror: Opener, pytorch: tuple[PyTorchLike, RecordingIndex]
     ) -> None:
-        """403 means that there is none, and the next source may have it."""
+        """403 means that the project does not exist, and the next index may have it."""
         assert mirror(f"{pytorch[1].origin}/whl/cu128").ask("/simple/numpy/").status == 404
 
     def test_files_without_hash(
         self, mirror: Opener, pytorch: tuple[PyTorchLike, RecordingIndex]
     ) -> None:
-        """The first one comes without entity tag; from then on its hash and size are listed."""
+        """After the first download, which has no entity tag, hash and size are listed."""
         pytorch[0].hashed = False
         one = mirror(f"{pytorch[1].origin}/whl/cu128/")
         assert one.page("torch")[TORCH]["hashes"] == {}
@@ -118,10 +111,10 @@ class TestPyTorch:
         assert later.page("torch")[TORCH]["hashes"] == {"sha256": digest}
 
 
-def test_the_published_index_with_variants(
+def test_published_index_with_variants(
     mirror: Opener, tmp_path: Path, published_index: Path
 ) -> None:
-    """F-128: its documents pass through unchanged, byte by byte, beside the wheels they tell of."""
+    """F-128: its documents are passed on unchanged, beside their wheels."""
     stubs = tmp_path / "stubs"
     stubs.mkdir()
     with RecordingIndex(StaticSite(published_index, stubs=stubs)) as upstream:

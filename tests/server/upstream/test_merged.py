@@ -1,4 +1,4 @@
-"""Several indexes as one, and who owns what."""
+"""Several indexes merged into one, and the owners of projects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DOCUMENT = release_document(
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """Give the folder of an index of one's own, with an older release of ``small``."""
+    """Return the folder of an index with an older release of ``small``."""
     folder = tmp_path / "own"
     build_wheel(folder, "small", "0.1")
     return folder
@@ -46,12 +46,12 @@ def own(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def mirrored(mirror: Opener) -> Mirroring:
-    """Give a mirror of the upstream."""
+    """Return a mirror of the upstream."""
     return mirror(max_age=0)
 
 
 def merged(own: Path, mirrored: Mirroring, **options: object) -> MergedIndex:
-    """Put both together."""
+    """Merge both."""
     owners = OwnerRules(**options)  # type: ignore[arg-type]
     sources = [
         MergedSource("own", FolderIndex(own), is_own=True),
@@ -61,33 +61,33 @@ def merged(own: Path, mirrored: Mirroring, **options: object) -> MergedIndex:
 
 
 def names(page: ProjectPage | None) -> list[str]:
-    """Return the names of the files of a page."""
+    """Return the file names of a page."""
     return [] if page is None else [file.filename for file in page.files]
 
 
 class TestOwners:
-    """Dependency confusion, and how it is kept out."""
+    """Protection against dependency confusion."""
 
-    def test_an_own_project_comes_from_there_alone(self, own: Path, mirrored: Mirroring) -> None:
-        """F-126: however high the upstream's version is; its files cannot be had by name."""
+    def test_own_project(self, own: Path, mirrored: Mirroring) -> None:
+        """F-126: only its own files are available, however high the upstream's version is."""
         index = merged(own, mirrored)
         assert names(index.project(SMALL)) == ["small-0.1-py3-none-any.whl"]
         assert index.content("small-0.1-py3-none-any.whl") is not None
         assert index.content("small-2.0-py3-none-any.whl") is None
         assert index.content("small-2.0-py3-none-any.whl.metadata") is None
 
-    def test_others_come_from_the_upstream(self, own: Path, mirrored: Mirroring) -> None:
-        """Page, files and metadata."""
+    def test_upstream_project(self, own: Path, mirrored: Mirroring) -> None:
+        """Its page, files and metadata come from the upstream."""
         index = merged(own, mirrored)
         large = canonicalize_name("large")
         assert names(index.project(large)) == ["large-1.0-py3-none-any.whl"]
         assert isinstance(index.content("large-1.0-py3-none-any.whl.metadata"), Content)
         assert index.project(canonicalize_name("none")) is None
 
-    def test_reserved_names_never_fall_through(
+    def test_reserved_names(
         self, own: Path, mirrored: Mirroring, wheels: Path, upstream: RecordingIndex
     ) -> None:
-        """Before anything is uploaded, too; and the upstream is not even told of the name."""
+        """Even without uploads the upstream is not asked for a reserved name."""
         build_wheel(wheels, "acme-tools", "99")
         index = merged(own, mirrored, reserved=("Acme_*",))
         assert index.project(PRIVATE) is None
@@ -95,10 +95,8 @@ class TestOwners:
         assert not any("acme" in request.path for request in upstream.requests)
         assert names(merged(own, mirrored).project(PRIVATE)) == ["acme_tools-99-py3-none-any.whl"]
 
-    def test_a_project_whose_files_are_gone_stays_ones_own(
-        self, own: Path, mirrored: Mirroring, wheels: Path
-    ) -> None:
-        """What was deleted, or is not published yet, is not the upstream's all at once."""
+    def test_own_project_without_files(self, own: Path, mirrored: Mirroring, wheels: Path) -> None:
+        """A project with deleted or unpublished files does not pass to the upstream."""
         build_wheel(wheels, "acme-tools", "99")
 
         def claims(name: NormalizedName) -> bool:
@@ -113,39 +111,37 @@ class TestOwners:
         assert index.stamp(PRIVATE) is None
         assert index.content("acme_tools-99-py3-none-any.whl") is None
 
-    def test_an_operator_may_name_the_owner(self, own: Path, mirrored: Mirroring) -> None:
-        """Then nobody else is asked."""
+    def test_configured_owner(self, own: Path, mirrored: Mirroring) -> None:
+        """Only the configured owner is asked."""
         index = merged(own, mirrored, named={"small": ("pypi",), "large": ("own",)})
         assert "small-2.0-py3-none-any.whl" in names(index.project(SMALL))
         assert index.project(canonicalize_name("large")) is None
 
-    def test_an_upstream_that_is_down_changes_no_owner(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """The next one is not asked in its place."""
+    def test_unavailable_upstream(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """The next upstream is not asked instead."""
         first, second = mirror(max_age=0), mirror(folder="second")
         upstream.faults.resets["/simple/small/"] = 9
         index = MergedIndex([MergedSource("a", first.index), MergedSource("b", second.index)])
         with pytest.raises(NetworkError):
             index.project(SMALL)
 
-    def test_the_list_of_projects(self, own: Path, mirror: Opener, wheels: Path) -> None:
-        """Each once, and none that its owner has not."""
+    def test_project_list(self, own: Path, mirror: Opener, wheels: Path) -> None:
+        """Each project is listed once, and only if its owner has it."""
         build_wheel(wheels, "acme-tools", "99")
         index = merged(own, mirror(list_all=True), reserved=("acme-*",))
         assert list(index.projects()) == ["large", "small"]
 
-    def test_rules_about_sources_that_are_not_there(self, own: Path, mirrored: Mirroring) -> None:
-        """A rule that would never hold is a mistake."""
+    def test_rules_for_unknown_sources(self, own: Path, mirrored: Mirroring) -> None:
+        """A rule that could never apply is an error."""
         with pytest.raises(ValueError, match="not a source"):
             merged(own, mirrored, named={"small": ("other",)})
 
 
 class TestStamps:
-    """When a page that was written may be served again."""
+    """The stamps by which rendered pages are reused."""
 
-    def test_it_stays_until_the_page_changes(self, mirrored: Mirroring, wheels: Path) -> None:
-        """Equal for one page, another for another."""
+    def test_stamp(self, mirrored: Mirroring, wheels: Path) -> None:
+        """It is equal for the same page, and differs for another."""
         index = MergedIndex([MergedSource("pypi", mirrored.index)])
         first = index.stamp(SMALL)
         assert first is not None
@@ -153,8 +149,8 @@ class TestStamps:
         build_wheel(wheels, "small", "3.0")
         assert index.stamp(SMALL) != first
 
-    def test_a_page_through_everything(self, own: Path, mirrored: Mirroring) -> None:
-        """A project that gets an owner of its own changes at once, although pages are kept."""
+    def test_new_owner(self, own: Path, mirrored: Mirroring) -> None:
+        """A project that gets an own owner changes at once, despite cached pages."""
         application = SimpleIndex(merged(own, mirrored))
 
         def page() -> bytes:
@@ -167,10 +163,10 @@ class TestStamps:
 
 
 class TestShared:
-    """Projects whose files an operator wants from several sources on one page."""
+    """Projects that combine several sources on one page."""
 
-    def test_all_files_with_the_first_source_first(self, own: Path, mirrored: Mirroring) -> None:
-        """Of two files of one name the first source's counts, for its bytes as well."""
+    def test_order_of_sources(self, own: Path, mirrored: Mirroring) -> None:
+        """Of equal file names that of the first source counts, including its bytes."""
         build_wheel(own, "small", "1.0", files={"own": "own"})
         index = merged(own, mirrored, named={"small": ("own", "pypi")})
         assert sorted(names(index.project(SMALL))) == [
@@ -182,8 +178,8 @@ class TestShared:
         assert index.content("small-2.0-py3-none-any.whl") is not None
         assert index.content("small-9.0-py3-none-any.whl") is None
 
-    def test_where_it_is_besides(self, own: Path, mirrored: Mirroring) -> None:
-        """PEP 708: a page of several says what each says; alone each says its own."""
+    def test_alternate_locations(self, own: Path, mirrored: Mirroring) -> None:
+        """PEP 708: a combined page has those of all sources, a single one its own."""
         urls = ("https://a.example/small/", "https://b.example/small/")
         declared = IndexWithLocations(FolderIndex(own), {SMALL: OtherPages(urls[:1], urls)})
         other = IndexWithLocations(mirrored.index, {SMALL: OtherPages(urls[1:], urls)})
@@ -196,10 +192,8 @@ class TestShared:
         assert page is not None
         assert page.other_pages == OtherPages(urls, urls)
 
-    def test_variants_of_a_release_are_of_one_source(
-        self, own: Path, mirrored: Mirroring, wheels: Path
-    ) -> None:
-        """F-126: equal labels of two need not mean the same."""
+    def test_variants_of_one_source(self, own: Path, mirrored: Mirroring, wheels: Path) -> None:
+        """F-126: equal labels of two sources may differ in meaning."""
         for folder, labels in ((own, ("null",)), (wheels, ("null", "mkl"))):
             for label in labels:
                 build_wheel(folder, "fast", "1.0", label=label, document=DOCUMENT)
@@ -216,11 +210,11 @@ class TestShared:
 
 
 class TestOpening:
-    """From settings to one index."""
+    """Opening a merged index from settings."""
 
     @pytest.fixture
     def mirrors(self, upstream: RecordingIndex, tmp_path: Path) -> Iterator[Mirrors]:
-        """Give two mirrors."""
+        """Return two mirrors."""
         settings = [
             MirrorSettings(upstream.url, "first", allow=("small",)),
             MirrorSettings(upstream.url, "second"),
@@ -230,8 +224,8 @@ class TestOpening:
         yield mirrors
         mirrors.close()
 
-    def test_in_order(self, mirrors: Mirrors, own: Path, tmp_path: Path) -> None:
-        """The first that may supply a project and knows it does; uploads go before."""
+    def test_order(self, mirrors: Mirrors, own: Path, tmp_path: Path) -> None:
+        """The first permitted source that has the project supplies it; uploads come first."""
         (tmp_path / "empty").mkdir()
         index = mirrors.merge_with_uploads(FolderIndex(tmp_path / "empty"))
         page = index.project(SMALL)
@@ -242,8 +236,8 @@ class TestOpening:
         assert other.source == "second"
         assert len(names(mirrors.merge_with_uploads(FolderIndex(own)).project(SMALL))) == 1
 
-    def test_what_a_killed_process_left(self, upstream: RecordingIndex, tmp_path: Path) -> None:
-        """Half a file that nobody has written to for a day goes with the next start."""
+    def test_leftovers_of_a_killed_process(self, upstream: RecordingIndex, tmp_path: Path) -> None:
+        """A partial file without writes for a day is removed at the next start."""
         incoming = tmp_path / "blobs/.incoming"
         incoming.mkdir(parents=True)
         old, new = incoming / "old.part", incoming / "new.part"
@@ -254,8 +248,8 @@ class TestOpening:
         open_mirrors([MirrorSettings(upstream.url)], blobs, None, environ={}).close()
         assert list(incoming.iterdir()) == [new]
 
-    def test_mistakes(self, mirrors: Mirrors, tmp_path: Path) -> None:
-        """Each is told before anything is served."""
+    def test_invalid_settings(self, mirrors: Mirrors, tmp_path: Path) -> None:
+        """Each is reported before the index is served."""
         with pytest.raises(InvalidConfiguration, match="not a source"):
             mirrors.merge_with_uploads(
                 FolderIndex(tmp_path), owners=OwnerRules(named={"small": ("third",)})

@@ -1,4 +1,4 @@
-"""Pages and files of a mirror, and what they cost its upstream."""
+"""Pages and files of a mirror, and the requests to its upstream."""
 
 from __future__ import annotations
 
@@ -30,11 +30,9 @@ SMALL = "small-1.0-py3-none-any.whl"
 
 
 class TestPages:
-    """What a mirror lists."""
+    """Pages of a mirror."""
 
-    def test_what_the_upstream_says_of_a_file_is_passed_on(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
+    def test_file_entries(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
         """Hash, size, Python, yank and metadata are the upstream's, the link is the mirror's."""
         upstream.faults.yanked[SMALL] = "broken"
         entry = mirror().page("small")[SMALL]
@@ -46,8 +44,8 @@ class TestPages:
         assert list(entry["core-metadata"]) == ["sha256"]
         assert entry["url"] == f"../../files/{SMALL}"
 
-    def test_where_a_project_is_besides(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """PEP 708: what the upstream says of other indexes is passed on, and never followed."""
+    def test_alternate_locations(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """PEP 708: the upstream's alternate locations are passed on, and never followed."""
         said = {"alternate-locations": ["https://other.example/simple/small/"]}
         page = {"meta": {"api-version": "1.2", "tracks": ["https://first.example/small/"]}}
         files: list[object] = [{"filename": SMALL, "url": f"../../files/{SMALL}", "hashes": {}}]
@@ -60,8 +58,8 @@ class TestPages:
         assert list(mirror().page("small")) == [SMALL]
 
     @pytest.mark.parametrize("form", [JSON, "text/html"])
-    def test_what_a_project_is(self, mirror: Opener, upstream: RecordingIndex, form: str) -> None:
-        """PEP 792: its status is passed on; nothing of a project that is quarantined is had."""
+    def test_project_status(self, mirror: Opener, upstream: RecordingIndex, form: str) -> None:
+        """PEP 792: the status is passed on; a quarantined project has no files."""
         one = mirror(max_age=0.0)
         assert one.file(SMALL)
         files: list[object] = [{"filename": SMALL, "url": f"../../files/{SMALL}", "hashes": {}}]
@@ -82,7 +80,7 @@ class TestPages:
         assert one.ask(f"/files/{SMALL}").status == 404
 
     def test_upload_times_and_attestations(self, mirror: Opener) -> None:
-        """They are passed on, the attestations under an address of the mirror."""
+        """They are passed on, the attestations under a URL of the mirror."""
         page = {
             "meta": {"api-version": "1.3"},
             "name": "some",
@@ -116,10 +114,8 @@ class TestPages:
         # Another process has them without the upstream.
         assert mirror(upstream.url).file("some-1.0-py3-none-any.whl.provenance") == b'{"version":1}'
 
-    def test_an_upstream_that_knows_html_only(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """It gets pages in JSON all the same, and the other way round."""
+    def test_html_only_upstream(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """The mirror serves JSON for an HTML upstream, and HTML for a JSON one."""
         upstream.faults.html_only = True
         one = mirror()
         assert set(one.page("small")) == {SMALL, "small-2.0-py3-none-any.whl"}
@@ -127,8 +123,8 @@ class TestPages:
         links = read_links(read(html).decode()).links
         assert [link.text for link in links] == [SMALL, "small-2.0-py3-none-any.whl"]
 
-    def test_a_page_counts_for_a_while(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """The upstream is asked once, then again with the entity tag, which costs no body."""
+    def test_fresh_pages(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """The upstream is asked once, later with the entity tag, without a body in return."""
         one = mirror(max_age=10)
         for _ in range(3):
             one.page("small")
@@ -138,10 +134,8 @@ class TestPages:
         first, second = upstream.requests_for("/simple/small/")
         assert (first.status, second.status, second.sent) == (200, 304, 0)
 
-    def test_a_new_file_is_listed_when_the_page_counts_no_more(
-        self, mirror: Opener, wheels: Path
-    ) -> None:
-        """Neither the mirror nor the pages it has written stand in the way."""
+    def test_new_file(self, mirror: Opener, wheels: Path) -> None:
+        """After the page expires a new file is listed, also on cached pages."""
         one = mirror(max_age=10)
         assert len(one.page("small")) == 2
         build_wheel(wheels, "small", "3.0")
@@ -149,10 +143,8 @@ class TestPages:
         one.clock.now += 11
         assert len(one.page("small")) == 3
 
-    def test_projects_that_are_not_there_are_remembered_shortly(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
-        """One request, until the project may have appeared."""
+    def test_missing_projects(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
+        """One request is sent until the project may have appeared."""
         one = mirror(not_found_max_age=10)
         for _ in range(3):
             assert one.ask("/simple/none/").status == 404
@@ -162,8 +154,8 @@ class TestPages:
         one.clock.now += 11
         assert one.ask("/simple/none/").status == 200
 
-    def test_an_upstream_that_is_down(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """An old page is served, and said to be old; what is not known is an error."""
+    def test_unavailable_upstream(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """An old page is served and marked as stale; an unknown project is an error."""
         one = mirror(max_age=10, stale_if_error=1000)
         before = one.page("small")
         upstream.faults.status["*"] = 500
@@ -178,10 +170,10 @@ class TestPages:
         assert one.ask("/simple/small/").status == 200
         assert one.index.last_error is None
 
-    def test_pages_outlive_the_process(
+    def test_pages_after_a_restart(
         self, mirror: Opener, upstream: RecordingIndex, tmp_path: Path
     ) -> None:
-        """A mirror that starts while its upstream is down has the pages of the one before."""
+        """A mirror that starts without its upstream has the earlier pages."""
         before = mirror().page("small")
         upstream.faults.status["*"] = 503
         again = mirror(max_age=0)
@@ -189,10 +181,8 @@ class TestPages:
         assert again.page("small") == before
         assert tmp_path.joinpath("mirror/cache").is_dir()
 
-    def test_who_may_no_longer_read_a_page_gets_no_old_one(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """Refused is not down."""
+    def test_revoked_access(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """After a refusal no old page is served."""
         upstream.faults.login = ("me", "secret")
         one = mirror(upstream.url_with_login("me", "secret"), max_age=10)
         assert one.page("small")
@@ -202,10 +192,8 @@ class TestPages:
         assert answer.status == 502
         assert b"secret" not in read(answer)
 
-    def test_many_at_once_ask_the_upstream_once(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """Whoever asks while a page is on its way waits for it."""
+    def test_concurrent_requests(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Requests for a page that is being fetched wait for it."""
         upstream.faults.delay["/simple/small/"] = 0.2
         one = mirror()
         pages: list[object] = []
@@ -219,8 +207,8 @@ class TestPages:
         assert len(pages) == 8
         assert len(upstream.requests_for("/simple/small/")) == 1
 
-    def test_what_may_come_from_there(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """Names that are not allowed are unknown, and nobody is asked about them."""
+    def test_allowed_names(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Names that are not allowed are unknown, and the upstream is not asked."""
         one = mirror(allow=("sm*",), deny=("small_2",))
         assert one.ask("/simple/small/").status == 200
         assert one.ask("/simple/large/").status == 404
@@ -228,8 +216,8 @@ class TestPages:
         assert one.ask("/simple/small-2/").status == 404
         assert {request.path for request in upstream.requests} == {"/simple/small/"}
 
-    def test_the_list_of_projects(self, mirror: Opener) -> None:
-        """It has what somebody asked for, or everything if the operator wants that."""
+    def test_project_list(self, mirror: Opener) -> None:
+        """It has the requested projects, or all if so configured."""
         one = mirror()
         assert tuple(one.index.projects()) == ()
         one.page("small")
@@ -239,12 +227,10 @@ class TestPages:
 
 
 class TestFiles:
-    """What a mirror fetches and keeps."""
+    """Files of a mirror."""
 
-    def test_a_file_is_fetched_when_it_is_wanted_first(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
-        """Pages fetch none, and the second request comes from what is kept."""
+    def test_first_request(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
+        """Pages fetch no files, and the second request is served from the store."""
         one = mirror()
         one.page("large")
         assert not upstream.requests_for("/files/")
@@ -254,18 +240,18 @@ class TestFiles:
         assert upstream.bytes_sent(LARGE) == len(data)
         assert one.kept() == {hashlib.sha256(data).hexdigest(): len(data)}
 
-    def test_a_kept_file_needs_no_upstream(
+    def test_stored_file_without_upstream(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
-        """With an old page and a kept file a mirror serves on."""
+        """With an old page and a stored file a mirror works without its upstream."""
         mirror().file(LARGE)
         upstream.faults.status["*"] = 500
         assert mirror(max_age=0).file(LARGE) == (wheels / LARGE).read_bytes()
 
-    def test_many_at_once_fetch_a_file_once(
+    def test_concurrent_requests(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
-        """Each gets all of it while it comes."""
+        """Each gets the whole file from a single download."""
         upstream.faults.delay[LARGE] = 0.2
         one = mirror()
         got: list[bytes] = []
@@ -277,19 +263,15 @@ class TestFiles:
         assert got == [(wheels / LARGE).read_bytes()] * 8
         assert len(upstream.requests_for(LARGE)) == 1
 
-    def test_bytes_are_passed_on_before_the_last_has_come(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
-        """A client does not wait for the whole file."""
+    def test_streaming(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
+        """A client gets bytes before the download is complete."""
         upstream.faults.silence[LARGE] = 600_000
         answer = mirror().ask(f"/files/{LARGE}")
         first = next(piece for piece in answer.body if piece)  # empty: nothing for a moment
         assert (wheels / LARGE).read_bytes().startswith(first)
 
-    def test_a_wrong_hash_cuts_the_answer(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
-        """The end never comes, nothing is kept, and the operator is told."""
+    def test_wrong_hash(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
+        """The response is cut, nothing is stored, and the operator is notified."""
         upstream.faults.wrong_hash.add(LARGE)
         upstream.faults.trickle[LARGE] = 0.0001
         one = mirror()
@@ -301,18 +283,16 @@ class TestFiles:
         assert one.kept() == {}
         assert any(LARGE in note for note in one.notes)
 
-    def test_of_a_small_wrong_file_nothing_is_sent(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """It would be whole before it is known to be wrong."""
+    def test_wrong_hash_of_a_small_file(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Nothing is sent, as it would be complete before the check."""
         upstream.faults.wrong_hash.add(SMALL)
         assert mirror().ask(f"/files/{SMALL}").status == 502
 
     @pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "none"])
-    def test_a_transfer_that_breaks_goes_on(
+    def test_interrupted_download(
         self, upstream: RecordingIndex, mirror: Opener, wheels: Path, *, ranges: bool
     ) -> None:
-        """By a range, or from the start where there are none; clients do not see it."""
+        """It resumes with a range, or restarts without ranges; clients do not notice."""
         data = (wheels / LARGE).read_bytes()
         upstream.faults.ranges = ranges
         upstream.faults.truncate[LARGE] = 400_000
@@ -325,10 +305,8 @@ class TestFiles:
         last = upstream.requests_for(LARGE)[-1]
         assert last.sent == (len(data) - 400_000 if ranges else len(data))
 
-    def test_a_file_that_is_listed_and_not_there(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """404 is 404, and an upstream that fails is an error of its own."""
+    def test_missing_file(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """404 is passed on, and a failing upstream is an error of its own."""
         one = mirror()
         one.page("small")
         upstream.faults.status[SMALL] = 404
@@ -336,13 +314,13 @@ class TestFiles:
         upstream.faults.status[SMALL] = 500
         assert one.ask(f"/files/{SMALL}").status == 502
 
-    def test_another_size_than_listed(self, mirror: Opener, upstream: RecordingIndex) -> None:
+    def test_wrong_size(self, mirror: Opener, upstream: RecordingIndex) -> None:
         """It is refused before a byte is sent."""
         upstream.faults.content[SMALL] = b"something else"
         assert mirror().ask(f"/files/{SMALL}").status == 502
 
-    def test_parts_and_conditions(self, mirror: Opener, wheels: Path) -> None:
-        """A range of a file that is not here yet comes when all of it is known to be right."""
+    def test_ranges_and_conditions(self, mirror: Opener, wheels: Path) -> None:
+        """A range of a file that is not stored is sent after the whole file is verified."""
         data = (wheels / LARGE).read_bytes()
         one = mirror()
         answer = one.ask(f"/files/{LARGE}", {"range": "bytes=-100"})
@@ -351,8 +329,8 @@ class TestFiles:
         assert one.ask(f"/files/{LARGE}", {"if-none-match": etag}).status == 304
         assert one.ask(f"/files/{LARGE}", {"range": f"bytes={len(data)}-"}).status == 416
 
-    def test_only_what_is_listed_can_be_had(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """A name that no page has leads nowhere, however well it is formed."""
+    def test_unlisted_files(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """A valid file name that no page lists is not available."""
         one = mirror()
         for name in ("small-9.9-py3-none-any.whl", "..%2f..%2fetc%2fpasswd", "small", ""):
             assert one.ask(f"/files/{name}").status == 404
@@ -360,23 +338,23 @@ class TestFiles:
         assert one.ask(f"/files/{SMALL}.provenance.metadata").status == 404
         assert {request.path for request in upstream.requests} <= {"/simple/small/"}
 
-    def test_redirects_instead_of_copies(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """An operator who wants to keep nothing sends clients to the upstream's file."""
+    def test_redirects(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """If so configured, clients are redirected to the upstream's file."""
         one = mirror(redirect=True)
         answer = one.ask(f"/files/{SMALL}")
         assert (answer.status, answer.headers["location"]) == (302, upstream.file_url(SMALL))
         assert one.kept() == {}
 
-    def test_no_redirect_where_the_upstream_wants_a_login(
+    def test_no_redirect_with_a_login(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
-        """Clients do not have it, so the file passes through."""
+        """Files of an upstream with a login are passed through."""
         upstream.faults.login = ("me", "secret")
         one = mirror(upstream.url_with_login("me", "secret"), redirect=True)
         assert one.file(SMALL) == (wheels / SMALL).read_bytes()
 
-    def test_what_was_not_used_for_long_goes(self, mirror: Opener, wheels: Path) -> None:
-        """The most that is kept is a number of bytes; what was used last stays."""
+    def test_eviction(self, mirror: Opener, wheels: Path) -> None:
+        """Above the limit in bytes the least recently used files are removed."""
         size = (wheels / LARGE).stat().st_size
         for version in ("2.0", "3.0", "4.0"):
             path = build_wheel(wheels, "large", version, files={"x": (wheels / LARGE).read_bytes()})
@@ -399,7 +377,7 @@ class TestFiles:
 
 
 class FullBlobs:
-    """Keep nothing, as a disk without space: `Blobs` around others."""
+    """Blobs that store nothing, like a full disk."""
 
     def __init__(self, blobs: Blobs) -> None:
         self.draft = blobs.draft
@@ -416,7 +394,7 @@ class FullBlobs:
 
 
 class ForgetfulBlobs(FullBlobs):
-    """Keep nothing, and tell nobody, as where others delete what is new."""
+    """Blobs that silently store nothing, as if others deleted each new file."""
 
     def __init__(self, blobs: Blobs) -> None:
         super().__init__(blobs)
@@ -428,12 +406,12 @@ class ForgetfulBlobs(FullBlobs):
 
 
 class TestStorage:
-    """Disks that say no."""
+    """Storages that fail."""
 
-    def test_what_cannot_be_kept_is_served_all_the_same(
+    def test_file_that_cannot_be_stored(
         self, upstream: RecordingIndex, wheels: Path, tmp_path: Path
     ) -> None:
-        """Who waits for a file gets it, and the operator learns that it is not kept."""
+        """Clients get the file, and the operator is notified."""
         notes: list[str] = []
         blobs = FullBlobs(FolderBlobs(tmp_path / "blobs"))
         settings = MirrorSettings(upstream.url)
@@ -451,10 +429,10 @@ class TestStorage:
         index.close()
 
     @pytest.mark.parametrize("hashes", [True, False])
-    def test_what_is_fetched_ahead_is_there_afterwards(
+    def test_prefetched_file_that_is_not_stored(
         self, upstream: RecordingIndex, tmp_path: Path, *, hashes: bool
     ) -> None:
-        """A file that came and is not stored is an error, also if no transfer has one any more."""
+        """A downloaded file that is not stored is an error, also after its download ended."""
         upstream.faults.hashes = hashes
         blobs = ForgetfulBlobs(FolderBlobs(tmp_path / "blobs"))
         index = open_mirror(MirrorSettings(upstream.url), PulledFiles(blobs), None, environ={})
@@ -462,8 +440,8 @@ class TestStorage:
             index.fetch_and_store(SMALL, lambda count: blobs.is_read.set() if count else None)
         index.close()
 
-    def test_nowhere_to_write(self, mirror: Opener, tmp_path: Path) -> None:
-        """A folder that is none is the storage's fault, not the upstream's."""
+    def test_unwritable_folder(self, mirror: Opener, tmp_path: Path) -> None:
+        """It is an error of the storage, not of the upstream."""
         one = mirror()
         (tmp_path / "mirror").mkdir(exist_ok=True)
         (tmp_path / "mirror/blobs").write_text("a file")
@@ -472,20 +450,20 @@ class TestStorage:
 
 
 class TestMetadata:
-    """What stands beside a wheel (PEP 658)."""
+    """Metadata beside a wheel (PEP 658)."""
 
-    def test_the_upstreams_own(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """It is fetched apart, and checked."""
+    def test_metadata_of_the_upstream(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """It is fetched separately and verified."""
         one = mirror()
         entry = one.page("small")[SMALL]
         data = one.file(f"{SMALL}.metadata")
         assert hashlib.sha256(data).hexdigest() == entry["core-metadata"]["sha256"]
         assert not upstream.requests_for(SMALL)
 
-    def test_from_the_wheel_where_the_upstream_has_none(
+    def test_metadata_from_the_wheel(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
-        """By a few ranges; what the mirror lists it also has."""
+        """It is read with a few range requests, and listed metadata is always available."""
         upstream.faults.metadata = False
         one = mirror()
         entry = one.page("large")[LARGE]
@@ -494,7 +472,7 @@ class TestMetadata:
         assert upstream.bytes_sent(LARGE) < 100_000 < (wheels / LARGE).stat().st_size
 
     def test_no_ranges(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """Nothing is promised that would cost the whole wheel, and none is fetched for it."""
+        """Without ranges no metadata is listed, and no wheel is fetched for it."""
         upstream.faults.metadata = upstream.faults.ranges = False
         one = mirror()
         assert "core-metadata" not in one.page("large")[LARGE]
@@ -503,10 +481,10 @@ class TestMetadata:
         assert one.kept()
         assert b"Name: large" in one.file(f"{LARGE}.metadata")
 
-    def test_a_server_is_asked_once_whether_it_gives_ranges(
+    def test_one_probe_for_ranges(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
-        """However many files a page has, also where it fails."""
+        """One probe per server, however many files a page has, also if it fails."""
         for number in range(3, 9):
             build_wheel(wheels, "small", f"{number}.0")
         upstream.faults.metadata = False
@@ -515,8 +493,8 @@ class TestMetadata:
         assert not any("core-metadata" in entry for entry in one.page("small").values())
         assert len(upstream.requests_for("/files/")) == 1
 
-    def test_a_wrong_hash(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """What is not as promised is not passed on, but read from the wheel, and promised anew."""
+    def test_wrong_hash(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Metadata with a wrong hash is replaced by that of the wheel, with its hash."""
         upstream.faults.wrong_metadata_hash.add(SMALL)
         one = mirror()
         assert "sha256" in one.page("small")[SMALL]["core-metadata"]
@@ -524,8 +502,8 @@ class TestMetadata:
         assert one.page("small")[SMALL]["core-metadata"] is True
         assert len(upstream.requests_for(f"{SMALL}.metadata")) == 1
 
-    def test_a_wrong_hash_without_ranges(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """Clients fetch the wheel then."""
+    def test_wrong_hash_without_ranges(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Clients fetch the wheel instead."""
         upstream.faults.wrong_metadata_hash.add(SMALL)
         upstream.faults.ranges = False
         one = mirror()
@@ -551,8 +529,8 @@ def put_variants(folder: Path, *, listed: bool = True, **more: Any) -> None:
 class TestDocuments:
     """The ``-variants.json`` of a release."""
 
-    def test_it_is_served_unchanged(self, mirror: Opener, wheels: Path) -> None:
-        """F-128: byte by byte the upstream's, and nothing but its identity is listed."""
+    def test_unchanged_document(self, mirror: Opener, wheels: Path) -> None:
+        """F-128: its bytes are the upstream's, and only its identity is listed."""
         put_variants(wheels)
         one = mirror()
         data = (wheels / "fast-1.0-variants.json").read_bytes()
@@ -561,8 +539,8 @@ class TestDocuments:
         assert "core-metadata" not in entry
         assert one.file("fast-1.0-variants.json") == data
 
-    def test_one_that_changed_after_the_page_was_read(self, mirror: Opener, wheels: Path) -> None:
-        """F-73: the page is read anew before anything is called wrong."""
+    def test_changed_document(self, mirror: Opener, wheels: Path) -> None:
+        """F-73: the page is read again before an error is reported."""
         put_variants(wheels)
         one = mirror(max_age=1000)
         one.page("fast")
@@ -572,17 +550,17 @@ class TestDocuments:
         entry = one.page("fast")[path.name]
         assert entry["hashes"] == {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
-    def test_nothing_is_invented(self, mirror: Opener, wheels: Path) -> None:
-        """F-128: where the upstream has none, there is none."""
+    def test_no_document(self, mirror: Opener, wheels: Path) -> None:
+        """F-128: without a document of the upstream there is none."""
         put_variants(wheels, listed=False)
         one = mirror()
         assert "fast-1.0-variants.json" not in one.page("fast")
         assert one.ask("/files/fast-1.0-variants.json").status == 404
 
-    def test_it_is_made_from_the_wheels_if_the_operator_wants_it(
+    def test_generated_document(
         self, mirror: Opener, wheels: Path, upstream: RecordingIndex
     ) -> None:
-        """F-128: from a wheel for each label, by ranges; of other releases nothing changes."""
+        """F-128: read from a wheel for each label, with ranges; other releases do not change."""
         put_variants(wheels, listed=False)
         one = mirror(make_documents=True)
         assert set(one.page("fast")["fast-1.0-variants.json"]) == {"filename", "url", "hashes"}
@@ -594,10 +572,8 @@ class TestDocuments:
         one.file("fast-1.0-variants.json")
         assert len(upstream.requests) == asked
 
-    def test_wheels_that_contradict_each_other_make_none(
-        self, mirror: Opener, wheels: Path
-    ) -> None:
-        """F-128: no document is better than a wrong one, and the operator learns why."""
+    def test_contradictory_wheels(self, mirror: Opener, wheels: Path) -> None:
+        """F-128: there is no document, and the operator is told why."""
         put_variants(wheels, listed=False)
         other = release_document(
             {"null": {}, "open": {"blas": {"library": ["openblas"]}}},

@@ -1,4 +1,4 @@
-"""What an upstream, or whoever asks, may try with a mirror."""
+"""Attacks on a mirror by its upstream or its clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LARGE = "large-1.0-py3-none-any.whl"
 
 
 def page_of(*files: dict[str, Any]) -> Response:
-    """Return a page that lists some files."""
+    """Return a page that lists certain files."""
     content = {"meta": {"api-version": "1.0"}, "name": "some", "files": list(files)}
     return Response.of(200, json.dumps(content).encode(), {"content-type": JSON})
 
@@ -46,13 +46,13 @@ def entry(url: str, name: str = "some-1.0-py3-none-any.whl", **more: Any) -> dic
 
 @pytest.fixture
 def secret() -> Iterator[RecordingIndex]:
-    """Give a server on another port of this machine, with something nobody shall get."""
+    """Run a server on another port of this machine, with a secret file."""
     with RecordingIndex(lambda _: Response.text(200, "the secret")) as server:
         yield server
 
 
 class TestReach:
-    """Where pages and redirects may lead (reliability: SSRF)."""
+    """Permitted targets of links and redirects (reliability: SSRF)."""
 
     @pytest.mark.parametrize(
         "url",
@@ -84,12 +84,12 @@ class TestReach:
             "",
         ],
     )
-    def test_a_public_index_sends_nobody_there(self, url: str) -> None:
-        """Not to this machine, its network, other ports or other schemes."""
+    def test_forbidden_targets(self, url: str) -> None:
+        """A public index cannot lead to this machine, its network, other ports or other schemes."""
         assert not UrlRules.of("https://index.example/simple/")(url)
 
-    def test_where_it_may(self) -> None:
-        """To itself, to public hosts, and to whom the operator named."""
+    def test_permitted_targets(self) -> None:
+        """It may lead to itself, to public hosts, and to configured hosts."""
         rules = UrlRules.of("https://index.example/simple/", ["cdn.internal", "10.1.2.3:8081"])
         assert rules("https://index.example/files/x")
         assert rules("https://files.example/x")
@@ -99,10 +99,8 @@ class TestReach:
         assert rules.address_rules("cdn.internal", "10.0.0.9")
         assert not rules.address_rules("files.example", "10.0.0.9")
 
-    def test_links_to_another_port_are_left_out(
-        self, mirror: Opener, secret: RecordingIndex
-    ) -> None:
-        """What only this machine can reach is not listed, and cannot be had by its name."""
+    def test_links_to_another_port(self, mirror: Opener, secret: RecordingIndex) -> None:
+        """They are not listed, and not available by their names."""
         links = [
             entry(f"{secret.origin}/x/some-1.0-py3-none-any.whl"),
             entry("http://169.254.169.254/some-2.0-py3-none-any.whl", "some-2.0-py3-none-any.whl"),
@@ -118,10 +116,10 @@ class TestReach:
         assert not secret.requests
         assert any("may not request" in note for note in one.notes)
 
-    def test_redirects_to_another_port_are_not_followed(
+    def test_redirects_to_another_port(
         self, mirror: Opener, upstream: RecordingIndex, secret: RecordingIndex
     ) -> None:
-        """Neither of a page, nor of a file, its metadata or what is attested about it."""
+        """They are not followed for pages, files, metadata or attestations."""
         one = mirror()
         one.page("small")
         upstream.faults.redirect = {
@@ -135,10 +133,10 @@ class TestReach:
         assert not secret.requests
         assert one.kept() == {}
 
-    def test_who_redirects_there_is_not_given_up(
+    def test_other_projects_despite_a_bad_file(
         self, mirror: Opener, upstream: RecordingIndex, secret: RecordingIndex
     ) -> None:
-        """One file that leads nowhere takes no other project with it, however often it is asked."""
+        """Repeated requests for a file with a bad redirect do not block other projects."""
         one = mirror()
         one.page("small")
         upstream.faults.redirect = {"/files/": f"{secret.origin}/"}
@@ -146,28 +144,24 @@ class TestReach:
             assert one.ask(f"/files/{SMALL}").status == 502
         assert one.ask("/simple/large/").status == 200
 
-    def test_a_page_that_leads_there_takes_no_other_with_it(
+    def test_other_projects_despite_a_bad_page(
         self, mirror: Opener, upstream: RecordingIndex, secret: RecordingIndex
     ) -> None:
-        """Whoever asks for it now and then would keep all other projects from everybody."""
+        """Repeated requests for a page with a bad redirect do not block other projects."""
         one = mirror()
         upstream.faults.redirect = {"/simple/small/": f"{secret.origin}/small"}
         assert one.ask("/simple/small/").status == 502
         assert one.ask("/simple/large/").status == 200
 
-    def test_an_operator_may_name_another_port(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
-        """Files of some indexes lie on another server."""
+    def test_configured_port(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
+        """A configured port is permitted, as some indexes have files on another server."""
         with RecordingIndex(wheels) as files:
             upstream.faults.redirect["/files/"] = f"{files.origin}/files/"
             one = mirror(hosts=(files.origin.removeprefix("http://"),))
             assert one.file(SMALL) == (wheels / SMALL).read_bytes()
 
-    def test_names_that_lead_elsewhere_are_judged_by_who_answers(
-        self, upstream: RecordingIndex, tmp_path: Path
-    ) -> None:
-        """DNS rebinding: what counts is the address of the connection, not the name."""
+    def test_dns_rebinding(self, upstream: RecordingIndex, tmp_path: Path) -> None:
+        """The address of the connection counts, not the name."""
         named = upstream.url.replace("127.0.0.1", "localhost")
         link = entry(f"{upstream.origin}/files/{SMALL}", SMALL, size=5)
         upstream.faults.content["/simple/small/"] = b"".join(page_of(link).body)
@@ -187,8 +181,8 @@ class TestReach:
         assert not upstream.requests_for("/files/")
         index.close()
 
-    def test_provenance_elsewhere(self, mirror: Opener, secret: RecordingIndex) -> None:
-        """Its address is a stranger's word, too."""
+    def test_provenance_targets(self, mirror: Opener, secret: RecordingIndex) -> None:
+        """The URL of a provenance is restricted in the same way."""
         link = entry("/files/some-1.0-py3-none-any.whl", provenance=f"{secret.origin}/p")
         with RecordingIndex(lambda _: page_of(link)) as upstream:
             answer = mirror(upstream.url).ask("/files/some-1.0-py3-none-any.whl.provenance")
@@ -197,12 +191,10 @@ class TestReach:
 
 
 class TestCredentials:
-    """Who gets the login of an upstream."""
+    """The login for an upstream."""
 
-    def test_it_goes_to_the_upstream_alone(
-        self, mirror: Opener, upstream: RecordingIndex, wheels: Path
-    ) -> None:
-        """Not to the host where its files are, not to clients, not into notes."""
+    def test_recipients(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
+        """It is not sent to the host of the files or to clients, and not in notes."""
         upstream.faults.login = ("me", "secret")
         with RecordingIndex(wheels) as files:
             upstream.faults.redirect["/files/"] = f"{files.origin}/files/"
@@ -217,8 +209,8 @@ class TestCredentials:
         assert b"secret" not in read(answer) + repr(one.settings).encode()
         assert "secret" not in "".join(one.notes)
 
-    def test_what_clients_send_goes_nowhere(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """Their logins, cookies, hosts and agents are none of the upstream's business."""
+    def test_client_headers(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Logins, cookies, hosts and agents of clients are not passed on."""
         headers = {
             "accept": JSON,
             "authorization": "Basic bWU6cHJpdmF0ZQ==",
@@ -241,10 +233,8 @@ class TestCredentials:
             assert "range" not in request.headers
             assert "authorization" not in request.headers
 
-    def test_netrc_of_this_machine_is_not_used(
-        self, mirror: Opener, upstream: RecordingIndex, tmp_path: Path
-    ) -> None:
-        """Whose it is never said that an index may use it."""
+    def test_netrc(self, mirror: Opener, upstream: RecordingIndex, tmp_path: Path) -> None:
+        """The netrc file of the machine is not used."""
         upstream.faults.login = ("me", "secret")
         home = tmp_path / "home"
         home.mkdir()
@@ -254,18 +244,18 @@ class TestCredentials:
             patch.setenv("NETRC", str(home / ".netrc"))
             assert mirror().ask("/simple/small/").status == 502
 
-    def test_plain_http_only_where_the_operator_says_so(self, tmp_path: Path) -> None:
-        """Anybody on the way could change what comes."""
+    def test_plain_http(self, tmp_path: Path) -> None:
+        """Plain HTTP has to be permitted by the operator."""
         with pytest.raises(InvalidConfiguration, match="uses plain HTTP"):
             Mirroring("http://index.example/simple/", tmp_path)
         Mirroring("http://index.example/simple/", tmp_path, trusted_hosts=("index.example",))
 
 
 class TestLimits:
-    """What costs too much."""
+    """Limits for pages, files and time."""
 
-    def test_a_page_that_unpacks_to_gigabytes(self, mirror: Opener) -> None:
-        """It is given up at the longest page there is."""
+    def test_compressed_bomb(self, mirror: Opener) -> None:
+        """Reading stops at the size limit for pages."""
         bomb = gzip.compress(b"\0" * (80 << 20), 1)
 
         def answer(_: Request) -> Response:
@@ -277,8 +267,8 @@ class TestLimits:
         assert refused.status == 502
         assert b"longer than" in read(refused)
 
-    def test_a_page_that_never_ends(self, mirror: Opener) -> None:
-        """Neither quickly nor slowly; it gets a number of bytes, and of seconds."""
+    def test_endless_page(self, mirror: Opener) -> None:
+        """A fast or slow endless page ends at a limit of bytes or of seconds."""
 
         def pieces() -> Iterator[bytes]:
             while True:
@@ -293,18 +283,16 @@ class TestLimits:
             assert mirror(other.url, page_timeout=0.3).ask("/simple/some/").status == 502
             assert time.monotonic() - began < 20
 
-    def test_an_upstream_that_says_nothing(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """It gets its time, and an old page serves meanwhile."""
+    def test_silent_upstream(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """It has a time limit, and an old page is served meanwhile."""
         one = mirror(max_age=10, timeout=0.2)
         before = one.page("small")
         upstream.faults.delay["/simple/small/"] = 2.0
         one.clock.now += 11
         assert one.page("small") == before
 
-    def test_nobody_queues_for_an_upstream_that_says_nothing(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """For a moment it is not asked at all: each who waits holds a thread of the server."""
+    def test_pause_after_silence(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """A silent upstream is not asked for a while, as each waiting request holds a thread."""
         upstream.faults.delay["*"] = 1.0
         one = mirror(timeout=0.2)
         assert one.ask("/simple/small/").status == 502
@@ -316,8 +304,8 @@ class TestLimits:
         time.sleep(1.1)
         assert one.ask("/simple/large/").status == 200
 
-    def test_an_endless_file(self, mirror: Opener) -> None:
-        """One whose size nobody says ends at the largest that is fetched."""
+    def test_endless_file(self, mirror: Opener) -> None:
+        """A file of unknown size ends at the size limit."""
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         html = b'<a href="some-1.0-py3-none-any.whl">some-1.0-py3-none-any.whl</a>'
@@ -354,16 +342,16 @@ class TestLimits:
             listener.close()
             thread.join()
 
-    def test_a_file_that_is_announced_too_large(self, mirror: Opener) -> None:
-        """Not a byte of it is fetched."""
+    def test_announced_size(self, mirror: Opener) -> None:
+        """Nothing of a file that is announced as too large is fetched."""
         one = mirror(max_file_size=1000)
         assert one.ask(f"/files/{LARGE}").status == 502
         assert one.kept() == {}
 
-    def test_a_client_that_goes_takes_nothing_with_it(
+    def test_disconnected_client(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
     ) -> None:
-        """What it began is fetched on for those who come after it."""
+        """Its download continues for later clients."""
         upstream.faults.trickle[LARGE] = 0.0001
         one = mirror()
         answer = one.ask(f"/files/{LARGE}")
@@ -375,10 +363,10 @@ class TestLimits:
 
 
 class TestPoisoning:
-    """Nobody can put into the mirror what another one then gets."""
+    """Cache poisoning between clients."""
 
-    def test_hosts_accepts_and_ranges(self, mirror: Opener, wheels: Path) -> None:
-        """What is kept depends on the file alone, never on how it was asked for first."""
+    def test_request_headers(self, mirror: Opener, wheels: Path) -> None:
+        """Stored files do not depend on the headers of the first request."""
         one = mirror()
         data = (wheels / LARGE).read_bytes()
         odd = {"host": "evil.example", "accept": "text/html", "range": "bytes=5-9"}
@@ -390,25 +378,23 @@ class TestPoisoning:
         assert b"evil" not in html
         assert one.page("large")[LARGE]["url"] == f"../../files/{LARGE}"
 
-    def test_heads_keep_nothing_back(self, mirror: Opener, wheels: Path) -> None:
-        """A file that was asked about first is whole for whoever wants it next."""
+    def test_head_requests(self, mirror: Opener, wheels: Path) -> None:
+        """After a HEAD request a file is complete for the next client."""
         one = mirror()
         head = one.ask(f"/files/{LARGE}", method="HEAD")
         assert (head.status, head.length) == (200, (wheels / LARGE).stat().st_size)
         assert one.file(LARGE) == (wheels / LARGE).read_bytes()
 
-    def test_a_page_says_nothing_of_other_projects(self, mirror: Opener) -> None:
-        """Of a project only its own page may list files, so one cannot supply another's."""
+    def test_files_of_other_projects(self, mirror: Opener) -> None:
+        """A page cannot supply files of another project."""
         links = [entry(f"/f/{name}", name) for name in (SMALL, "some-1.0-py3-none-any.whl")]
         with RecordingIndex(lambda _: page_of(*links)) as upstream:
             one = mirror(upstream.url)
             assert set(one.page("some")) == {"some-1.0-py3-none-any.whl"}
         assert any("left out 1 file not named after a release of" in note for note in one.notes)
 
-    def test_a_file_without_hash_stays_what_it_was(
-        self, mirror: Opener, upstream: RecordingIndex
-    ) -> None:
-        """Where nobody promises anything, what came first is what later ones have to be."""
+    def test_files_without_hash(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Later downloads of a file without hash have to equal the first."""
         upstream.faults.hashes = upstream.faults.sizes = False
         one = mirror(max_size=1)
         assert one.page("small")[SMALL]["hashes"] == {}
@@ -426,7 +412,7 @@ class TestPoisoning:
 
 
 class TestNames:
-    """Names that mean another project to some."""
+    """Names that could be read as another project."""
 
     @pytest.mark.parametrize(
         ("asked", "leads_to"),
@@ -447,7 +433,7 @@ class TestNames:
     def test_spellings(
         self, mirror: Opener, upstream: RecordingIndex, asked: str, leads_to: str | None
     ) -> None:
-        """There is one spelling; others lead to it or nowhere, and none breaks a header."""
+        """One spelling is served; others redirect to it or fail, and none breaks a header."""
         one = mirror()
         answer = one.ask(f"/simple/{asked}/")
         if asked == "sm%61ll":
@@ -465,8 +451,8 @@ class TestNames:
             for request in upstream.requests
         )
 
-    def test_hostile_words_on_pages(self, mirror: Opener) -> None:
-        """What the upstream writes is escaped, and breaks no line."""
+    def test_hostile_texts(self, mirror: Opener) -> None:
+        """Texts of the upstream are escaped, and break no line."""
         link = entry(
             "/f/some-1.0-py3-none-any.whl",
             **{"requires-python": '"><script>alert(1)</script>', "yanked": "<b>\r\nx: y"},
@@ -476,8 +462,8 @@ class TestNames:
         assert b"<script>" not in html
         assert b"<b>" not in html
 
-    def test_variants_of_a_file_name(self, mirror: Opener, wheels: Path) -> None:
-        """A file is found by the name on its page, letter by letter."""
+    def test_spelling_of_file_names(self, mirror: Opener, wheels: Path) -> None:
+        """A file is available only under its exact name on the page."""
         build_wheel(wheels, "two-words", "1.0")
         one = mirror()
         assert one.file("two_words-1.0-py3-none-any.whl")

@@ -1,4 +1,4 @@
-"""Mirrors behind `wheelfit index serve`, and the clients that people have."""
+"""Mirrors behind `wheelfit index serve`, with real clients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 
 def run(folder: Path, *words: str | Path) -> str:
-    """Run a client, which has to end well."""
+    """Run a client that succeeds."""
     completed = subprocess.run(
         list(map(str, words)),
         capture_output=True,
@@ -45,13 +45,13 @@ def run(folder: Path, *words: str | Path) -> str:
 
 
 def installed(target: Path) -> set[str]:
-    """Return what is installed."""
+    """Return the installed packages."""
     return {path.name.removesuffix(".dist-info") for path in target.glob("*.dist-info")}
 
 
 @pytest.fixture
 def serving(upstream: RecordingIndex, tmp_path: Path) -> Iterator[RunningIndex]:
-    """Give a server that mirrors the upstream; ``acme-*`` is reserved."""
+    """Run a server that mirrors the upstream; ``acme-*`` is reserved."""
     options = (
         "--mirror",
         f"up={upstream.url}",
@@ -65,7 +65,7 @@ def serving(upstream: RecordingIndex, tmp_path: Path) -> Iterator[RunningIndex]:
 
 
 def files_of(server: RunningIndex, project: str) -> set[str]:
-    """Return the names on a page; empty if there is none."""
+    """Return the file names of a page; empty if there is none."""
     status, _, body = server.get(f"/simple/{project}/", accept=JSON)
     return {file["filename"] for file in json.loads(body)["files"]} if status == 200 else set()
 
@@ -78,7 +78,7 @@ def test_installers(
     request: pytest.FixtureRequest,
     tool: str,
 ) -> None:
-    """What is installed came through the mirror; again it comes without the upstream."""
+    """Packages are installed through the mirror, and again without the upstream."""
     program: Path = request.getfixturevalue(tool)
     words: list[str | Path] = (
         [program, "install", "--no-cache-dir"]
@@ -96,7 +96,7 @@ def test_installers(
 
 
 def test_prefetched_files(upstream: RecordingIndex, pip: Path, tmp_path: Path) -> None:
-    """What `index prefetch` fetched is installed by pip without the upstream."""
+    """Pip installs files fetched by `index prefetch` without the upstream."""
     folder, mirror = tmp_path / "index", ("--mirror", f"up={upstream.url}")
     words: list[str | Path] = [sys.executable, "-m", "wheelfit", "index", "prefetch", "--at"]
     run(tmp_path, *words, folder, *mirror, "small", "large")
@@ -108,7 +108,7 @@ def test_prefetched_files(upstream: RecordingIndex, pip: Path, tmp_path: Path) -
 
 
 def test_variants(serving: RunningIndex, wheels: Path, uv: Path, tmp_path: Path) -> None:
-    """F-128: what the upstream says of variants reaches uv's preview and wheelfit."""
+    """F-128: uv's preview and wheelfit get the upstream's variants."""
     document = release_document(
         {"null": {}, "open": {"blas": {"library": ["openblas"]}}},
         static={"blas": {"library": ["openblas"]}},
@@ -128,7 +128,7 @@ def test_variants(serving: RunningIndex, wheels: Path, uv: Path, tmp_path: Path)
 def test_uploads_and_reserved_names(
     serving: RunningIndex, upstream: RecordingIndex, wheels: Path, tmp_path: Path
 ) -> None:
-    """An upload takes a project from the mirror at once, and a deleted one does not go back."""
+    """An upload takes over a project at once, and a deleted project does not go back."""
     build_wheel(wheels, "acme-tools", "99")
     assert files_of(serving, "acme-tools") == set()
     assert not any("acme" in request.path for request in upstream.requests)
@@ -148,10 +148,8 @@ def test_uploads_and_reserved_names(
     assert files_of(serving, "large") == set()
 
 
-def test_what_waits_in_a_stage_is_ones_own(
-    serving: RunningIndex, wheels: Path, tmp_path: Path
-) -> None:
-    """F-126: who registers a staged name upstream supplies nothing; a dropped stage frees it."""
+def test_staged_names(serving: RunningIndex, wheels: Path, tmp_path: Path) -> None:
+    """F-126: a staged name is not supplied by the upstream; dropping the stage frees it."""
     build_wheel(wheels, "secret", "99")
     wheel = build_wheel(tmp_path / "dist", "secret", "1.0")
     me = {"authorization": bearer(serving.token), "content_type": "application/json"}
@@ -172,8 +170,8 @@ def test_what_waits_in_a_stage_is_ones_own(
     assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}
 
 
-def test_an_upstream_that_changes(serving: RunningIndex, wheels: Path, tmp_path: Path) -> None:
-    """Pages that are kept written follow, once the time of a page is over."""
+def test_changed_upstream(serving: RunningIndex, wheels: Path, tmp_path: Path) -> None:
+    """Cached pages are updated after they expire."""
     del serving
     settings = tmp_path / "settings.toml"
     with RecordingIndex(wheels) as upstream:
@@ -189,10 +187,10 @@ def test_an_upstream_that_changes(serving: RunningIndex, wheels: Path, tmp_path:
                 pytest.fail("the new file never shows")
 
 
-def test_an_upstream_that_is_down(
+def test_unavailable_upstream(
     serving: RunningIndex, upstream: RecordingIndex, tmp_path: Path
 ) -> None:
-    """A project that nobody knows yet is an error of the server, and the log says why."""
+    """An unknown project is a server error, with the reason in the log."""
     upstream.faults.status["*"] = 404
     assert serving.get("/simple/none/")[0] == 404
     upstream.faults.status["*"] = 500
@@ -200,8 +198,8 @@ def test_an_upstream_that_is_down(
     del tmp_path
 
 
-def test_it_ends_although_an_upstream_says_nothing(tmp_path: Path) -> None:
-    """Whoever asks a server to end waits for no time-out of an upstream."""
+def test_shutdown_with_a_silent_upstream(tmp_path: Path) -> None:
+    """The shutdown does not wait for time-outs of an upstream."""
     asked, over = threading.Event(), threading.Event()
 
     def answer(request: Request) -> Response:
@@ -228,8 +226,8 @@ def test_it_ends_although_an_upstream_says_nothing(tmp_path: Path) -> None:
         asking.join()
 
 
-def test_mistakes_in_settings(tmp_path: Path) -> None:
-    """They end the start."""
+def test_invalid_settings(tmp_path: Path) -> None:
+    """They prevent the start."""
     settings = tmp_path / "settings.toml"
     for text in (
         '[[mirror]]\nurl = "file:///srv"\n',
@@ -252,8 +250,8 @@ def test_mistakes_in_settings(tmp_path: Path) -> None:
         assert "Traceback" not in completed.stderr
 
 
-def test_the_package_registry(registry: None, uv: Path, pip: Path, tmp_path: Path) -> None:
-    """A real index, mirrored for real installers, twice with the second time from what is kept."""
+def test_package_registry(registry: None, uv: Path, pip: Path, tmp_path: Path) -> None:
+    """Installers use a mirror of the registry twice, the second time from its store."""
     del registry
     index = os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
     cert = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")

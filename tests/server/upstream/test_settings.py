@@ -1,4 +1,4 @@
-"""What operators say about mirrors, and in which words."""
+"""Settings of mirrors, and their errors."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ URL = "https://index.example/simple/"
         ("https://me:a=b@index.example/", "https://me:a=b@index.example/", "", "index.example"),
     ],
 )
-def test_an_option(text: str, url: str, name: str, label: str) -> None:
-    """A URL, with a name before it if somebody wants one."""
+def test_option(text: str, url: str, name: str, label: str) -> None:
+    """A URL, with an optional name before it."""
     settings = mirror_of_text(text)
     assert (settings.url, settings.name, settings.label) == (url, name, label)
 
@@ -45,8 +45,8 @@ def test_an_option(text: str, url: str, name: str, label: str) -> None:
     ("text", "url"),
     [("pytorch", ""), (f"pytorch@{URL}", URL), ("pytorch@https://me:a@b.example/", "")],
 )
-def test_a_family(text: str, url: str) -> None:
-    """The indexes of a family, where it says that they are or elsewhere."""
+def test_family(text: str, url: str) -> None:
+    """The indexes of a family, at its own URLs or at others."""
     settings = mirror_of_text(text)
     assert (settings.bridge, settings.label) == ("pytorch", "pytorch")
     assert settings.url == (url or text.partition("@")[2])
@@ -62,14 +62,14 @@ def test_a_family(text: str, url: str) -> None:
         ({"bridge": ["pytorch"]}, "string"),
     ],
 )
-def test_what_is_no_family(content: dict[str, Any], message: str) -> None:
+def test_invalid_family(content: dict[str, Any], message: str) -> None:
     """It is refused before anything is opened."""
     with pytest.raises(InvalidConfiguration, match=message):
         mirror_of_table(mirror_table(content))
 
 
-def test_folders_that_are_not_there() -> None:
-    """A slip in a pattern must not leave a mirror of nothing."""
+def test_unmatched_folder_patterns() -> None:
+    """A wrong pattern is an error, not an empty mirror."""
     with pytest.raises(InvalidConfiguration, match=r"has no folder cuda\*"):
         mirror_of_table(mirror_table({"bridge": "pytorch", "folders": ["cuda*"]}))
 
@@ -85,8 +85,8 @@ def test_folders_that_are_not_there() -> None:
         (("3.11",), ("win_amd64",), "df"),
     ],
 )
-def test_which_wheels(python: tuple[str, ...], platforms: tuple[str, ...], wanted: str) -> None:
-    """Wheels are for Pythons and platforms by their tags; an archive of sources is for all."""
+def test_wheel_filters(python: tuple[str, ...], platforms: tuple[str, ...], wanted: str) -> None:
+    """Wheels match Pythons and platforms by their tags; source distributions match all."""
     files = {
         "a": "own-1-cp311-cp311-manylinux_2_28_x86_64.manylinux2014_x86_64.whl",
         "b": "own-1-cp312-cp312-macosx_14_0_universal2.whl",
@@ -115,8 +115,8 @@ def test_which_wheels(python: tuple[str, ...], platforms: tuple[str, ...], wante
         ),
     ],
 )
-def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
-    """A slip must not leave a mirror of nothing."""
+def test_unmatched_wheel_filters(table: dict[str, Any], problem: str) -> None:
+    """A wrong filter is an error, not an empty mirror."""
     with pytest.raises(InvalidConfiguration, match=problem):
         mirror_of_table(mirror_table({"url": URL, **table}))
 
@@ -130,15 +130,15 @@ def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
         ("xgboost", "xgboost has no indexes", "mirror the URL of that registry"),
     ],
 )
-def test_slips_in_an_option(text: str, message: str, hint: str) -> None:
-    """Each is told with what was meant."""
+def test_misspelt_options(text: str, message: str, hint: str) -> None:
+    """Each error suggests a correction."""
     with pytest.raises(InvalidConfiguration, match=message) as excinfo:
         mirror_of_text(text)
     assert hint in str(excinfo.value.hint)
 
 
-def test_names() -> None:
-    """Two mirrors of one name, and one called as the uploads are, are refused."""
+def test_duplicate_names() -> None:
+    """Two mirrors of one name, or one with the name of the uploads, are refused."""
     for texts in (["pytorch", "pytorch"], [URL, URL], [f"own={URL}"]):
         with pytest.raises(InvalidConfiguration, match="two sources are called"):
             check_names(map(mirror_of_text, texts))
@@ -150,8 +150,8 @@ def test_names() -> None:
     ["", "pypi", "pypi=", "file:///srv", "ftp://index.example/", f"{URL}?a=b", f"a/b={URL}",
      f"two words={URL}", f"-x={URL}", "https://"],
 )  # fmt: skip
-def test_what_is_no_mirror(text: str) -> None:
-    """It is refused, and the words for it show no password."""
+def test_invalid_urls(text: str) -> None:
+    """They are refused, and the error shows no password."""
     with pytest.raises(InvalidConfiguration):
         mirror_of_text(text)
     with pytest.raises(InvalidConfiguration) as excinfo:
@@ -160,12 +160,12 @@ def test_what_is_no_mirror(text: str) -> None:
 
 
 def mirror_table(content: dict[str, Any]) -> Table:
-    """Return a table of a file of settings."""
+    """Return a table of a settings file."""
     return Table(content, FirstFault(InvalidConfiguration, "server.toml"), "mirror", 0)
 
 
-def test_a_table() -> None:
-    """Keys are those of the settings, with dashes; lists are lists."""
+def test_table() -> None:
+    """Keys are those of the settings, with dashes."""
     table = {
         "url": URL,
         "max-size": 5,
@@ -179,8 +179,8 @@ def test_a_table() -> None:
     )
 
 
-def test_sizes_and_times_with_units() -> None:
-    """They may be written as in other settings."""
+def test_units() -> None:
+    """Sizes and times may have units, as in other settings."""
     table = {"url": URL, "max-size": "1GiB", "max-age": "2m", "stale-if-error": "7d"}
     assert mirror_of_table(mirror_table(table)) == MirrorSettings(
         URL, max_size=1 << 30, max_age=120, stale_if_error=7 * 86400
@@ -204,20 +204,20 @@ def test_sizes_and_times_with_units() -> None:
         {"url": URL, "allow": [1]},
     ],
 )
-def test_tables_with_mistakes(table: dict[str, Any]) -> None:
-    """Each is told with the file it stands in."""
+def test_invalid_tables(table: dict[str, Any]) -> None:
+    """Each error names the file."""
     with pytest.raises(InvalidConfiguration) as excinfo:
         mirror_of_table(mirror_table(table))
     assert excinfo.value.where == "server.toml" or "url" in table
 
 
-def test_a_login_is_not_shown() -> None:
-    """Settings may be logged."""
+def test_login_in_output() -> None:
+    """The representation of settings has no login."""
     assert "secret" not in repr(mirror_of_text("https://me:secret@index.example/simple/"))
 
 
 def test_patterns() -> None:
-    """Names are normalised on both sides; what is denied is denied whatever is allowed."""
+    """Names are normalised on both sides; denied names override allowed ones."""
     settings = MirrorSettings(URL, allow=("NVIDIA_*", "torch"), deny=("nvidia-evil",))
     admitted = [
         name
@@ -228,8 +228,8 @@ def test_patterns() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["acme-[", "", "a b", "acme/*"])
-def test_patterns_that_nothing_fits(pattern: str) -> None:
-    """A slip must not leave a name open to whoever registers it elsewhere."""
+def test_invalid_patterns(pattern: str) -> None:
+    """A pattern that can match nothing is an error."""
     with pytest.raises(InvalidConfiguration, match="matches no valid project name"):
         mirror_of_table(mirror_table({"url": URL, "deny": [pattern]}))
     with pytest.raises(InvalidConfiguration) as excinfo:
@@ -237,8 +237,8 @@ def test_patterns_that_nothing_fits(pattern: str) -> None:
     assert excinfo.value.where == "reserved"
 
 
-def test_flags_variables_and_files_of_a_server(tmp_path: Path) -> None:
-    """Tables say most; what a flag or a variable names takes their place."""
+def test_precedence(tmp_path: Path) -> None:
+    """Flags and variables replace the tables of a file."""
     file = tmp_path / "server.toml"
     file.write_text(
         'reserved = ["acme-*"]\nmirror-max-size = "1GiB"\n'

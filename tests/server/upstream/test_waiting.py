@@ -1,4 +1,4 @@
-"""Claims about who waits for upstreams, and who need not."""
+"""Requests that wait for upstreams."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ HTML = "text/html"
 
 
 class Silent:
-    """Be an upstream that says nothing before it is allowed to."""
+    """An upstream that does not respond until it is allowed to."""
 
     def __init__(self) -> None:
         self.speak = threading.Event()
         self.asked = threading.Semaphore(0)
 
     def __call__(self, request: Request) -> Response:
-        """Answer in the end that there is nothing."""
+        """Respond with 404 in the end."""
         self.asked.release()
         self.speak.wait(20)
         return Response.text(404, request.path)
@@ -39,16 +39,14 @@ class Silent:
 
 @pytest.fixture
 def silent() -> Iterator[Silent]:
-    """Give one."""
+    """Run a silent upstream."""
     upstream = Silent()
     yield upstream
     upstream.speak.set()
 
 
-def test_a_silent_upstream_takes_no_other_ones_threads(
-    upstream: RecordingIndex, silent: Silent, tmp_path: Path
-) -> None:
-    """All who wait for it are told so in the end, and another mirror answers as ever."""
+def test_other_mirrors(upstream: RecordingIndex, silent: Silent, tmp_path: Path) -> None:
+    """Requests to a silent upstream fail in the end, and another mirror still responds."""
     with RecordingIndex(silent) as index:
         mirrors = open_mirrors(
             [
@@ -76,8 +74,8 @@ def test_a_silent_upstream_takes_no_other_ones_threads(
         mirrors.close()
 
 
-def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) -> None:
-    """The list of all projects waits for it no longer than pages do, and an old one serves."""
+def test_project_list(mirror: Opener, silent: Silent) -> None:
+    """The project list waits no longer than pages do, and the old list is served."""
     listed = Response.of(200, b'<a href="some/">some</a>', {"content-type": "text/html"})
     is_well = threading.Event()
     is_well.set()
@@ -98,8 +96,8 @@ def test_a_silent_upstream_lists_what_it_listed(mirror: Opener, silent: Silent) 
             silent.speak.set()
 
 
-def test_a_silent_upstream_has_its_pages_from_the_disk(mirror: Opener, silent: Silent) -> None:
-    """What was kept before the server began is given to those who are not let in."""
+def test_stored_pages(mirror: Opener, silent: Silent) -> None:
+    """Refused requests get pages that were stored before the server began."""
     page = Response.of(200, b'<a href="kept-1.tar.gz">kept-1.tar.gz</a>', {"content-type": HTML})
 
     def answer(request: Request) -> Response:
@@ -117,8 +115,8 @@ def test_a_silent_upstream_has_its_pages_from_the_disk(mirror: Opener, silent: S
             silent.speak.set()
 
 
-def test_a_silent_upstream_holds_few_threads(mirror: Opener, silent: Silent) -> None:
-    """However many ask for its pages, the others are told at once, and so is who was told."""
+def test_few_threads(mirror: Opener, silent: Silent) -> None:
+    """Few requests wait for a silent upstream; the others fail at once."""
     with RecordingIndex(silent) as index:
         one = mirror(index.url, timeout=15.0)
         waiting = [
