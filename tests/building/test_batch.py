@@ -19,7 +19,7 @@ from wheelfit.building.batch import Batch, Outcome, is_transient
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
 from wheelfit.errors import LinkRefused, WorkerLost
-from wheelfit.testing.batch_items import BatchItem, carry_out
+from wheelfit.testing.batch_items import BatchItem, run_item
 from wheelfit_runtime.error_codes import Code
 from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, UserError
 
@@ -35,7 +35,7 @@ def here(
     """Carry out errands in this process."""
     with open_workers() as workers:
         return Batch(
-            carry_out, errands, executor=workers.executor, pause=lambda _: None, **options
+            run_item, errands, executor=workers.executor, pause=lambda _: None, **options
         ).run()
 
 
@@ -63,7 +63,7 @@ def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
     """Whoever is done first, results stand where their items do."""
     errands = [BatchItem(n, tmp_path, seconds=0.05 if n % 3 == 0 else 0) for n in range(12)]
     with ThreadPoolExecutor(4) as executor:
-        outcomes = Batch(carry_out, errands, executor=executor, workers=4).run()
+        outcomes = Batch(run_item, errands, executor=executor, workers=4).run()
     assert [outcome.item for outcome in outcomes] == errands
     assert numbers(outcomes) == list(range(12))
     assert {outcome.attempts for outcome in outcomes} == {1}
@@ -75,7 +75,7 @@ def test_few_are_under_way_at_once(tmp_path: Path, batch: int) -> None:
     """However many items there are, only what workers need is sent to them."""
     executor = Counting(2)
     errands = [BatchItem(n, tmp_path) for n in range(300)]
-    outcomes = Batch(carry_out, errands, executor=executor, workers=2, batch=batch).run()
+    outcomes = Batch(run_item, errands, executor=executor, workers=2, batch=batch).run()
     assert numbers(outcomes) == list(range(300))
     assert 2 <= executor.most <= 4
 
@@ -120,11 +120,11 @@ def test_faults_of_ours(tmp_path: Path, fault: str, code: Code, attempts: int, w
     assert bad.error is not None
     assert bad.error.reference == code
     assert words in bad.error.message
-    assert bad.error.where == "errand 0"
+    assert bad.error.where == "item 0"
     assert bad.attempts == attempts
     assert good.error is None
     if fault == "bug":
-        assert "in carry_out" in (bad.error.note or "")
+        assert "in run_item" in (bad.error.note or "")
 
 
 @pytest.mark.integration
@@ -132,7 +132,7 @@ def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
     """The work goes on in new processes, and those that were beside it are done."""
     errands = [BatchItem(n, tmp_path, "killed" if n == 5 else "", times=1) for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
-        outcomes = Batch(carry_out, errands, executor=workers.executor, workers=2).run()
+        outcomes = Batch(run_item, errands, executor=workers.executor, workers=2).run()
     assert numbers(outcomes) == list(range(20))
     assert outcomes[5].attempts == 2
     assert max(outcome.attempts for outcome in outcomes) == 2
@@ -143,7 +143,7 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     """An item that kills its process each time is given up, and takes no other along."""
     errands = [BatchItem(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
-        outcomes = Batch(carry_out, errands, executor=workers.executor, workers=2, batch=2).run()
+        outcomes = Batch(run_item, errands, executor=workers.executor, workers=2, batch=2).run()
     assert [n for n, one in enumerate(outcomes) if one.error] == [3, 4]
     error = outcomes[3].error
     assert isinstance(error, WorkerLost)
@@ -158,7 +158,7 @@ def test_processes_are_other_processes(tmp_path: Path) -> None:
     errands = [BatchItem(n, tmp_path) for n in range(4)]
     with open_workers(jobs=2) as workers:
         assert workers.description == "2 processes"
-        there = Batch(carry_out, errands, executor=workers.executor, workers=2).run()
+        there = Batch(run_item, errands, executor=workers.executor, workers=2).run()
     assert os.getpid() not in {one.value["process"] for one in there if one.value}
     assert {one.value["process"] for one in here(errands) if one.value} == {os.getpid()}
 
@@ -202,7 +202,7 @@ def test_pauses_grow(tmp_path: Path) -> None:
     pauses: list[float] = []
     with open_workers() as workers:
         errands = [BatchItem(0, tmp_path, "disk")]
-        Batch(carry_out, errands, executor=workers.executor, attempts=9, pause=pauses.append).run()
+        Batch(run_item, errands, executor=workers.executor, attempts=9, pause=pauses.append).run()
     assert pauses == [0.25, 0.5, 1, 2, 2, 2, 2, 2]
 
 

@@ -21,7 +21,7 @@ from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost
-from wheelfit.testing.batch_items import BatchItem, carry_out
+from wheelfit.testing.batch_items import BatchItem, run_item
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import FileProblem, Unreachable
 
@@ -44,7 +44,7 @@ def carried_out(cluster: DaskCluster, errands: list[BatchItem], **options: Any) 
     """Carry out errands on the cluster."""
     with open_workers(cluster.url) as workers:
         return Batch(
-            carry_out, errands, executor=workers.executor, workers=workers.count, **options
+            run_item, errands, executor=workers.executor, workers=workers.count, **options
         ).run()
 
 

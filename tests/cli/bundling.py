@@ -17,8 +17,8 @@ from wheelfit.locking.locking import new_lock
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 PLATFORMS = {"x86": "manylinux_2_28_x86_64", "arm": "manylinux_2_28_aarch64", "win": "win_amd64"}
 DOCUMENT = release_document(

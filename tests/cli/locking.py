@@ -18,7 +18,7 @@ from wheelfit.resolution.release_metadata import read_release_metadata
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 
 __all__ = ["write_lock_of"]
 

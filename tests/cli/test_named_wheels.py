@@ -28,7 +28,7 @@ class CountingServer:
 
     def run(self, *words: str | Path) -> tuple[int, int]:
         """Run a command, and return the number of complete and partial requests for the wheel."""
-        self._index.forget()
+        self._index.clear_requests()
         self._run(*words)
         asked = self._index.requests
         assert all(request.path.endswith(".whl") for request in asked)

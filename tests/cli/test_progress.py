@@ -284,7 +284,7 @@ class TestEarlyEnd:
         name = "slow-1.0-py3-none-any.whl"
         build_wheel(tmp_path / "index", "slow", "1.0", files={"slow/data.bin": os.urandom(size)})
         with RecordingIndex(tmp_path / "index") as index:
-            index.faults.silence[name] = 1000
+            index.faults.stall[name] = 1000
 
             def begun() -> None:
                 while not index.bytes_sent(name):

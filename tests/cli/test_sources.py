@@ -73,7 +73,7 @@ def test_folder_and_index(sources: SourceSetup, monkeypatch: pytest.MonkeyPatch)
     assert sources.versions("plain") == {"plain": "2"}
     assert sources.versions("plain<1") == {"plain": "0.5"}
     build_wheel(sources.folder / "links", "plain", "2")
-    sources.first.forget()
+    sources.first.clear_requests()
     assert "is the local file, not that of" not in sources.messages("plain")
     assert "plain 2 is the local file, not that of" in sources.messages("plain", "-v")
 

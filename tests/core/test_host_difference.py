@@ -12,7 +12,7 @@ from packaging.version import Version
 from wheelfit.core.compatible_tags import linux_platforms
 from wheelfit.core.host_difference import Difference, host_differences
 from wheelfit.core.host_file import HostFile, HostInterpreter, HostProvider
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.platforms.features import DeviceValues, Evidence, FeatureConfig
 
 BASE = linux_target()

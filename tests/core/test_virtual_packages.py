@@ -20,7 +20,7 @@ from wheelfit.core.virtual_packages import (
     as_text,
     conda_platform,
 )
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.platforms.features import DeviceValues, FeatureConfig
 
 PYTHON = HostInterpreter(parse_version("3.13.1"))

@@ -446,7 +446,7 @@ class TestTheEnvironment:
             site.rmdir()
             site.write_text("in the way")
         before = tree(python.parent.parent)
-        place.index.forget()
+        place.index.clear_requests()
         words = [*place.sources, "plain"] if command == "install" else ["plain"]
         code, reference = (
             (6, "environment-read-only") if command == "install" else (1, "not-installed")
@@ -501,7 +501,7 @@ class TestTheEnvironment:
         home = managed.parent.parent
         words = [*place.sources, "plain"] if command == "install" else ["here"]
         before = tree(home)
-        place.index.forget()
+        place.index.clear_requests()
         for dry in ((), ("--dry-run",)):
             result = place.run(command, "--python", managed, *words, *more, *dry, code=7)
             assert "externally-managed" in result.out + result.err

@@ -527,7 +527,7 @@ def test_an_oversized_document_is_hardly_read(scene: Scene) -> None:
     (scene.folder / INDEX_FILE).write_bytes(document() + b" " * (48 << 20))
     for sizes in (True, False):
         scene.index.faults.sizes = sizes
-        scene.index.forget()
+        scene.index.clear_requests()
         assert scene.explain()["chosen"]["label"] is None
         assert len(scene.index.requests_for(INDEX_FILE)) == (0 if sizes else 1)
         assert scene.index.bytes_sent(INDEX_FILE) < 8 << 20  # what lies in buffers counts too

@@ -386,7 +386,7 @@ def test_resolved_once(desk: Desk) -> None:
     """The bound of a bare name costs no second resolution: nothing is asked twice."""
     requests = []
     for words in (["--raw"], []):
-        desk.index.forget()
+        desk.index.clear_requests()
         desk.run("add", "--dry-run", "--no-cache-dir", *words, "app")
         requests.append(sorted(request.path for request in desk.index.requests))
     assert requests[0] == requests[1]

@@ -12,8 +12,8 @@ import pytest
 from cli.running import Runner
 
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 DOCUMENT = release_document(
     {

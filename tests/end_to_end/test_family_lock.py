@@ -23,8 +23,8 @@ from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry", "bare_environment")]
 

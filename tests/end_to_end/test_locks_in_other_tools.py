@@ -21,8 +21,8 @@ from cli.running import Runner
 from packaging.pylock import Pylock
 
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 pytestmark = [
     pytest.mark.integration,

@@ -19,13 +19,13 @@ from end_to_end.test_contract import check
 from hostile.plugins import hostile
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple
+from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple_plugin
 from wheelfit.testing.wheels import build_wheel, release_document
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
-GPU = simple("acme", {"generation": ["2", "1"]}, version="1.2")
-OTHER = simple("other", {"kind": ["a"]})
+GPU = simple_plugin("acme", {"generation": ["2", "1"]}, version="1.2")
+OTHER = simple_plugin("other", {"kind": ["a"]})
 
 
 @pytest.fixture(autouse=True)
@@ -273,7 +273,7 @@ class TestWhatChanges:
         GPU.wheel(folder)
         acme(folder)
         trust(run, GPU, index)
-        evil = simple("acme", {"generation": ["3"]}, version="1.2")
+        evil = simple_plugin("acme", {"generation": ["3"]}, version="1.2")
         evil.wheel(folder)
         index.requests.clear()
         decided = Decided(run, "fft", "-f", folder, "-i", index.url)
@@ -285,7 +285,7 @@ class TestWhatChanges:
         GPU.wheel(folder)
         acme(folder)
         trust(run, GPU, index)
-        content = simple("acme", {"generation": ["3"]}, version="1.2").wheel(folder / "evil")
+        content = simple_plugin("acme", {"generation": ["3"]}, version="1.2").wheel(folder / "evil")
         index.faults.hashes = index.faults.sizes = False
         index.faults.content["acme_provider-1.2-py3-none-any.whl"] = content.read_bytes()
         decided = Decided(run, "fft", "-i", index.url, "--cache-dir", folder.parent / "fresh")
@@ -297,7 +297,7 @@ class TestWhatChanges:
         GPU.wheel(folder)
         acme(folder, {**GPU.provider, "requires": ["acme-provider>=1,<2"]})
         trust(run, GPU, index)
-        simple("acme", {"generation": ["3"]}, version="1.9").wheel(folder)
+        simple_plugin("acme", {"generation": ["3"]}, version="1.9").wheel(folder)
         decided = Decided(run, "fft", "-i", index.url)
         assert decided.provider("acme")["plugin"]["version"] == "1.2"
 
@@ -637,7 +637,7 @@ def test_what_is_replaced_goes(
     trust(run, GPU, index, "--try")
     before = {path.parent for path in (tmp_path / "cache/plugins").glob("*/wheelfit-plugin.json")}
     assert len(before) == 1
-    simple("acme", {"generation": ["1"]}, version="1.3").wheel(folder)
+    simple_plugin("acme", {"generation": ["1"]}, version="1.3").wheel(folder)
     trust(run, GPU, index)
     assert not any(one.exists() for one in before)
     assert Decided(run, "fft", "-i", index.url).fitting == ["gen1", "null", None]

@@ -28,7 +28,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
 @pytest.fixture
 def scene(index: RecordingIndex, tmp_path: Path, fake_driver: FakeDriver) -> Scene:
     """Give the index, a folder, and a driver that can be changed."""
-    index.forget()
+    index.clear_requests()
     return Scene(index, tmp_path, fake_driver)
 
 

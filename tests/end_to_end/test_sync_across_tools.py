@@ -102,7 +102,7 @@ def names(run: Runner, environment: Path) -> dict[str, str | None]:
 
 def sync(run: Runner, index: RecordingIndex, environment: Path, *words: str | Path) -> None:
     """Sync, and see that nothing but files was fetched."""
-    index.forget()
+    index.clear_requests()
     run("sync", *words, "--python", environment, "--no-cache-dir", "--for", "cpu-x86_64-v1")
     assert all(request.path.startswith("/files/") for request in index.requests)
     result = run("sync", *words, "--python", environment, "--for", "cpu-x86_64-v1")

@@ -69,7 +69,7 @@ def test_a_lock_for_all_platforms_asks_little_and_once(
     ]
     assert whole == []
 
-    index.forget()
+    index.clear_requests()
     run(*words)
     assert {request.path for request in index.requests} == set(pages)
     assert {request.status for request in index.requests} == {304}

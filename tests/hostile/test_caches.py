@@ -179,7 +179,7 @@ class TestContents:
         """Without the archive nothing says what is right, so it is fetched again."""
         cache.poison()
         cache.at("wheels-1").unlink()
-        cache.site.index.forget()
+        cache.site.index.clear_requests()
         cache.install_by_hash()
         assert cache.installed() == GOOD
         assert cache.site.index.requests_for(cache.wheel.name)
@@ -330,7 +330,7 @@ class TestFolders:
         """Neither is a page of an index believed that another user wrote."""
         for path in (cache.folder / "pages-1").glob("*/*"):
             give_away(path)
-        cache.site.index.forget()
+        cache.site.index.clear_requests()
         cache.install("demo", "--offline", code=5)
 
     @only_root
@@ -338,7 +338,7 @@ class TestFolders:
         """Nor an archive, of which he may still hold a handle."""
         shutil.rmtree(cache.folder / "unpacked-1")
         give_away(cache.at("wheels-1"))
-        cache.site.index.forget()
+        cache.site.index.clear_requests()
         cache.install()
         assert cache.site.index.requests_for(cache.wheel.name)
 
@@ -352,7 +352,7 @@ class TestFolders:
     def test_a_link_of_ones_own(self, cache: Cache) -> None:
         """A cache on another disk, to which the user has made a link, is a cache."""
         link_elsewhere(cache.folder)
-        cache.site.index.forget()
+        cache.site.index.clear_requests()
         result = cache.install("demo", "--offline")
         assert cache.installed() == GOOD
         assert "warning" not in result.err
@@ -399,7 +399,7 @@ def test_interpreters(site: Site) -> None:
 
 def test_unpacked_wheels_serve_again(cache: Cache) -> None:
     """What was verified is used: nothing is fetched, and files are shared as before."""
-    cache.site.index.forget()
+    cache.site.index.clear_requests()
     cache.install_by_hash("--offline", "--link-mode", "hardlink")
     assert not cache.site.index.requests
     assert (cache.site.library / "demo" / "__init__.py").samefile(cache.code)

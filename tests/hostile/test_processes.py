@@ -21,7 +21,7 @@ from hostile import killed, watched
 from hostile.conftest import Site
 
 from wheelfit.installation.locking import locked
-from wheelfit.testing.index import Recorded
+from wheelfit.testing.index import RecordedRequest
 from wheelfit.testing.wheels import build_wheel, release_document
 
 LEVELS = {"blas": {"library": ["mkl", "openblas"]}}
@@ -149,7 +149,7 @@ class TestTogether:
         assert unsound(site.library) == []
         assert [len(self.fetched(site, wheel)) for wheel in wheels.values()] == [1, 1]
 
-    def fetched(self, site: Site, wheel: Path) -> list[Recorded]:
+    def fetched(self, site: Site, wheel: Path) -> list[RecordedRequest]:
         """Return the requests for a wheel as a whole, as far as they are answered."""
         asked = site.index.requests_for(wheel.name)
         return [one for one in asked if one.path.endswith(".whl") and one.sent]

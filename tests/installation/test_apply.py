@@ -24,7 +24,11 @@ from wheelfit.installation.journal import mark_of
 from wheelfit.installation.plan import plan
 from wheelfit.installation.uninstall import uninstall
 from wheelfit.resolution.resolution import Pin, Resolution
-from wheelfit.testing.file_systems import Full, IgnoringCase, LikeWindows
+from wheelfit.testing.file_systems import (
+    CaseInsensitiveFileSystem,
+    FullFileSystem,
+    WindowsLikeFileSystem,
+)
 from wheelfit.testing.wheels import build_wheel, release_document, unpack_wheel
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable
@@ -459,7 +463,7 @@ class TestOtherFileSystems:
 
     def test_case_of_a_name(self, environment: Environment, home: Path, install: Install) -> None:
         """Where case is ignored, an upgrade may change that of a module."""
-        disk = IgnoringCase()
+        disk = CaseInsensitiveFileSystem()
         files = {"Single.py": "1", "same.py": "1"}
         install(environment, build_wheel(home, "demo", "1", files=files), file_system=disk)
         files = {"single.py": "2", "same.py": "2"}
@@ -475,7 +479,7 @@ class TestOtherFileSystems:
 
     def test_without_exchange(self, environment: Environment, home: Path, install: Install) -> None:
         """As on Windows, old and new change places in two steps."""
-        disk = LikeWindows()
+        disk = WindowsLikeFileSystem()
         for version in ("1", "2"):
             install(environment, build_wheel(home, "demo", version), file_system=disk)
         (entry,) = environment.installed()
@@ -490,7 +494,9 @@ class TestOtherFileSystems:
         before = tree(environment.interpreter.prefix)
         for after in range(6):
             with pytest.raises(EnvironmentUnavailable, match="space") as excinfo:
-                install(environment, build_wheel(home, "demo", "2"), file_system=Full(after))
+                install(
+                    environment, build_wheel(home, "demo", "2"), file_system=FullFileSystem(after)
+                )
             assert excinfo.value.exit_code == 6
             assert tree(environment.interpreter.prefix) == before
 

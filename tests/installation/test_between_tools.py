@@ -14,7 +14,7 @@ import pytest
 from wheelfit.installation.apply import Applied
 from wheelfit.installation.interruption import find_interruption, recover_environment
 from wheelfit.installation.recovery import RecoveryOutcome
-from wheelfit.testing.file_systems import Changing, Killed, Killing
+from wheelfit.testing.file_systems import Killed, KillingFileSystem, ObservedFileSystem
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
@@ -56,7 +56,7 @@ def moments(
     copy = tmp_path / "copy"
     shutil.copytree(environment.schemes.purelib, copy)
     done: list[str] = []
-    install(environment, wheel(home, "2.0"), file_system=Changing(done.append))
+    install(environment, wheel(home, "2.0"), file_system=ObservedFileSystem(done.append))
     shutil.rmtree(environment.schemes.purelib)
     shutil.move(copy, environment.schemes.purelib)
     (environment.schemes.scripts / "demo").unlink()
@@ -69,7 +69,7 @@ def moments(
 def kill(environment: Environment, home: Path, install: Install, moment: int) -> None:
     """Upgrade, and be killed."""
     with pytest.raises(Killed):
-        install(environment, wheel(home, "2.0"), file_system=Killing(moment))
+        install(environment, wheel(home, "2.0"), file_system=KillingFileSystem(moment))
 
 
 def packages(pip: Pip, environment: Environment) -> dict[str, str]:

@@ -21,7 +21,12 @@ from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Envi
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
 from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.transaction import Transaction
-from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
+from wheelfit.testing.file_systems import (
+    FileSystemWithoutOwners,
+    Killed,
+    KillingFileSystem,
+    ObservedFileSystem,
+)
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import WheelfitError
 
@@ -119,7 +124,7 @@ class TestForged:
     ) -> None:
         """Another journal in the place of ours is none, though all around it is ours."""
         with pytest.raises(Killed):
-            change(places, Killing(26))
+            change(places, KillingFileSystem(26))
         journal = Path(places.workplace, "journal")
         body = journal.read_bytes().partition(b"\n")[2]
         journal.write_bytes(forged(json.loads(body)))
@@ -153,7 +158,7 @@ class TestForged:
     def test_writable(self, places: EnvironmentFolders, tmp_path: Path, mode: int) -> None:
         """What other users can write is not followed, though the user made it."""
         with pytest.raises(Killed):
-            change(places, Killing(26))
+            change(places, KillingFileSystem(26))
         assert Path(places.workplace).stat().st_mode & 0o777 == 0o700
         Path(places.workplace).chmod(mode)
         refused(places, tmp_path, "other users can write")
@@ -165,7 +170,7 @@ class TestForged:
         """What another user began is reported; whoever knows of it may let it be followed."""
         before = tree(tmp_path)
         with pytest.raises(Killed):
-            change(places, Killing(26))
+            change(places, KillingFileSystem(26))
         os.chown(places.workplace, 12345, 12345)
         refused(places, tmp_path, "another user's")
         os.chown(places.workplace, 0, 0)
@@ -181,7 +186,7 @@ class TestForged:
         """With another secret, as in another home, it is reported, and followed on consent."""
         before = tree(tmp_path / "env")
         with pytest.raises(Killed):
-            change(places, Killing(26))
+            change(places, KillingFileSystem(26))
         other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
         with pytest.raises(NotRecoverable, match="was not started by you") as excinfo:
@@ -198,7 +203,7 @@ class TestWithoutOwners:
 
     def test_a_change(self, places: EnvironmentFolders, tmp_path: Path, owner: int) -> None:
         """A change is made there, and nothing is left of it."""
-        change(places, WithoutOwners(owner))
+        change(places, FileSystemWithoutOwners(owner))
         assert (tmp_path / "env" / LIBRARY / "only_new.py").exists()
         assert not Path(places.workplace).exists()
 
@@ -206,8 +211,8 @@ class TestWithoutOwners:
         """One that was interrupted is undone by who has the secret, and by nobody else."""
         before = tree(tmp_path / "env")
         with pytest.raises(Killed):
-            change(places, Killing(26))
-        disk = WithoutOwners(owner)
+            change(places, KillingFileSystem(26))
+        disk = FileSystemWithoutOwners(owner)
         for mark in Path(places.workplace).glob(f"{MARK}*"):
             mark.rename(mark.with_name(mark_of(places, places.workplace, disk)))
         other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
@@ -248,7 +253,7 @@ def test_copies(places: EnvironmentFolders, tmp_path: Path, way: str, after: int
     """An interrupted change that was copied is none, however far it was; the original still is."""
     before = tree(tmp_path / "env")
     with suppress(Killed):
-        change(places, Killing(after))
+        change(places, KillingFileSystem(after))
     found = tree(tmp_path / "env")
     COPIES[way](tmp_path / "env", tmp_path / "copy")
     copied = tree(tmp_path / "copy")
@@ -263,7 +268,7 @@ def test_copies(places: EnvironmentFolders, tmp_path: Path, way: str, after: int
 def test_git(places: EnvironmentFolders, tmp_path: Path) -> None:
     """What came with a clone is never the journal of a change."""
     with pytest.raises(Killed):
-        change(places, Killing(26))
+        change(places, KillingFileSystem(26))
     if shutil.which("git") is None:
         pytest.skip("git is not here")
     configured = ["git", "-c", "user.name=x", "-c", "user.email=x@example.invalid"]
@@ -281,7 +286,7 @@ def test_every_moment(tmp_path: Path) -> None:
     for number in range(1000):
         places = make(tmp_path / "env")
         try:
-            change(places, Killing(number))
+            change(places, KillingFileSystem(number))
         except Killed:
             other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
             if Path(places.workplace).exists() and list(Path(places.workplace).iterdir()):
@@ -298,7 +303,7 @@ def test_every_moment(tmp_path: Path) -> None:
 
 def staged_change(places: EnvironmentFolders, before: Callable[[str], None]) -> None:
     """Change the environment as an installation does, which writes through open folders too."""
-    with Transaction(places, file_system=Changing(before)) as transaction:
+    with Transaction(places, file_system=ObservedFileSystem(before)) as transaction:
         stage = transaction.stage("purelib")
         for folder in ("demo", "shared"):
             transaction.files.make_folder(stage / folder)
@@ -348,7 +353,7 @@ class TestRaces:
             root = tmp_path / f"env{moment}"
             places = make(root)
             with pytest.raises(Killed):
-                change(places, Killing(27))
+                change(places, KillingFileSystem(27))
             left = [moment]
             folder = root / LIBRARY / name
 
@@ -359,7 +364,7 @@ class TestRaces:
                     folder.symlink_to(victim)
 
             with suppress(OSError, WheelfitError):
-                recover(places, Changing(swap))
+                recover(places, ObservedFileSystem(swap))
             assert tree(victim) == theirs, moment
             swapped += (root / LIBRARY / "away").exists()
             shutil.rmtree(root)
@@ -454,7 +459,7 @@ class TestSeal:
                     raise KeyboardInterrupt
 
             with pytest.raises(KeyboardInterrupt):
-                change(places, Changing(fail))
+                change(places, ObservedFileSystem(fail))
             assert signer.storage_problem
             assert tree(tmp_path / "env") == before
             shutil.rmtree(tmp_path / "env")

@@ -29,7 +29,14 @@ from wheelfit.errors import NotRecoverable
 from wheelfit.installation.journal import JournalStage, mark_of, stage_of
 from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.removal import files_in_record
-from wheelfit.testing.file_systems import Changing, Full, Killed, Killing, Layered, ReadOnly
+from wheelfit.testing.file_systems import (
+    FullFileSystem,
+    Killed,
+    KillingFileSystem,
+    ObservedFileSystem,
+    OverlayFileSystem,
+    ReadOnlyFileSystem,
+)
 from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.native_file_system import NATIVE
 
@@ -41,15 +48,15 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment_folders import EnvironmentFolders
 
 
-class KillingLayers(Killing, Layered):
+class KillingLayers(KillingFileSystem, OverlayFileSystem):
     """Killed where folders cannot be renamed."""
 
     def __init__(self, after: int, below: str) -> None:
-        Killing.__init__(self, after)
-        Layered.__init__(self, below)
+        KillingFileSystem.__init__(self, after)
+        OverlayFileSystem.__init__(self, below)
 
 
-class KillingWithoutExchange(Killing):
+class KillingWithoutExchange(KillingFileSystem):
     """Killed where names cannot be exchanged."""
 
     def exchange(self, one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:  # noqa: ARG002
@@ -58,7 +65,7 @@ class KillingWithoutExchange(Killing):
 
 
 KINDS: dict[str, Callable[[int, Path], FileSystem]] = {
-    "native": lambda after, _: Killing(after),
+    "native": lambda after, _: KillingFileSystem(after),
     "layers": lambda after, root: KillingLayers(after, str(root / LIBRARY)),
     "no exchange": lambda after, _: KillingWithoutExchange(after),
 }
@@ -128,13 +135,13 @@ class TestKilled:
                 with pytest.raises(Killed):
                     change(places, KINDS[kind](number, root))
                 try:
-                    recover(places, Killing(second))
+                    recover(places, KillingFileSystem(second))
                 except Killed:
                     pass
                 else:
                     break
                 with suppress(Killed):
-                    recover(places, Killing(1))
+                    recover(places, KillingFileSystem(1))
                 recover(places)
                 assert tree(root) in (before, after), (number, second)
 
@@ -148,8 +155,10 @@ class TestKilled:
             recover(places)
         assert (tmp_path / "elsewhere").exists()
 
-    @pytest.mark.parametrize("kind", [ReadOnly, Full])
-    def test_no_room(self, kind: type[ReadOnly], tmp_path: Path, before: dict[str, str]) -> None:
+    @pytest.mark.parametrize("kind", [ReadOnlyFileSystem, FullFileSystem])
+    def test_no_room(
+        self, kind: type[ReadOnlyFileSystem], tmp_path: Path, before: dict[str, str]
+    ) -> None:
         """On a disk that cannot be written, nothing gets worse; later all is put right."""
         for _, root in killed(tmp_path, step=4):
             for allowed in range(0, 12, 3):
@@ -162,7 +171,7 @@ class TestKilled:
         """An environment may be moved to another place meanwhile."""
         places = make(tmp_path / "env")
         with pytest.raises(Killed):
-            change(places, Killing(30))
+            change(places, KillingFileSystem(30))
         (tmp_path / "env").rename(tmp_path / "moved")
         make(tmp_path / "env")  # another one in its place is not touched
         recover(places_of(tmp_path / "moved"))
@@ -172,7 +181,7 @@ class TestKilled:
         """In a copy it cannot be told what was exchanged; nothing is touched."""
         places = make(tmp_path / "env")
         with pytest.raises(Killed):
-            change(places, Killing(30))
+            change(places, KillingFileSystem(30))
         shutil.copytree(tmp_path / "env", tmp_path / "copy", symlinks=True)
         found = tree(tmp_path / "copy")
         with pytest.raises(NotRecoverable, match="copied"):
@@ -350,7 +359,7 @@ class TestJournal:
         """Return an environment whose change was interrupted."""
         places = make(tmp_path / "env")
         with pytest.raises(Killed):
-            change(places, Killing(30))
+            change(places, KillingFileSystem(30))
         assert stage_of(places) is JournalStage.JOURNAL
         return places
 
@@ -487,7 +496,7 @@ def test_all_is_told(tmp_path: Path) -> None:
     """What was done is said in a sentence, with what the change was."""
     places = make(tmp_path)
     with pytest.raises(Killed):
-        change(places, Killing(30))
+        change(places, KillingFileSystem(30))
     assert str(recover(places)) == "an interrupted change was undone: install demo 2"
 
 
@@ -499,4 +508,4 @@ def test_scene(tmp_path: Path) -> None:
     is_sound(tmp_path)
     assert not (OLD.keys() - NEW.keys()) & files(tmp_path).keys()
     fill(tmp_path, {"x": "x"})
-    assert isinstance(NATIVE, Changing) is False
+    assert isinstance(NATIVE, ObservedFileSystem) is False

@@ -30,13 +30,13 @@ from wheelfit.installation.recovery import recover
 from wheelfit.installation.staging_folders import make_folders, remove_folders
 from wheelfit.installation.transaction import Transaction, environment_error
 from wheelfit.testing.file_systems import (
-    Changing,
-    Full,
-    IgnoringCase,
-    Layered,
-    LikeWindows,
-    ReadOnly,
-    WithoutExchange,
+    CaseInsensitiveFileSystem,
+    FileSystemWithoutExchange,
+    FullFileSystem,
+    ObservedFileSystem,
+    OverlayFileSystem,
+    ReadOnlyFileSystem,
+    WindowsLikeFileSystem,
 )
 from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.native_file_system import NATIVE
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment_folders import EnvironmentFolders
 
 
-class _Unwaiting(Changing):
+class _Unwaiting(ObservedFileSystem):
     """Wait for no disk, which takes time, but tell of it."""
 
     def sync_folder(self, path: str | os.PathLike[str]) -> None:  # noqa: ARG002
@@ -79,7 +79,7 @@ def expected(tmp_path: Path) -> dict[str, str]:
     return tree(tmp_path / "expected")
 
 
-class Recorder(Changing):
+class Recorder(ObservedFileSystem):
     """Note what is done to the disk."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class TestSwitch:
             assert (root / LIBRARY / "shared/both.py").exists()
             assert list((root / LIBRARY).glob("demo-*.dist-info"))
 
-        change(places, Changing(look))
+        change(places, ObservedFileSystem(look))
         assert seen == {("old", False), ("new", True)}
 
     @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ class TestSwitch:
                     raise error
 
             try:
-                change(places_of(copy), Changing(fail))
+                change(places_of(copy), ObservedFileSystem(fail))
             except type(error):
                 pass
             found = tree(copy)
@@ -276,7 +276,7 @@ class TestSwitch:
 class TestFileSystems:
     """Other file systems than this machine's."""
 
-    @pytest.mark.parametrize("kind", [WithoutExchange, LikeWindows])
+    @pytest.mark.parametrize("kind", [FileSystemWithoutExchange, WindowsLikeFileSystem])
     def test_no_exchange(
         self,
         kind: type[FileSystem],
@@ -290,7 +290,7 @@ class TestFileSystems:
 
     def test_layers(self, places: EnvironmentFolders, root: Path, expected: dict[str, str]) -> None:
         """In a container folders of the image cannot be renamed; then files are, one by one."""
-        change(places, Layered(str(root / LIBRARY)))
+        change(places, OverlayFileSystem(str(root / LIBRARY)))
         assert tree(root) == expected
 
     def test_open_files(self, places: EnvironmentFolders, root: Path) -> None:
@@ -298,7 +298,7 @@ class TestFileSystems:
         before = tree(root)
         held = str(root / LIBRARY / "demo" / "sub" / "gone.py")
         with pytest.raises(PermissionError):
-            change(places, LikeWindows({held}))
+            change(places, WindowsLikeFileSystem({held}))
         assert tree(root) == before
 
     def test_open_after_all(
@@ -307,7 +307,7 @@ class TestFileSystems:
         """What was moved and cannot be deleted yet is left for the next command, with a note."""
         held: set[str] = set()
 
-        class Busy(LikeWindows):
+        class Busy(WindowsLikeFileSystem):
             def remove_file(self, path: str | os.PathLike[str]) -> None:
                 if os.fspath(path).endswith("gone.py"):
                     held.add(os.fspath(path))
@@ -331,7 +331,7 @@ class TestFileSystems:
             path.write_text("old")
         recorded = ("single.py", "Package/x.py", "Shared2/x.py")  # RECORD has it otherwise
         gone = by_folder(*(f"{places.library}/{name}" for name in recorded))
-        with Transaction(places, file_system=IgnoringCase()) as transaction:
+        with Transaction(places, file_system=CaseInsensitiveFileSystem()) as transaction:
             stage = transaction.stage("purelib")
             for name in ("single.py", "package/x.py", "shared2/X.py"):
                 (stage / name).parent.mkdir(exist_ok=True)
@@ -350,8 +350,10 @@ class TestFileSystems:
         assert not (tmp_path / LIBRARY / "Package").exists()
         assert not (tmp_path / LIBRARY / "Shared2" / "x.py").exists()
 
-    @pytest.mark.parametrize("kind", [ReadOnly, Full])
-    def test_no_room(self, kind: type[ReadOnly], places: EnvironmentFolders, root: Path) -> None:
+    @pytest.mark.parametrize("kind", [ReadOnlyFileSystem, FullFileSystem])
+    def test_no_room(
+        self, kind: type[ReadOnlyFileSystem], places: EnvironmentFolders, root: Path
+    ) -> None:
         """A disk that becomes full or read-only leaves what was there."""
         before = tree(root)
         for after in range(8):

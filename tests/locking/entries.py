@@ -21,8 +21,8 @@ from wheelfit.resolution.listing import Release, Wheel, sort_page
 from wheelfit.resolution.release_metadata import MetadataPolicy, read_release_metadata
 from wheelfit.sources.page import ProjectPage
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.resolution_setup import NVIDIA, linux_target
 from wheelfit.testing.wheels import SCHEMA
-from wheelfit.testing.worlds import NVIDIA, linux_target
 
 TARGET = linux_target()
 X86_64 = {"requires": ["x86-64-variant-provider<1"]}

@@ -8,8 +8,8 @@ from typing import Any
 from locking.entries import AMD, X86_64
 
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import SCHEMA
-from wheelfit.testing.worlds import NVIDIA
 
 ANY = "py3-none-any"
 

@@ -21,8 +21,8 @@ from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import InstalledBuild
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import release_document, single_label_document
-from wheelfit.testing.worlds import NVIDIA
 
 BOUNDS = [f"{major}.{minor}" for major in (13, 12, 11) for minor in range(9, -1, -1)]
 GPU = FixedDetector({"nvidia": {"cuda_version_lower_bound": BOUNDS}})

@@ -281,7 +281,7 @@ def test_our_own_choice_is_the_variant(index: RecordingIndex, tmp_path: Path) ->
     lock = lock_from(index, "fastfft==2.1", "small==1")
     settings = SourceSettings(index_url=index.url, keyring="disabled")
     files = open_sources(settings, cache_folder=None, environ={})
-    index.forget()
+    index.clear_requests()
     machine = FixedDetector({"x86_64": {"level": ["v3", "v2", "v1"]}})
     chooser = LockCandidates(lock, TARGET, machine, files=files)
     (pin,) = (pin for pin in chooser.select().resolution().pins if pin.name == "fastfft")

@@ -43,7 +43,7 @@ from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import read_release_metadata
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.repositories import FakeRepository
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.errors import InvalidDocument, NoCompatibleWheel
 from wheelfit_runtime.platforms.recording import open_recorded
 

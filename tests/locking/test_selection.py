@@ -34,7 +34,7 @@ from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.explain import explain_choice, explain_release
 from wheelfit.testing.detectors import FixedDetector, supported
 from wheelfit.testing.repositories import FakeRepository
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.errors import (
     FileProblem,
     InvalidLock,

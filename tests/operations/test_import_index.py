@@ -82,12 +82,12 @@ def test_only_what_is_missing(old: RecordingIndex, tmp_path: Path) -> None:
     bring(old.url, tmp_path / "new", projects=("other",))
     assert set(files(tmp_path / "new", "other")) == {"other-1.0-py3-none-any.whl"}
     assert not files(tmp_path / "new")
-    old.forget()
+    old.clear_requests()
     assert bring(old.url, tmp_path / "new").existing == 1
     assert not old.requests_for("other-1.0-py3-none-any.whl")
     with open_store(tmp_path / "old") as store:
         store.records.yank(["other-1.0-py3-none-any.whl"], "late", time="2021-01-01T00:00:00Z")
-    old.forget()
+    old.clear_requests()
     assert bring(old.url, tmp_path / "new").added == 0
     assert not old.requests_for("/files/")
     assert files(tmp_path / "new", "other")["other-1.0-py3-none-any.whl"].yanked == "late"

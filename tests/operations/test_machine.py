@@ -16,7 +16,7 @@ from wheelfit.operations.hosts import load_host_file
 from wheelfit.operations.machine import ChosenMachine, choose_machine
 from wheelfit.operations.requests import MachineOptions
 from wheelfit.testing.drivers import FakeDriver
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Status

@@ -16,7 +16,7 @@ from sampled_cases import sampled
 import wheelfit
 import wheelfit_runtime
 from wheelfit.core.plugin_answer import read_report
-from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple
+from wheelfit.testing.plugins import Plugin, fictional_hw, fictional_tech, simple_plugin
 from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.platforms.plugin_process import Method, PluginReport, ask
 from wheelfit_runtime.platforms.providers import namespaces
@@ -136,7 +136,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     (library,) = folder.glob("lib/python*/site-packages")
     plugin = Plugin("many", "1", "x", "many:Static", {"many.py": MODULE, "broken.py": "import it"})
     for one in (plugin, fictional_hw(), fictional_tech()):
-        one.put(library)
+        one.write_to(library)
     (library / "raising.py").write_text("raise ImportError('no driver')")
     (library / "syntax.py").write_text("def")
     return str(folder / "bin" / "python")
@@ -337,7 +337,7 @@ def test_other_interpreters(other: Path, tmp_path: Path) -> None:
     """P-35: the plugin's interpreter may be another Python than the one that asks."""
     subprocess.run([other, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     (library,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    fictional_hw().put(library)
+    fictional_hw().write_to(library)
     python = str(tmp_path / "venv" / "bin" / "python")
     report = ask(python, fictional_hw().endpoint, environ=ENVIRON)
     assert report.failure is None
@@ -477,9 +477,9 @@ def test_published_plugins(registry: None, tmp_path: Path, requirement: str) -> 
 
 def test_simple_plugins(python: str, tmp_path: Path) -> None:
     """A plugin for a test of one's own is one line, and its wheel asks for nothing."""
-    plugin = simple("gpu", {"arch": ["90", "80"], "driver": ["12"]}, multi_value=["arch"])
+    plugin = simple_plugin("gpu", {"arch": ["90", "80"], "driver": ["12"]}, multi_value=["arch"])
     library = next(Path(python).parents[1].glob("lib/python*/site-packages"))
-    plugin.put(library)
+    plugin.write_to(library)
     report = ask(python, plugin.endpoint, environ=ENVIRON)
     answer = read_report(report.configs, report.flags)
     assert answer.features == (

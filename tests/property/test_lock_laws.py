@@ -24,8 +24,8 @@ from wheelfit.locking.repository import LockedRepository
 from wheelfit.locking.selection import LockCandidates, applicable_packages
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.resolution_setup import NVIDIA, linux_target
 from wheelfit.testing.wheels import SCHEMA
-from wheelfit.testing.worlds import NVIDIA, linux_target
 from wheelfit_runtime.errors import InvalidLock, WheelfitError
 
 TARGET = linux_target()

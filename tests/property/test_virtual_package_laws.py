@@ -19,7 +19,7 @@ from wheelfit.core.virtual_packages import (
     conda_platform,
 )
 from wheelfit.resolution.virtual_package_hosts import host_of_virtual_packages
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.errors import UserError
 
 NAMES = st.sampled_from([*PIXI_KEYS, "__cuda", "__cuda_arch", "__musl", "__unix", "__odd"])

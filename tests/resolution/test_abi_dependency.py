@@ -20,8 +20,8 @@ from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import InstalledBuild, direct_wheel
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.resolution_setup import ResolutionSetup
 from wheelfit.testing.wheels import release_document, single_label_document
-from wheelfit.testing.worlds import World
 from wheelfit_runtime.errors import NoCompatibleWheel
 
 ABI = {"abi": {"builtin": "abi_dependency"}}
@@ -35,7 +35,7 @@ def document(labels: Mapping[str, Features]) -> dict[str, Any]:
 
 
 def add(
-    world: World,
+    world: ResolutionSetup,
     release: str,
     labels: Mapping[str, Features],
     needs: Mapping[str, Sequence[str]] | Sequence[str] = (),
@@ -72,9 +72,9 @@ BOTH = {"pyt28": {"torch": ["2.8"]}, "pyt29": {"torch": ["2.9"]}}
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ResolutionSetup:
     """Return a world with torch 2.8 to 2.10 and a flash with a build for two of them."""
-    world = World()
+    world = ResolutionSetup()
     world.add("torch 2.8.0", "torch 2.8.1", "torch 2.9.0", "torch 2.10.0", "numbers 1", "other 1")
     add(world, "flash 1", BOTH)
     return world
@@ -83,7 +83,7 @@ def world() -> World:
 class TestConstraint:
     """P-52: a label limits, and asks for nothing."""
 
-    def test_limits_what_is_needed(self, world: World) -> None:
+    def test_limits_what_is_needed(self, world: ResolutionSetup) -> None:
         """P-45, P-52: the dependency is among the versions the label was built for."""
         world.add("app 1", requires=["torch"])
         assert world.pins("flash", "app") == {"flash": "1:pyt29", "app": "1", "torch": "2.9.0"}
@@ -93,30 +93,30 @@ class TestConstraint:
         [("torch", "stable"), ("torch==2.8.0", "pyt28"), ("torch==2.9.0", "pyt29")],
     )
     @pytest.mark.parametrize("values", [["2.9", "2.10", "2"], ["2"]])
-    def test_range(self, world: World, torch: str, label: str, values: list[str]) -> None:
+    def test_range(self, world: ResolutionSetup, torch: str, label: str, values: list[str]) -> None:
         """P-45: a build for 2.10 and newer says so by ``2`` and in its requirements."""
         labels = {**BOTH, "stable": {"torch": values}}
         add(world, "flash 2", labels, {"stable": ["torch>=2.10"]})
         world.add("torch 2.15.0")
         assert world.pins("flash", torch)["flash"] == f"2:{label}"
 
-    def test_asks_for_nothing(self, world: World) -> None:
+    def test_asks_for_nothing(self, world: ResolutionSetup) -> None:
         """P-52: no label brings the package it was built for along by itself."""
         assert world.pins("flash", installed=[installed("torch 2.8.1")]) == {"flash": "1:pyt28"}
 
-    def test_newer_versions_of_what_is_asked_for_come_first(self, world: World) -> None:
+    def test_newer_versions_of_what_is_asked_for_come_first(self, world: ResolutionSetup) -> None:
         """P-55: first newer versions of what the user named, then better labels."""
         add(world, "flash 2", BOTH, plain=True)
         assert world.pins("flash", "torch") == {"flash": "2", "torch": "2.10.0"}
         assert world.pins("torch", "flash") == {"flash": "2", "torch": "2.10.0"}
         assert world.pins("flash==1", "torch") == {"flash": "1:pyt29", "torch": "2.9.0"}
 
-    def test_better_labels_before_what_nobody_named(self, world: World) -> None:
+    def test_better_labels_before_what_nobody_named(self, world: ResolutionSetup) -> None:
         """P-55: a better label is worth an older version of a package nobody named."""
         add(world, "flash 2", BOTH, ["torch"], plain=True)
         assert world.pins("flash") == {"flash": "2:pyt29", "torch": "2.9.0"}
 
-    def test_pre_releases_do_not_come_in_this_way(self, world: World) -> None:
+    def test_pre_releases_do_not_come_in_this_way(self, world: ResolutionSetup) -> None:
         """P-48, P-52: a label for a pre-release matches it but does not ask for it."""
         world.add("torch 3.0rc1")
         add(world, "flash 2", {"pyt3": {"torch": ["3"]}, **BOTH}, ["torch"])
@@ -127,7 +127,7 @@ class TestConstraint:
 class TestNeedsOfLabels:
     """F-112: every label has its own needs."""
 
-    def test_are_never_those_of_another_label(self, world: World) -> None:
+    def test_are_never_those_of_another_label(self, world: ResolutionSetup) -> None:
         """F-112: what one label needs is not what another one needs, nor the plain wheel."""
         needs = {"pyt28": ["torch", "numbers"], "pyt29": ["torch", "other"], "": ["torch"]}
         add(world, "flash 2", BOTH, needs, plain=True)
@@ -135,7 +135,7 @@ class TestNeedsOfLabels:
         assert set(world.pins("flash", "torch<2.9")) == {"flash", "torch", "numbers"}
         assert set(world.pins("flash", "torch>2.9")) == {"flash", "torch"}
 
-    def test_a_better_label_is_given_up(self, world: World) -> None:
+    def test_a_better_label_is_given_up(self, world: ResolutionSetup) -> None:
         """P-55: a label whose needs cannot be met gives way, and it is said."""
         add(world, "flash 2", BOTH, {"pyt28": ["torch"], "pyt29": ["torch", "missing"]})
         resolution = world.resolve("flash")
@@ -147,7 +147,7 @@ class TestNeedsOfLabels:
         }
         assert reasons["pyt29"].startswith("is built for torch 2.9, torch 2.8.1 is chosen")
 
-    def test_a_label_given_up_for_its_needs_alone(self, world: World) -> None:
+    def test_a_label_given_up_for_its_needs_alone(self, world: ResolutionSetup) -> None:
         """P-55: a label that would fit what was chosen names its needs as the reason."""
         labels = {"best": {"torch": ["2.8.1"]}, "good": {"torch": ["2.8"]}}
         add(world, "flash 2", labels, {"best": ["torch", "missing"], "good": ["torch"]})
@@ -159,12 +159,12 @@ class TestNeedsOfLabels:
         }
         assert "its requirements cannot be met" in reasons["best"]
 
-    def test_unsound_metadata_costs_one_label(self, world: World) -> None:
+    def test_unsound_metadata_costs_one_label(self, world: ResolutionSetup) -> None:
         """F-94, F-112: a label whose metadata cannot be read gives way to the next one."""
         add(world, "flash 2", BOTH, {"pyt28": ["torch"], "pyt29": ["not a requirement"]})
         assert world.pins("flash") == {"flash": "2:pyt28", "torch": "2.8.1"}
 
-    def test_extras_are_those_of_the_label(self, world: World) -> None:
+    def test_extras_are_those_of_the_label(self, world: ResolutionSetup) -> None:
         """F-112: an extra brings what the metadata of the chosen label says."""
         needs = {
             "pyt28": ["torch", 'numbers; extra == "x"'],
@@ -188,14 +188,14 @@ GATED = [
 class TestBranches:
     """P-53: a marker may bring the dependency whose version decides the marker."""
 
-    def test_the_most_recent_version_first(self, world: World) -> None:
+    def test_the_most_recent_version_first(self, world: ResolutionSetup) -> None:
         """P-53: of the values that markers mention the most recent is tried first."""
         add(world, "flash 2", {"both": {"torch": ["2.8", "2.9"]}}, GATED)
         assert world.pins("flash") == {
             "flash": "2:both", "torch": "2.9.0", "numbers": "1", "other": "1",
         }  # fmt: skip
 
-    def test_the_other_version(self, world: World) -> None:
+    def test_the_other_version(self, world: ResolutionSetup) -> None:
         """P-53, F-111: a branch sees the values its version meets, and no other."""
         add(world, "flash 2", {"both": {"torch": ["2.8", "2.9"]}}, GATED)
         resolution = world.resolve("flash", "torch<2.9")
@@ -208,7 +208,7 @@ class TestBranches:
         ]
         assert {pin.name for pin in resolution.pins} == {"flash", "torch", "numbers"}
 
-    def test_values_within_each_other(self, world: World) -> None:
+    def test_values_within_each_other(self, world: ResolutionSetup) -> None:
         """P-53, F-111: a version that meets two values meets both for the markers."""
         needs = [
             'torch==2.8.1; "abi :: torch :: 2.8.1" in variant_properties',
@@ -217,7 +217,7 @@ class TestBranches:
         add(world, "flash 2", {"both": {"torch": ["2", "2.8.1"]}}, needs)
         assert set(world.pins("flash", "torch==2.8.1")) == {"flash", "torch", "numbers"}
 
-    def test_a_forbidden_value(self, world: World) -> None:
+    def test_a_forbidden_value(self, world: ResolutionSetup) -> None:
         """F-91, F-110: a value the user forbids is no way to meet a label."""
         add(world, "flash 2", {"both": {"torch": ["2.8", "2.9"]}}, GATED)
         forbid = (parse_preference("abi :: torch :: 2.9"),)
@@ -228,7 +228,7 @@ class TestBranches:
 class TestWhatIsNotThere:
     """P-54: a build for something that is neither installed nor selected is given up."""
 
-    def test_the_next_label_is_taken(self, world: World) -> None:
+    def test_the_next_label_is_taken(self, world: ResolutionSetup) -> None:
         """P-54: the search continues, and the reason is told."""
         add(world, "flash 2", {**BOTH, "null": {}})
         pin = world.resolve("flash").pin(canonicalize_name("flash"))
@@ -239,30 +239,30 @@ class TestWhatIsNotThere:
         }
         assert "torch is neither installed nor chosen" in reasons["pyt29"]
 
-    def test_very_many_labels(self, world: World) -> None:
+    def test_very_many_labels(self, world: ResolutionSetup) -> None:
         """P-54: a release with very many such labels does not hold up the search."""
         labels = {f"l{number}": {"torch": [f"3.{number}"]} for number in range(120)}
         add(world, "flash 2", labels, plain=True)
         assert world.pins("flash") == {"flash": "2"}
 
-    def test_an_older_release_is_taken(self, world: World) -> None:
+    def test_an_older_release_is_taken(self, world: ResolutionSetup) -> None:
         """P-54: where no label is left, the search goes on with the next release."""
         world.add("flash 0")
         assert world.pins("flash") == {"flash": "0"}
 
-    def test_nothing_is_left(self, world: World) -> None:
+    def test_nothing_is_left(self, world: ResolutionSetup) -> None:
         """P-54: a request that only such builds could meet fails, and the reason is told."""
         with pytest.raises(NoSolution) as excinfo:
             world.resolve("flash")
         assert "is built for torch, which nothing else needs" in str(excinfo.value.note)
 
-    def test_something_else_may_bring_it(self, world: World) -> None:
+    def test_something_else_may_bring_it(self, world: ResolutionSetup) -> None:
         """P-54: before that, what would bring it is looked for."""
         world.add("app 1", requires=["torch"])
         world.add("app 2")
         assert world.pins("app", "flash") == {"app": "1", "flash": "1:pyt29", "torch": "2.9.0"}
 
-    def test_no_dependencies(self, world: World) -> None:
+    def test_no_dependencies(self, world: ResolutionSetup) -> None:
         """P-54: without dependencies only what is installed or named counts."""
         add(world, "flash 2", BOTH, ["torch"], plain=True)
         assert world.pins("flash", dependencies=False) == {"flash": "2"}
@@ -273,14 +273,14 @@ class TestWhatIsNotThere:
 class TestInstalled:
     """P-56: installed versions are fixed unless upgrading is requested."""
 
-    def test_are_not_changed(self, world: World) -> None:
+    def test_are_not_changed(self, world: ResolutionSetup) -> None:
         """P-56: the build for what is installed is taken, and that stays."""
         add(world, "flash 2", BOTH, ["torch"])
         resolution = world.resolve("flash", installed=[installed("torch 2.8.0")])
         assert [str(pin) for pin in resolution.pins] == ["flash 2 (pyt28)"]
         assert [str(kept) for kept in resolution.kept] == ["torch 2.8.0"]
 
-    def test_a_build_for_another_version(self, world: World) -> None:
+    def test_a_build_for_another_version(self, world: ResolutionSetup) -> None:
         """P-56, A-48: what is installed is not exchanged for a build, and it is said."""
         add(world, "flash 2", {"pyt28": {"torch": ["2.8"]}}, ["torch==2.8.*"])
         with pytest.raises(NoCompatibleWheel) as excinfo:
@@ -288,7 +288,7 @@ class TestInstalled:
         assert "is built for torch 2.8, torch 2.9.0 is installed" in str(excinfo.value.note)
         assert "--upgrade-package torch" in str(excinfo.value.hint)
 
-    def test_what_is_asked_for_may_change(self, world: World) -> None:
+    def test_what_is_asked_for_may_change(self, world: ResolutionSetup) -> None:
         """P-56: a version that the request itself excludes is not fixed."""
         add(world, "flash 2", BOTH, ["torch"])
         torch = [installed("torch 2.9.0")]
@@ -296,7 +296,7 @@ class TestInstalled:
             "flash": "2:pyt28", "torch": "2.8.1",
         }  # fmt: skip
 
-    def test_upgrading_frees_it(self, world: World) -> None:
+    def test_upgrading_frees_it(self, world: ResolutionSetup) -> None:
         """P-56: what is to be upgraded may change."""
         add(world, "flash 2", BOTH, ["torch"])
         torch = [installed("torch 2.8.0")]
@@ -304,14 +304,14 @@ class TestInstalled:
             "flash": "2:pyt29", "torch": "2.9.0",
         }  # fmt: skip
 
-    def test_an_installed_build_stays(self, world: World) -> None:
+    def test_an_installed_build_stays(self, world: ResolutionSetup) -> None:
         """F-96: an installed build that still fits stays, and is not even looked up."""
         there = [installed("torch 2.8.0"), installed("flash 1", "pyt28", BOTH["pyt28"])]
         resolution = world.resolve("flash", installed=there)
         assert resolution.pins == ()
         assert world.repository.requests == []
 
-    def test_an_installed_build_gives_way(self, world: World) -> None:
+    def test_an_installed_build_gives_way(self, world: ResolutionSetup) -> None:
         """F-96, P-55: with another torch the same release is taken in another build."""
         flash = installed("flash 1", "pyt28", BOTH["pyt28"])
         there = [installed("torch 2.8.0"), flash]
@@ -319,7 +319,7 @@ class TestInstalled:
             "flash": "1:pyt29", "torch": "2.9.0",
         }  # fmt: skip
 
-    def test_a_broken_build_is_exchanged(self, world: World) -> None:
+    def test_a_broken_build_is_exchanged(self, world: ResolutionSetup) -> None:
         """F-96: a build whose torch was exchanged behind its back is chosen anew."""
         there = [installed("torch 2.9.0"), installed("flash 1", "pyt28", BOTH["pyt28"])]
         resolution = world.resolve("flash", installed=there)
@@ -331,11 +331,11 @@ class TestPublishedWheels:
     """The published demo with the metadata of its wheels as it is."""
 
     @pytest.fixture
-    def demo(self, shared_data: Path) -> World:
+    def demo(self, shared_data: Path) -> ResolutionSetup:
         """Return a world with the demo, and something for everything it needs."""
         folder = shared_data / "variant-abi-dependency-example"
         features = {"cuda_version_lower_bound": ["12.8", "12.0"], "sm_arch": ["90_real"]}
-        world = World(machine=FixedDetector({"nvidia": features}))
+        world = ResolutionSetup(machine=FixedDetector({"nvidia": features}))
         needed: dict[str, None] = {}
         for wheel in sorted((folder / "wheel_dist_info").iterdir()):
             metadata = (wheel / "METADATA").read_bytes()
@@ -365,7 +365,7 @@ class TestPublishedWheels:
         ],
     )
     def test_chosen_together(
-        self, requirements: list[str], expected: dict[str, str], demo: World
+        self, requirements: list[str], expected: dict[str, str], demo: ResolutionSetup
     ) -> None:
         """A-43, A-45, F-54, F-101: the real markers bring the torch that was decided for."""
         pins = demo.pins(*requirements)
@@ -378,7 +378,7 @@ class TestPublishedWheels:
 class TestOthers:
     """What else has a say."""
 
-    def test_a_given_wheel(self, world: World) -> None:
+    def test_a_given_wheel(self, world: ResolutionSetup) -> None:
         """F-125: a wheel that is named limits like one that is chosen."""
         labels = {"pyt28": BOTH["pyt28"]}
         world.repository.add_wheel(
@@ -394,21 +394,21 @@ class TestOthers:
             world.resolve("torch==2.9.0", wheels=[wheel])
         assert "flash 5 (pyt28) is built for torch 2.8" in str(excinfo.value.note)
 
-    def test_a_label_that_is_asked_for(self, world: World) -> None:
+    def test_a_label_that_is_asked_for(self, world: ResolutionSetup) -> None:
         """F-91: a label the user names limits what it was built for."""
         add(world, "flash 2", BOTH, ["torch"])
         labels = {"flash": parse_label("pyt28")}
         world.policy = ChoicePolicy(preferences=Preferences(labels=labels))
         assert world.pins("flash") == {"flash": "2:pyt28", "torch": "2.8.1"}
 
-    def test_a_preferred_value(self, world: World) -> None:
+    def test_a_preferred_value(self, world: ResolutionSetup) -> None:
         """F-69, P-55: preferences order these labels like any others."""
         add(world, "flash 2", BOTH, ["torch"])
         prefer = (parse_preference("abi :: torch :: 2.8"),)
         world.policy = ChoicePolicy(preferences=Preferences(prefer=prefer))
         assert world.pins("flash") == {"flash": "2:pyt28", "torch": "2.8.1"}
 
-    def test_switched_off(self, world: World) -> None:
+    def test_switched_off(self, world: ResolutionSetup) -> None:
         """P-50, A-49: switched off, such labels are out, and it is noted."""
         add(world, "flash 2", BOTH, ["torch"], plain=True)
         world.policy = ChoicePolicy(providers=ProviderPolicy(abi_dependency=False))
@@ -416,14 +416,14 @@ class TestOthers:
         assert "flash 2" in map(str, resolution.pins)
         assert any("switched off" in note for note in resolution.notes)
 
-    def test_two_builds_for_each_other(self, world: World) -> None:
+    def test_two_builds_for_each_other(self, world: ResolutionSetup) -> None:
         """P-52: packages that were built for each other are chosen together."""
         add(world, "left 1", {"a": {"right": ["1"]}, "b": {"right": ["2"]}}, ["right"])
         add(world, "right 2", {"a": {"left": ["2"]}}, ["left"])
         add(world, "right 1", {"a": {"left": ["1"]}}, ["left"])
         assert world.pins("left") == {"left": "1:a", "right": "1:a"}
 
-    def test_the_proof_names_who_disagrees(self, world: World) -> None:
+    def test_the_proof_names_who_disagrees(self, world: ResolutionSetup) -> None:
         """House plan: what was built for what is told with its labels."""
         add(world, "flash 2", BOTH, ["torch"])
         add(world, "vllm 1", {"pyt210": {"torch": ["2.10"]}}, ["torch"])

@@ -9,7 +9,7 @@ import pytest
 from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
 from wheelfit.operations.context import Reporter
 from wheelfit.testing.detectors import FixedDetector
-from wheelfit.testing.worlds import World
+from wheelfit.testing.resolution_setup import ResolutionSetup
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -32,7 +32,7 @@ class _Listener(Reporter):
 def told(machine: str, wanted: str) -> str:
     """Return what is told of a result for a captured machine; empty: nothing."""
     captured = SystemView(**recording.view_arguments(MACHINES / machine))
-    world = World(machine=Machine(captured))
+    world = ResolutionSetup(machine=Machine(captured))
     world.add("torch 2.15.0", requires=["cuda-toolkit==13.2.2", "nvidia-cudnn-cu13"])
     world.add("old 1.0", requires=["nvidia-cudnn-cu12"])
     world.add("cuda-toolkit 13.2.2", requires=["nvidia-cufft"])
@@ -108,7 +108,7 @@ def test_a_machine_that_uses_all() -> None:
 
 def test_sources_that_fail() -> None:
     """What is only looked at for advice fails nothing."""
-    world = World(
+    world = ResolutionSetup(
         machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4", "12.1", "12.0"]}})
     )
     world.add("faiss 1.14.1")

@@ -20,8 +20,8 @@ from wheelfit.resolution.release_metadata import MetadataPolicy
 from wheelfit.sources.page import ProjectPage
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.resolution_setup import ResolutionSetup, linux_target
 from wheelfit.testing.wheels import release_document
-from wheelfit.testing.worlds import World, linux_target
 from wheelfit_runtime.errors import (
     HashMismatch,
     IntegrityError,
@@ -47,16 +47,16 @@ def wheel(label: str, tag: str = "py3-none-any") -> str:
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ResolutionSetup:
     """Return a world with num 1 in three variants, one that does not fit, and plain."""
-    world = World()
+    world = ResolutionSetup()
     for label in ("null", "mkl", "openblas", "atlas"):
         world.repository.add_wheel(wheel(label), document=BLAS)
     world.repository.add_wheel("num-1-py3-none-any.whl")
     return world
 
 
-def choose(world: World, version: str = "1") -> ReleaseChoice:
+def choose(world: ResolutionSetup, version: str = "1") -> ReleaseChoice:
     """Return the choice among the wheels of num."""
     return world.candidates().choice(canonicalize_name("num"), Version(version))
 
@@ -77,7 +77,7 @@ def reason(choice: ReleaseChoice, label: str | None) -> str:
 class TestWithIndexFile:
     """F-70: the index file says what the labels are."""
 
-    def test_everything_in_order(self, world: World) -> None:
+    def test_everything_in_order(self, world: ResolutionSetup) -> None:
         """F-75, F-90: best variant first, then the others, the plain wheel, and what does not fit.
 
         Where the index file is there, it is read and no wheel.
@@ -94,7 +94,7 @@ class TestWithIndexFile:
 
     def test_is_not_read_for_plain_wheels(self) -> None:
         """F-90, step 2: without a variant wheel nothing is read and nobody is asked."""
-        world = World()
+        world = ResolutionSetup()
         world.repository.add_file(INDEX_FILE, BLAS)
         world.repository.add_wheel("num-1-py3-none-any.whl")
         world.repository.add_wheel(wheel("mkl", "cp39-cp39-win32"))
@@ -103,7 +103,7 @@ class TestWithIndexFile:
         assert world.repository.requests == ["project num"]
         assert choice.support is None
 
-    def test_is_not_read_when_variants_are_off(self, world: World) -> None:
+    def test_is_not_read_when_variants_are_off(self, world: ResolutionSetup) -> None:
         """F-91: without variants their metadata is not read."""
         from wheelfit.core.ordering import Preferences
 
@@ -121,7 +121,7 @@ class TestWithIndexFile:
             Unreachable("no route to the host"),
         ],
     )
-    def test_that_cannot_be_read(self, world: World, failure: WheelfitError) -> None:
+    def test_that_cannot_be_read(self, world: ResolutionSetup, failure: WheelfitError) -> None:
         """F-79: the variant wheels are out, the plain one stays, one note says so."""
         world.repository.break_file(world.repository.add_file(INDEX_FILE, BLAS), failure)
         choice = choose(world)
@@ -137,7 +137,7 @@ class TestWithIndexFile:
         assert lost["code"] == failure.reference
         assert lost["where"] == INDEX_FILE
 
-    def test_that_is_broken(self, world: World) -> None:
+    def test_that_is_broken(self, world: ResolutionSetup) -> None:
         """F-130, F-136: a syntax error takes the variants out, with one note."""
         world.repository.add_file(INDEX_FILE, b"{")
         choice = choose(world)
@@ -147,7 +147,7 @@ class TestWithIndexFile:
         with pytest.raises(BadMetadata):
             choose(world)
 
-    def test_with_a_broken_label(self, world: World) -> None:
+    def test_with_a_broken_label(self, world: ResolutionSetup) -> None:
         """F-130: one broken label is out, the others are not."""
         variants = {**VARIANTS, "openblas": {"blas": {"library": []}}}
         world.repository.add_file(INDEX_FILE, {**BLAS, "variants": variants})
@@ -166,7 +166,7 @@ class TestWithIndexFile:
             {"default-priorities": {"namespace": []}},
         ],
     )
-    def test_strictly(self, world: World, change: dict[str, object]) -> None:
+    def test_strictly(self, world: ResolutionSetup, change: dict[str, object]) -> None:
         """F-130: with ``--strict`` a part that cannot be used is an error, any part."""
         world.repository.add_file(INDEX_FILE, {**BLAS, **change})
         assert choose(world).notes
@@ -174,7 +174,7 @@ class TestWithIndexFile:
         with pytest.raises(BadMetadata):
             choose(world)
 
-    def test_without_a_label(self, world: World) -> None:
+    def test_without_a_label(self, world: ResolutionSetup) -> None:
         """F-76: a remote wheel whose label is not listed is ignored, with a note."""
         variants = {"mkl": VARIANTS["mkl"]}
         world.repository.add_file(INDEX_FILE, {**BLAS, "variants": variants})
@@ -186,7 +186,9 @@ class TestWithIndexFile:
     @pytest.mark.parametrize("local", [False, True])
     def test_without_a_label_that_is_looked_up(self, *, local: bool) -> None:
         """F-76: a local folder, or an option, has the wheel looked into."""
-        world = World(repository=FakeRepository(base="file:///w/" if local else "https://w/"))
+        world = ResolutionSetup(
+            repository=FakeRepository(base="file:///w/" if local else "https://w/")
+        )
         world.policy = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=not local))
         variants = VARIANTS
         for label in ("mkl", "openblas"):
@@ -199,7 +201,7 @@ class TestWithIndexFile:
 
     def test_without_a_label_that_contradicts(self) -> None:
         """F-76: a wheel that was looked into and contradicts the file is out, and no other."""
-        world = World(repository=FakeRepository(base="file:///w/"))
+        world = ResolutionSetup(repository=FakeRepository(base="file:///w/"))
         for label in ("mkl", "openblas", "null"):
             own = {**BLAS, "variants": {label: VARIANTS[label]}}
             if label == "openblas":
@@ -216,12 +218,12 @@ class TestWithIndexFile:
         assert reason(choice, "openblas") == why
         assert choice.notes == (f"num 1: openblas: ignored, {why}",)
 
-    def test_two_of_them(self, world: World) -> None:
+    def test_two_of_them(self, world: ResolutionSetup) -> None:
         """F-78: of two files the one spelled like the wheels counts, else none."""
         world.repository.add_file("num-1.0-variants.json", b"{", project="num")
         world.repository.add_file(INDEX_FILE, BLAS)
         assert outcome(choose(world))[0] == ("openblas", "chosen")
-        odd = World()
+        odd = ResolutionSetup()
         odd.repository.add_wheel(wheel("mkl"), document=BLAS)
         odd.repository.add_wheel("num-1-py3-none-any.whl")
         odd.repository.add_file("num-1.0-variants.json", BLAS)
@@ -233,7 +235,7 @@ class TestWithIndexFile:
         with pytest.raises(BadMetadata):
             choose(odd)
 
-    def test_of_an_odd_name(self, world: World) -> None:
+    def test_of_an_odd_name(self, world: ResolutionSetup) -> None:
         """F-78: versions are compared by value; the odd name is noted."""
         world.repository.add_file("num-1.0-variants.json", BLAS)
         choice = choose(world)
@@ -250,9 +252,9 @@ class TestWithoutIndexFile:
         """Return the document inside the wheel of one label."""
         return {**BLAS, "variants": {label: VARIANTS[label]}}
 
-    def world(self, *labels: str) -> World:
+    def world(self, *labels: str) -> ResolutionSetup:
         """Return a world with some variants, two wheels of each label, and plain."""
-        world = World()
+        world = ResolutionSetup()
         for label in labels:
             for tag in ("cp311-cp311-linux_x86_64", "py3-none-any"):
                 world.repository.add_wheel(wheel(label, tag), document=self.single(label))
@@ -272,7 +274,7 @@ class TestWithoutIndexFile:
 
     def test_too_many_labels(self) -> None:
         """F-77: from more than 16 labels of a server nothing is read."""
-        world = World()
+        world = ResolutionSetup()
         for number in range(17):
             world.repository.add_wheel(wheel(f"l{number}"))
         world.repository.add_wheel("num-1-py3-none-any.whl")
@@ -285,7 +287,7 @@ class TestWithoutIndexFile:
 
     def test_many_labels_in_a_folder(self) -> None:
         """F-77: in a folder of this machine every label is read, however many there are."""
-        world = World(repository=FakeRepository(base="file:///w/"))
+        world = ResolutionSetup(repository=FakeRepository(base="file:///w/"))
         for number in range(20):
             own = {**BLAS, "variants": {f"l{number:02}": VARIANTS["mkl"]}}
             world.repository.add_wheel(wheel(f"l{number:02}"), document=own)
@@ -352,13 +354,13 @@ class TestWithoutIndexFile:
 
     def test_only_the_null_variant(self) -> None:
         """F-26, F-27: the null variant needs no entry, but its wheel needs a document."""
-        world = World()
+        world = ResolutionSetup()
         world.repository.add_wheel(wheel("null"), document={**BLAS, "variants": {}})
         choice = choose(world)
         assert outcome(choice) == [("null", "chosen")]
         assert choice.context().label == "null"
         assert choice.properties == EMPTY
-        world = World()
+        world = ResolutionSetup()
         world.repository.add_wheel(wheel("null"))
         assert outcome(choose(world)) == [("null", "rejected")]
 
@@ -366,7 +368,7 @@ class TestWithoutIndexFile:
 class TestConfirmation:
     """F-93: the wheel is held against what it was chosen by."""
 
-    def confirm(self, world: World, data: object) -> str | None:
+    def confirm(self, world: ResolutionSetup, data: object) -> str | None:
         """Choose among the wheels, and confirm with what is inside the wheel."""
         candidates = world.candidates()
         choice = candidates.choice(canonicalize_name("num"), Version("1"))
@@ -396,7 +398,7 @@ class TestConfirmation:
             (None, "the wheel has no variant.json"),
         ],
     )
-    def test_words(self, world: World, data: object, expected: str | None) -> None:
+    def test_words(self, world: ResolutionSetup, data: object, expected: str | None) -> None:
         """A-72: another label, other properties, no document: the wheel is rejected, and why."""
         world.repository.add_file(INDEX_FILE, BLAS)
         assert self.confirm(world, data) == expected
@@ -409,7 +411,7 @@ class TestConfirmation:
 
     def test_a_plain_wheel(self) -> None:
         """F-10: nothing inside a plain wheel matters."""
-        world = World()
+        world = ResolutionSetup()
         world.repository.add_wheel("num-1-py3-none-any.whl")
         assert self.confirm(world, {}) is None
 
@@ -417,7 +419,7 @@ class TestConfirmation:
 class TestListing:
     """F-94: what the listing entry says counts first."""
 
-    def test_yanked_files_of_a_release(self, world: World) -> None:
+    def test_yanked_files_of_a_release(self, world: ResolutionSetup) -> None:
         """PEP 592: of a release that is not yanked as a whole yanked files are out."""
         world.repository.add_file(INDEX_FILE, BLAS)
         world.repository.add_wheel(
@@ -431,7 +433,7 @@ class TestListing:
 
     def test_a_yanked_release(self) -> None:
         """PEP 592: a release whose wheels are all yanked is judged like any other."""
-        world = World()
+        world = ResolutionSetup()
         world.repository.add_wheel("num-1-py3-none-any.whl", yanked="")
         assert outcome(choose(world)) == [("plain", "chosen")]
         release = choose(world).release
@@ -439,7 +441,7 @@ class TestListing:
 
     def test_requires_python(self) -> None:
         """F-94: a wheel for another Python is out; a text that is no specifier limits nothing."""
-        world = World(target=linux_target("3.12.1"))
+        world = ResolutionSetup(target=linux_target("3.12.1"))
         world.repository.add_wheel("num-1-cp312-cp312-linux_x86_64.whl", requires_python=">=3.13")
         world.repository.add_wheel("num-1-py3-none-any.whl", requires_python="three")
         choice = choose(world)
@@ -449,7 +451,7 @@ class TestListing:
 
     def test_what_is_no_wheel(self) -> None:
         """Source distributions are listed with the reason; strange names are noted."""
-        world = World()
+        world = ResolutionSetup()
         world.repository.add_wheel("num-1-py3-none-any.whl")
         world.repository.add_wheel("num-1-3py-none-any.whl")
         world.repository.add_wheel("other-1-py3-none-any.whl", project="num")
@@ -464,7 +466,7 @@ class TestListing:
 
     def test_hashes_that_nobody_promised(self) -> None:
         """F-94: where the index promises nothing, the one allowed digest is the promise."""
-        world = World()
+        world = ResolutionSetup()
         name = canonicalize_name("num")
         file = world.repository.add_wheel("num-1-py3-none-any.whl", hashes={"md5": "0"})
         world.policy = ChoicePolicy(hashes={name: frozenset([("sha256", "aa")])})
@@ -477,7 +479,7 @@ class TestListing:
 
     def test_other_metadata_than_the_name_says(self) -> None:
         """A wheel whose metadata is that of another release is out."""
-        world = World()
+        world = ResolutionSetup()
         world.repository.add_wheel(
             "num-1-py3-none-any.whl", metadata=b"Metadata-Version: 2.1\nName: num\nVersion: 2\n\n"
         )
@@ -492,7 +494,7 @@ class TestContexts:
     NAME, VERSION = canonicalize_name("num"), Version("1")
 
     @pytest.fixture
-    def candidates(self, world: World) -> Candidates:
+    def candidates(self, world: ResolutionSetup) -> Candidates:
         """Return candidates for a release that was looked at."""
         world.repository.add_file(INDEX_FILE, BLAS)
         candidates = world.candidates()
@@ -507,7 +509,9 @@ class TestContexts:
         """Return the label that is taken."""
         return candidates.usable_choice(self.NAME, self.VERSION).chosen_label
 
-    def test_one_does_not_change_another(self, world: World, candidates: Candidates) -> None:
+    def test_one_does_not_change_another(
+        self, world: ResolutionSetup, candidates: Candidates
+    ) -> None:
         """A wheel excluded in one context is chosen in the others, in any order of questions."""
         without = candidates.context.with_excluded({wheel("openblas"): "it is not wanted"})
         narrowed = candidates.within(without)
@@ -540,7 +544,7 @@ class TestContexts:
         after = candidates.within(candidates.context.with_excluded({wheel("null"): "unwanted"}))
         assert reason(after.choice(self.NAME, self.VERSION), "openblas") == "it is broken"
 
-    def test_given_files(self, world: World, candidates: Candidates) -> None:
+    def test_given_files(self, world: ResolutionSetup, candidates: Candidates) -> None:
         """F-125: files that stand for a project in one context leave its listing in others."""
         listing = candidates.listing(self.NAME)
         assert listing is not None
@@ -550,7 +554,7 @@ class TestContexts:
         assert [self.best(one) for one in (given, candidates)] == [None, "openblas"]
         assert world.repository.requests == ["metadata num-1-py3-none-any.whl"]
 
-    def test_files_that_changed(self, world: World, candidates: Candidates) -> None:
+    def test_files_that_changed(self, world: ResolutionSetup, candidates: Candidates) -> None:
         """A project whose files are not what they were is read anew in every context."""
         derived = candidates.within(candidates.context.with_excluded({wheel("mkl"): "unwanted"}))
         assert self.best(derived) == "openblas"
@@ -562,7 +566,7 @@ class TestContexts:
             assert [str(version) for version in listing.releases] == ["2", "1"]
 
 
-def test_only_namespaces_in_play_are_asked_about(world: World) -> None:
+def test_only_namespaces_in_play_are_asked_about(world: ResolutionSetup) -> None:
     """P-22: nobody is asked about a namespace that only wheels with other tags name."""
     document = release_document(
         {"a": {"x86_64": {"level": ["v2"]}}, "b": {"nvidia": {"sm_arch": ["90_real"]}}},
@@ -580,7 +584,7 @@ def test_only_namespaces_in_play_are_asked_about(world: World) -> None:
     assert world.machine.requests == ["x86_64"]
 
 
-def test_everything_is_remembered(world: World) -> None:
+def test_everything_is_remembered(world: ResolutionSetup) -> None:
     """Asking twice costs nothing; an error is remembered as well."""
     world.repository.add_file(INDEX_FILE, BLAS)
     candidates = world.candidates()

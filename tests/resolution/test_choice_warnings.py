@@ -11,8 +11,8 @@ from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.resolution.choice_warnings import warnings_about_mixture
 from wheelfit.resolution.joint_choice import AgreementOutcome, ChosenBuild, outcomes_of
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.resolution_setup import NVIDIA, ResolutionSetup
 from wheelfit.testing.wheels import release_document
-from wheelfit.testing.worlds import NVIDIA, World
 
 TPU = {
     "requires": ["tpu-variant-provider==0.1.0"],
@@ -64,7 +64,9 @@ def test_two_libraries() -> None:
 
 def test_packages_that_share_a_caution() -> None:
     """What the chosen builds of several packages do not use is one line, with each reason once."""
-    world = World(machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))
+    world = ResolutionSetup(
+        machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}})
+    )
     document = release_document(
         {"null": {}, "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}},
         providers={"nvidia": NVIDIA},
@@ -85,7 +87,9 @@ def test_packages_that_share_a_caution() -> None:
 
 def test_an_installation_is_cautioned_first() -> None:
     """A GPU that is there and not used heads the notes of a resolution."""
-    world = World(machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}}))
+    world = ResolutionSetup(
+        machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}})
+    )
     document = release_document(
         {"null": {}, "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}},
         providers={"nvidia": NVIDIA},
@@ -101,7 +105,7 @@ def test_an_installation_is_cautioned_first() -> None:
 @pytest.mark.parametrize(("present", "cautions"), [("false", 0), ("true", 1)])
 def test_hardware_whose_absence_is_an_answer(present: str, cautions: int) -> None:
     """P-150: without a TPU nobody is told that one is not used; with one they are."""
-    world = World(machine=FixedDetector({"tpu": {"present": [present]}}))
+    world = ResolutionSetup(machine=FixedDetector({"tpu": {"present": [present]}}))
     document = release_document(
         {"null": {}, "v9": {"tpu": {"present": ["true"], "generation": ["v9"]}}},
         providers={"tpu": TPU},

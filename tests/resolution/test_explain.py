@@ -14,8 +14,8 @@ from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.explain import Explanation, explain_project, explain_release
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.resolution_setup import NVIDIA, ResolutionSetup
 from wheelfit.testing.wheels import release_document
-from wheelfit.testing.worlds import NVIDIA, World
 from wheelfit_runtime.errors import ProjectNotFound
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 
@@ -35,23 +35,23 @@ def driver(*versions: str) -> FixedDetector:
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ResolutionSetup:
     """Return a world with torch 2.8 in three variants and a plain wheel."""
-    world = World(machine=driver("12.8", "12.7"))
+    world = ResolutionSetup(machine=driver("12.8", "12.7"))
     for label in ("-null", "-cu128", "-cu129", ""):
         world.repository.add_wheel(f"torch-2.8-py3-none-any{label}.whl")
     world.repository.add_file("torch-2.8-variants.json", CUDA)
     return world
 
 
-def explain(world: World, text: str = "torch", *constraints: str) -> Explanation:
+def explain(world: ResolutionSetup, text: str = "torch", *constraints: str) -> Explanation:
     """Explain one requirement."""
     limits = [parse_requirement(limit, allow_variant_markers=False) for limit in constraints]
     requirement = parse_requirement(text, allow_variant_markers=False)
     return explain_project(world.candidates(), requirement, constraints=limits)
 
 
-def test_a_required_property_has_no_way_round(world: World) -> None:
+def test_a_required_property_has_no_way_round(world: ResolutionSetup) -> None:
     """F-91: as on installation, an older release without variants is no answer."""
     world.add("torch 2.7")
     world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
@@ -64,7 +64,7 @@ def test_a_required_property_has_no_way_round(world: World) -> None:
 class TestContract:
     """The JSON of an explanation is documented and stable."""
 
-    def test_a_choice(self, world: World) -> None:
+    def test_a_choice(self, world: ResolutionSetup) -> None:
         """Winner, properties, and every other wheel with verdict and reason, best first."""
         assert explain(world).to_mapping() == {
             "name": "torch",
@@ -119,7 +119,7 @@ class TestContract:
             "source": "fake",
         }
 
-    def test_nothing_fits(self, world: World) -> None:
+    def test_nothing_fits(self, world: ResolutionSetup) -> None:
         """Without a winner version and choice are null, the candidates are still shown."""
         world.repository.add_wheel("torch-3-py3-none-any-cu129.whl", document=CUDA)
         world.repository.add_file("torch-3-variants.json", CUDA)
@@ -131,7 +131,7 @@ class TestContract:
 class TestWhichRelease:
     """The newest release that has a wheel that fits is shown."""
 
-    def test_one_that_does_not_fit_is_passed_over(self, world: World) -> None:
+    def test_one_that_does_not_fit_is_passed_over(self, world: ResolutionSetup) -> None:
         """F-92: the older release is shown, with a note on the newer one."""
         world.repository.add_wheel("torch-3-py3-none-any-cu129.whl")
         world.repository.add_file("torch-3-variants.json", CUDA)
@@ -141,7 +141,7 @@ class TestWhichRelease:
             "torch 3 is passed over, no wheel of it fits: cu129: needs CUDA driver >= 12.9"
         )
 
-    def test_several_for_one_reason_share_a_line(self, world: World) -> None:
+    def test_several_for_one_reason_share_a_line(self, world: ResolutionSetup) -> None:
         """F-92: releases that are passed over for the same reason are one note."""
         for version in ("3", "4", "5"):
             world.repository.add_wheel(f"torch-{version}-py3-none-any-cu129.whl")
@@ -151,7 +151,7 @@ class TestWhichRelease:
             "torch 5, 4 and 3 are passed over, no wheel of them fits: cu129: needs CUDA driver"
         )
 
-    def test_one_that_needs_a_url_is_passed_over(self, world: World) -> None:
+    def test_one_that_needs_a_url_is_passed_over(self, world: ResolutionSetup) -> None:
         """What could not be installed is not shown as the choice."""
         world.repository.add_wheel(
             "torch-3-py3-none-any.whl", requires=["cuda @ https://elsewhere.invalid/cuda-1.whl"]
@@ -160,24 +160,24 @@ class TestWhichRelease:
         assert explanation.version == Version("2.8")
         assert "only you may request a URL" in explanation.notes[0]
 
-    def test_constraints_count(self, world: World) -> None:
+    def test_constraints_count(self, world: ResolutionSetup) -> None:
         """A constraint on the project limits what is shown."""
         world.repository.add_wheel("torch-3-py3-none-any.whl")
         assert explain(world).version == Version("3")
         assert explain(world, "torch", "torch<3", "other<1").version == Version("2.8")
 
-    def test_an_unknown_project(self, world: World) -> None:
+    def test_an_unknown_project(self, world: ResolutionSetup) -> None:
         """A project that nobody knows is an error."""
         with pytest.raises(ProjectNotFound):
             explain(world, "nope")
 
-    def test_an_unknown_version(self, world: World) -> None:
+    def test_an_unknown_version(self, world: ResolutionSetup) -> None:
         """A requirement that no release fits is an error that names the newest."""
         with pytest.raises(NoSolution) as excinfo:
             explain(world, "torch>=9")
         assert excinfo.value.note == "latest: 2.8"
 
-    def test_a_yanked_release(self, world: World) -> None:
+    def test_a_yanked_release(self, world: ResolutionSetup) -> None:
         """PEP 592: a pinned release that was yanked is shown with a note."""
         world.repository.add_wheel("old-1-py3-none-any.whl", yanked="broken")
         (note,) = explain(world, "old==1").notes
@@ -187,7 +187,7 @@ class TestWhichRelease:
 class TestWarnings:
     """What somebody who only glances should still see."""
 
-    def test_hardware_that_is_not_used(self, world: World) -> None:
+    def test_hardware_that_is_not_used(self, world: ResolutionSetup) -> None:
         """A GPU is there and a CPU build is chosen: a warning with the reason."""
         world.machine = driver("12.7")
         (warning,) = explain(world).warnings
@@ -197,12 +197,12 @@ class TestWarnings:
             "(nvidia :: cuda_version_lower_bound :: 12.8)"
         )
 
-    def test_no_hardware(self, world: World) -> None:
+    def test_no_hardware(self, world: ResolutionSetup) -> None:
         """Without a GPU a CPU build is not a surprise."""
         world.machine = FixedDetector({"nvidia": {}})
         assert explain(world).warnings == ()
 
-    def test_a_list_of_the_package(self, world: World) -> None:
+    def test_a_list_of_the_package(self, world: ResolutionSetup) -> None:
         """P-20: a package that says itself that a GPU is supported is believed, with a warning."""
         document = release_document(
             {"gpu": {"nvidia": {"sm_arch": ["90_real"]}}},
@@ -214,7 +214,7 @@ class TestWarnings:
         assert explanation.chosen is not None
         assert "its own list states that nvidia is supported" in explanation.warnings[0]
 
-    def test_a_list_that_is_not_believed(self, world: World) -> None:
+    def test_a_list_that_is_not_believed(self, world: ResolutionSetup) -> None:
         """P-20: the user may have the machine asked instead."""
         document = release_document(
             {"null": {}, "gpu": {"nvidia": {"sm_arch": ["90_real"]}}},
@@ -228,7 +228,7 @@ class TestWarnings:
         assert explanation.chosen is not None
         assert explanation.chosen.label == "null"
 
-    def test_a_detection_that_failed(self, world: World) -> None:
+    def test_a_detection_that_failed(self, world: ResolutionSetup) -> None:
         """P-17: a failed detection is told, not taken for "nothing there"."""
         failed = Detection(
             "nvidia", status=Status.FAILED, evidence=(Evidence("libcuda.so.1", "it hung"),)
@@ -239,14 +239,14 @@ class TestWarnings:
         )
 
 
-def test_what_detection_has_to_say_is_told(world: World) -> None:
+def test_what_detection_has_to_say_is_told(world: ResolutionSetup) -> None:
     """P-21: warnings of a detection are in the notes."""
     odd = Detection("nvidia", status=Status.DISABLED, warnings=("NV_FORCE='abc' is not a version",))
     world.machine = FixedDetector({"nvidia": odd})
     assert "nvidia: NV_FORCE='abc' is not a version" in explain(world).notes
 
 
-def test_degradations_are_told(world: World) -> None:
+def test_degradations_are_told(world: ResolutionSetup) -> None:
     """F-136: what made variants unusable is a warning."""
     for file in world.repository.project(canonicalize_name("torch")).files:  # type: ignore[union-attr]
         if file.filename.endswith(".json"):
@@ -258,7 +258,7 @@ def test_degradations_are_told(world: World) -> None:
     assert explanation.chosen.label is None
 
 
-def test_what_a_host_file_leaves_out_is_told(world: World) -> None:
+def test_what_a_host_file_leaves_out_is_told(world: ResolutionSetup) -> None:
     """P-44, F-136: one note for a release, whatever the number of wheels."""
     world.machine = None
     world.host_detector = HostDetector(HostFile(), "node.toml")

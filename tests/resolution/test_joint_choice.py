@@ -28,8 +28,8 @@ from wheelfit.resolution.joint_choice import (
 from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.resolution_setup import NVIDIA, ResolutionSetup, requested
 from wheelfit.testing.wheels import release_document, single_label_document
-from wheelfit.testing.worlds import NVIDIA, World, asked
 
 BOUNDS = [f"{major}.{minor}" for major in (13, 12, 11) for minor in range(9, -1, -1)]
 GPU = FixedDetector({"nvidia": {"cuda_version_lower_bound": BOUNDS}})
@@ -54,7 +54,7 @@ def document(labels: Mapping[str, str | Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def add(
-    world: World,
+    world: ResolutionSetup,
     release: str,
     labels: Mapping[str, str | Mapping[str, Any]],
     needs: Sequence[str] = (),
@@ -87,9 +87,9 @@ BOTH = {"cu12": "12.8", "cu13": "13.0"}
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ResolutionSetup:
     """Return a machine for CUDA 13, a torch for both majors and a flash for the older one."""
-    world = World(machine=GPU)
+    world = ResolutionSetup(machine=GPU)
     add(world, "torch 2", BOTH)
     add(world, "flash 1", {"cu12": "12.0"})
     return world
@@ -98,7 +98,7 @@ def world() -> World:
 class TestWithinOneVersion:
     """Other builds are tried before older versions."""
 
-    def test_the_better_build_gives_way(self, world: World) -> None:
+    def test_the_better_build_gives_way(self, world: ResolutionSetup) -> None:
         """A-47: the build that all can share is taken, and it is said whose sake that is."""
         add(world, "torch 1", {"cu12": "12.8"})
         assert world.pins("torch", "flash") == {"torch": "2:cu12", "flash": "1:cu12"}
@@ -120,7 +120,7 @@ class TestWithinOneVersion:
         )
         assert not resolution.notes
 
-    def test_nothing_is_tried_where_all_agree(self, world: World) -> None:
+    def test_nothing_is_tried_where_all_agree(self, world: ResolutionSetup) -> None:
         """Builds that agree anyway are chosen once, and nothing is said to be forced."""
         add(world, "xgboost 3", BOTH)
         resolution = world.resolve("torch", "xgboost")
@@ -133,18 +133,18 @@ class TestWithinOneVersion:
             for pin in resolution.pins
         }
 
-        asked: list[tuple[Agreed, ...]] = []
+        requested: list[tuple[Agreed, ...]] = []
 
         def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[str]:
-            asked.append(agreed)
+            requested.append(agreed)
             return Attempt(agreed, chosen, tuple, "the set")
 
         assert choose_agreeing_builds(choose, AGREEMENTS, AGREEMENTS) == AgreedBuilds(
             "the set", resolution.agreements
         )
-        assert asked == [()]
+        assert requested == [()]
 
-    def test_no_history_is_looked_at(self, world: World) -> None:
+    def test_no_history_is_looked_at(self, world: ResolutionSetup) -> None:
         """Where the newest versions agree on something, nobody asks about older ones."""
         for version in ("0.7", "0.8", "0.9"):
             add(world, f"flash {version}", {"cu12": "12.0"})
@@ -152,13 +152,13 @@ class TestWithinOneVersion:
         assert not [request for request in world.repository.requests if "flash-0" in request]
         assert [request for request in world.repository.requests if "flash-1" in request]
 
-    def test_a_pre_release_does_not_come_in_this_way(self, world: World) -> None:
+    def test_a_pre_release_does_not_come_in_this_way(self, world: ResolutionSetup) -> None:
         """Looking for builds that agree admits no versions that did not count before."""
         add(world, "torch 3rc1", BOTH)
         assert world.pins("torch", "flash")["torch"] == "2:cu12"
         assert world.pins("torch>=3rc1", "flash")["torch"] == "3rc1:cu12"
 
-    def test_a_build_without_a_say_before_an_older_version(self, world: World) -> None:
+    def test_a_build_without_a_say_before_an_older_version(self, world: ResolutionSetup) -> None:
         """What does without the feature is taken before an older version that has it."""
         add(world, "boost 2", {"cu13": "13.0"}, plain=True)
         add(world, "boost 1", {"cu12": "12.0"})
@@ -172,14 +172,14 @@ class TestWithinOneVersion:
         assert note.startswith("boost: nvidia hardware is present, but the chosen build (plain)")
         assert "because of flash" in note
 
-    def test_a_wish_for_the_feature_takes_the_older_version(self, world: World) -> None:
+    def test_a_wish_for_the_feature_takes_the_older_version(self, world: ResolutionSetup) -> None:
         """Who requires the feature gets an older version that has it."""
         add(world, "boost 2", {"cu13": "13.0"}, plain=True)
         add(world, "boost 1", {"cu12": "12.0"})
         world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
         assert world.pins("torch", "flash", "boost")["boost"] == "1:cu12"
 
-    def test_older_versions_last(self, world: World) -> None:
+    def test_older_versions_last(self, world: ResolutionSetup) -> None:
         """Where no build of the version goes with the others, an older one is taken."""
         add(world, "boost 2", {"cu13": "13.0"})
         add(world, "boost 1", {"cu12": "12.0"})
@@ -193,7 +193,7 @@ class TestWithinOneVersion:
 
     def test_what_nobody_named_becomes_older_before_anything_loses_the_feature(self) -> None:
         """P-55: a build with the feature is worth an older version of what nobody named."""
-        world = World(machine=GPU)
+        world = ResolutionSetup(machine=GPU)
         add(world, "torch 1", {"cu12": "12.0"}, ["nccl"], plain=True)
         add(world, "nccl 2", {"cu13": "13.0"})
         add(world, "nccl 1", {"cu12": "12.0"})
@@ -204,7 +204,7 @@ class TestWithinOneVersion:
         # But what was named keeps its version.
         assert world.pins("torch", "nccl") == {"torch": "1", "nccl": "2:cu13"}
 
-    def test_the_fewest_older_versions(self, world: World) -> None:
+    def test_the_fewest_older_versions(self, world: ResolutionSetup) -> None:
         """The value that leaves the most packages at their newest version is taken."""
         add(world, "flash 0.5", {"cu13": "13.0"})
         for name in ("boost", "burst"):
@@ -220,7 +220,7 @@ class TestWithinOneVersion:
 
     def test_the_order_of_the_user_decides(self) -> None:
         """Where all else is equal, who is named first keeps the better build."""
-        world = World(machine=GPU)
+        world = ResolutionSetup(machine=GPU)
         world.policy = ChoicePolicy(preferences=Preferences(prefer=()))
         add(world, "one 1", BOTH, plain=True)
         add(world, "two 1", {"cu12": "12.0"}, plain=True)
@@ -233,7 +233,7 @@ class TestWithinOneVersion:
 
     def test_values_that_only_older_releases_have(self) -> None:
         """A value is tried once a release that has it was looked at."""
-        world = World(machine=GPU)
+        world = ResolutionSetup(machine=GPU)
         add(world, "one 2", {"cu13": "13.0"})
         add(world, "one 1", {"cu11": "11.0"})
         add(world, "two 2", {"cu12": "12.0"})
@@ -244,7 +244,7 @@ class TestWithinOneVersion:
 class TestBuildsOfOtherPackages:
     """On top of builds for versions of other packages."""
 
-    def test_both_rules_hold(self, world: World) -> None:
+    def test_both_rules_hold(self, world: ResolutionSetup) -> None:
         """P-52, A-47: of the builds for the chosen torch one goes with the others too."""
 
         def both(cuda: str, torch: str) -> dict[str, Any]:
@@ -264,7 +264,7 @@ class TestBuildsOfOtherPackages:
         assert world.pins("vllm") == {"vllm": "1:c", "torch": "3:cu13"}
         assert world.pins("vllm", "flash") == {"vllm": "1:b", "torch": "2:cu12", "flash": "1:cu12"}
 
-    def test_builds_for_other_versions_do_not_count(self, world: World) -> None:
+    def test_builds_for_other_versions_do_not_count(self, world: ResolutionSetup) -> None:
         """A-47: who has a build for another CUDA only beside another torch is named too."""
         pins = {"nvidia": {"cuda_version_lower_bound": ["12.0"]}, "abi": {"torch": ["2"]}}
         newer = {"nvidia": {"cuda_version_lower_bound": ["13.0"]}, "abi": {"torch": ["3"]}}
@@ -280,7 +280,7 @@ class TestSeveralValues:
 
     def test_one_of_them_is_enough(self) -> None:
         """What goes with two libraries goes with a package that wants either."""
-        world = World()
+        world = ResolutionSetup()
         provider = {"static-properties": {"provider": ["mkl", "openblas", "blis"]}}
         for name, libraries in {
             "one": [["mkl"], ["blis"]],
@@ -304,7 +304,7 @@ class TestSeveralValues:
 class TestInstalled:
     """What is there takes part."""
 
-    def test_untouched_packages_have_a_say(self, world: World) -> None:
+    def test_untouched_packages_have_a_say(self, world: ResolutionSetup) -> None:
         """An installed build that nobody asks about decides about what is new."""
         resolution = world.resolve("torch", installed=[installed("other 1", "cu12")])
         assert [str(pin) for pin in resolution.pins] == ["torch 2 (cu12)"]
@@ -312,12 +312,12 @@ class TestInstalled:
             "the installed other 1 (cu12) is built for CUDA 12",
         )
 
-    def test_a_plain_wheel_has_none(self, world: World) -> None:
+    def test_a_plain_wheel_has_none(self, world: ResolutionSetup) -> None:
         """An installed plain wheel goes with everything."""
         resolution = world.resolve("torch", installed=[installed("other 1")])
         assert [str(pin) for pin in resolution.pins] == ["torch 2 (cu13)"]
 
-    def test_what_is_installed_stays_if_any_set_lets_it(self, world: World) -> None:
+    def test_what_is_installed_stays_if_any_set_lets_it(self, world: ResolutionSetup) -> None:
         """An older version of what is new is taken before anything installed is exchanged."""
         add(world, "flash 0.5", {"cu13": "13.0"})
         add(world, "other 1", BOTH)
@@ -325,7 +325,7 @@ class TestInstalled:
         assert world.pins("flash", installed=[there]) == {"flash": "0.5:cu13"}
         assert world.pins("flash", "other", installed=[there]) == {"flash": "0.5:cu13"}
 
-    def test_what_is_installed_is_exchanged_at_its_version(self, world: World) -> None:
+    def test_what_is_installed_is_exchanged_at_its_version(self, world: ResolutionSetup) -> None:
         """Where no set lets it stay, an installed build is exchanged, and nothing else of it."""
         add(world, "other 1", BOTH)
         add(world, "other 2", BOTH)
@@ -339,7 +339,7 @@ class TestInstalled:
             "this environment has CUDA 12 because of flash"
         )
 
-    def test_what_cannot_be_exchanged(self, world: World) -> None:
+    def test_what_cannot_be_exchanged(self, world: ResolutionSetup) -> None:
         """Where an installed build has no other one, the request is refused."""
         there = installed("other 1", "cu13", "13.0")
         with pytest.raises(NoConsistentSet) as excinfo:
@@ -347,19 +347,19 @@ class TestInstalled:
         assert "CUDA 12: flash; CUDA 13: other" in excinfo.value.message
         assert "other was not found in any index" in str(excinfo.value.note)
 
-    def test_an_upgrade_lets_other_versions_in(self, world: World) -> None:
+    def test_an_upgrade_lets_other_versions_in(self, world: ResolutionSetup) -> None:
         """Of what may be upgraded another version can be taken."""
         add(world, "other 2", {"cu12": "12.0"})
         there = installed("other 1", "cu13", "13.0")
         request = ResolutionRequest(
-            asked("flash"),
+            requested("flash"),
             installed={there.name: there},
             upgrade_only=frozenset([canonicalize_name("other")]),
         )
         resolution = resolve(request, world.candidates(), threads=0)
         assert {str(pin) for pin in resolution.pins} == {"flash 1 (cu12)", "other 2 (cu12)"}
 
-    def test_nothing_unnamed_turns_to_another_value(self, world: World) -> None:
+    def test_nothing_unnamed_turns_to_another_value(self, world: ResolutionSetup) -> None:
         """A need for a newer version does not turn an installed build to another CUDA."""
         add(world, "torch 3", BOTH)
         add(world, "app 1", {"cu12": "12.0", "cu13": "13.0"}, ["torch>=3"])
@@ -367,7 +367,7 @@ class TestInstalled:
         assert world.pins("app", installed=[there]) == {"app": "1:cu12", "torch": "3:cu12"}
         assert world.pins("app", "torch", installed=[there]) == {"app": "1:cu13", "torch": "3:cu13"}
 
-    def test_a_mixed_environment_gets_no_worse(self, world: World) -> None:
+    def test_a_mixed_environment_gets_no_worse(self, world: ResolutionSetup) -> None:
         """What is mixed stays and is told; what is new takes a value that is there."""
         there = [installed("one 1", "cu11", "11.0"), installed("two 1", "cu12")]
         resolution = world.resolve("torch", installed=there)
@@ -380,7 +380,7 @@ class TestInstalled:
 class TestNoSet:
     """Where nothing agrees."""
 
-    def test_the_closest_sets(self, world: World) -> None:
+    def test_the_closest_sets(self, world: ResolutionSetup) -> None:
         """A-47: for each value it is said what goes with it, what is missing, and why."""
         world.policy = ChoicePolicy(
             preferences=Preferences(labels={canonicalize_name("torch"): Label("cu13")})
@@ -399,7 +399,7 @@ class TestNoSet:
         assert error.parts()["closest"] == list(error.details)
         assert "--allow-mixed cuda" in str(error.hint)
 
-    def test_what_cannot_be_agreed_on_is_named(self, world: World) -> None:
+    def test_what_cannot_be_agreed_on_is_named(self, world: ResolutionSetup) -> None:
         """Of several disagreements the one is named, with its option, that nothing resolves."""
         mkl, openblas = ({"blas_lapack": {"provider": [one]}} for one in ("mkl", "openblas"))
         cuda = {"nvidia": {"cuda_version_lower_bound": ["13.0"]}}
@@ -413,7 +413,7 @@ class TestNoSet:
         world.policy = ChoicePolicy(mixed=frozenset(["blas"]))
         assert world.pins("flash", "numpy", "scipy")["numpy"] == "1:mkl"
 
-    def test_the_option_that_lets_something_installed_change(self, world: World) -> None:
+    def test_the_option_that_lets_something_installed_change(self, world: ResolutionSetup) -> None:
         """Where what is installed stands in the way, it is said how another version comes in."""
         add(world, "other 1", {"cu13": "13.0"})
         there = installed("other 1", "cu13", "13.0")
@@ -425,7 +425,7 @@ class TestNoSet:
             world.resolve("flash", installed=[there])
         assert str(excinfo.value.hint).startswith("-P other allows other versions")
 
-    def test_a_worse_build_before_none(self, world: World) -> None:
+    def test_a_worse_build_before_none(self, world: ResolutionSetup) -> None:
         """A build is given up for what it needs where nothing goes with the better ones."""
         for label, needs in (("best", ["absent"]), ("lean", [])):
             stem = f"apex-1-py3-none-any-{label}.whl"
@@ -436,7 +436,7 @@ class TestNoSet:
         world.repository.add_wheel("apex-1-py3-none-any-new.whl")
         assert world.pins("apex", "flash") == {"apex": "1:lean", "flash": "1:cu12"}
 
-    def test_a_worse_build_of_what_is_installed(self, world: World) -> None:
+    def test_a_worse_build_of_what_is_installed(self, world: ResolutionSetup) -> None:
         """An installed build whose needs disagree gives way to another one of its version."""
         add(world, "torch 3", {"cu13": "13.0"})
         for label, needs in (("a", ["torch==3"]), ("b", [])):
@@ -448,7 +448,7 @@ class TestNoSet:
         there = replace(installed("app 1", "a", "12.8"), read=lambda: core)
         assert world.pins("app", installed=[there]) == {"app": "1:b"}
 
-    def test_mixing_can_be_allowed(self, world: World) -> None:
+    def test_mixing_can_be_allowed(self, world: ResolutionSetup) -> None:
         """A-47: with mixing allowed the ordinary order counts, and there is a warning."""
         world.policy = ChoicePolicy(mixed=frozenset(["cuda"]))
         resolution = world.resolve("torch", "flash")
@@ -458,7 +458,7 @@ class TestNoSet:
         )
         assert resolution.agreements[0].values == ()
 
-    def test_what_is_not_declared_is_a_capability(self, world: World) -> None:
+    def test_what_is_not_declared_is_a_capability(self, world: ResolutionSetup) -> None:
         """Without a declaration builds need not agree; a user's own declaration counts."""
         world.policy = ChoicePolicy(agreements=())
         assert world.pins("torch", "flash") == {"torch": "2:cu13", "flash": "1:cu12"}

@@ -22,8 +22,8 @@ from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import InstalledBuild
 from wheelfit.resolution.resolution import Resolution
+from wheelfit.testing.resolution_setup import ResolutionSetup
 from wheelfit.testing.wheels import release_document, single_label_document
-from wheelfit.testing.worlds import World
 from wheelfit_runtime.errors import NoFit
 
 pytestmark = pytest.mark.integration
@@ -60,9 +60,9 @@ class Problem:
     ranks: dict[str, list[str]] = field(default_factory=dict)
     """The labels of a release, best first, as they are ranked freely."""
 
-    def world(self) -> World:
+    def world(self) -> ResolutionSetup:
         """Return it as the resolver sees it."""
-        world = World(policy=ChoicePolicy(agreements=self.agreements))
+        world = ResolutionSetup(policy=ChoicePolicy(agreements=self.agreements))
         for release, labels in self.labels.items():
             name, version = release.split()
             for label in labels:

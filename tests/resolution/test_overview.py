@@ -13,8 +13,8 @@ from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.overview import Overview, OverviewHost, newest_release, overview
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
+from wheelfit.testing.resolution_setup import NVIDIA, linux_target
 from wheelfit.testing.wheels import release_document
-from wheelfit.testing.worlds import NVIDIA, linux_target
 from wheelfit_runtime.errors import ProjectNotFound
 
 DOCUMENT = release_document(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.testing.repositories import FakeRepository
-from wheelfit.testing.worlds import World
+from wheelfit.testing.resolution_setup import ResolutionSetup
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -34,7 +34,7 @@ class _Waiting(FakeRepository):
 
 def test_a_slow_page_does_not_hold_up_what_lies_deep_below_others() -> None:
     """What a tree needs travels in as many steps as it is deep, whatever the solver waits for."""
-    world = World(_Waiting("slow", until="deep"))
+    world = ResolutionSetup(_Waiting("slow", until="deep"))
     world.add("slow 1", "deep 1")
     world.add("middle 1", requires=["deep[more]"])
     world.add("top 1", requires=["middle"])
@@ -46,7 +46,7 @@ def test_a_slow_page_does_not_hold_up_what_lies_deep_below_others() -> None:
 
 def test_what_an_extra_adds_is_asked_for_ahead() -> None:
     """An extra leads to its own needs as soon as its project is known."""
-    world = World(_Waiting("slow", until="deep"))
+    world = ResolutionSetup(_Waiting("slow", until="deep"))
     world.add("slow 1", "deep 1")
     world.add("middle 1", requires=['deep; extra == "more"'], extras=["more"])
     world.add("top 1", requires=["middle[more]"])
@@ -56,7 +56,7 @@ def test_what_an_extra_adds_is_asked_for_ahead() -> None:
 
 def test_nothing_is_fetched_ahead_of_what_is_left_out() -> None:
     """Without dependencies nobody asks what a release needs."""
-    world = World()
+    world = ResolutionSetup()
     world.add("top 1", requires=["middle"])
     world.add("middle 1")
 

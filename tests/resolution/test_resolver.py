@@ -24,8 +24,8 @@ from wheelfit.resolution.resolution import Edge
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.page import ProjectPage, Status
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.resolution_setup import NVIDIA, ResolutionSetup, linux_target, requested
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA, World, asked, linux_target
 from wheelfit_runtime.errors import (
     HashMismatch,
     InvalidWheel,
@@ -47,7 +47,9 @@ def driver(*versions: str) -> FixedDetector:
     return FixedDetector({"nvidia": {"cuda_version_lower_bound": versions}})
 
 
-def add_torch(world: World, version: str, labels: Sequence[str], *, plain: bool = False) -> None:
+def add_torch(
+    world: ResolutionSetup, version: str, labels: Sequence[str], *, plain: bool = False
+) -> None:
     """Add a release with variants that need different things."""
     requires = [
         'cuda-runtime; "nvidia" in variant_namespaces',
@@ -66,9 +68,9 @@ def add_torch(world: World, version: str, labels: Sequence[str], *, plain: bool 
     world.repository.add_file(f"torch-{version}-variants.json", document)
 
 
-def numbers_on_offer() -> World:
+def numbers_on_offer() -> ResolutionSetup:
     """Return a world with two old releases of something, and others that limit it."""
-    world = World()
+    world = ResolutionSetup()
     world.add("numbers 0.5", "numbers 1", "picky 1", "picky 2")
     world.add("old-numbers 1", requires=["numbers<1"])
     world.add("picky 3", requires=["numbers<2"])
@@ -76,9 +78,9 @@ def numbers_on_offer() -> World:
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ResolutionSetup:
     """Return a world with torch 2.8 in three variants and a plain wheel."""
-    world = World(machine=driver("12.8", "12.7"))
+    world = ResolutionSetup(machine=driver("12.8", "12.7"))
     world.add("cuda-runtime 1", "cuda-new 1", "cpu-tools 1", "plain-tools 1", "numbers 1")
     add_torch(world, "2.8", ["null", "cu128", "cu129"], plain=True)
     return world
@@ -87,35 +89,35 @@ def world() -> World:
 class TestMarkersOfTheChosenWheel:
     """Dependencies are those of the wheel that was chosen (F-95, F-101)."""
 
-    def test_a_variant(self, world: World) -> None:
+    def test_a_variant(self, world: ResolutionSetup) -> None:
         """F-103: properties are those of the label that the target supports."""
         assert world.pins("torch") == {"torch": "2.8:cu128", "cuda-runtime": "1", "numbers": "1"}
 
-    def test_a_better_machine(self, world: World) -> None:
+    def test_a_better_machine(self, world: ResolutionSetup) -> None:
         """F-95: another label of the same release has other dependencies."""
         world.machine = driver("12.9", "12.8")
         assert world.pins("torch") == {
             "torch": "2.8:cu129", "cuda-runtime": "1", "cuda-new": "1", "numbers": "1",
         }  # fmt: skip
 
-    def test_the_null_variant(self, world: World) -> None:
+    def test_the_null_variant(self, world: ResolutionSetup) -> None:
         """F-104: the null variant has its label and no properties."""
         world.machine = FixedDetector()
         assert world.pins("torch") == {"torch": "2.8:null", "cpu-tools": "1", "numbers": "1"}
 
-    def test_versions_spelled_differently(self, world: World) -> None:
+    def test_versions_spelled_differently(self, world: ResolutionSetup) -> None:
         """F-78: files of one release may spell its version in two ways; a pin has the wheel's."""
         world.repository.add_wheel("torch-3-py3-none-any.whl")
         add_torch(world, "3.0", ["cu128"])
         resolution = world.resolve("torch")
         assert str(resolution.pins[-1]) == "torch 3.0 (cu128)"
 
-    def test_the_plain_wheel(self, world: World) -> None:
+    def test_the_plain_wheel(self, world: ResolutionSetup) -> None:
         """F-104: a plain wheel has the empty label."""
         world.policy = ChoicePolicy(preferences=Preferences(variants=False))
         assert world.pins("torch") == {"torch": "2.8", "plain-tools": "1", "numbers": "1"}
 
-    def test_options_do_not_change_what_markers_see(self, world: World) -> None:
+    def test_options_do_not_change_what_markers_see(self, world: ResolutionSetup) -> None:
         """F-110: what the user forbids stays in the sets, so that no dependency vanishes."""
         code = ["80_real", "90_real"]
         world.machine = FixedDetector({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
@@ -134,7 +136,7 @@ class TestMarkersOfTheChosenWheel:
             world.policy = ChoicePolicy(preferences=Preferences(forbid=(forbidden,)))
             assert world.pins("gpu") == pins
 
-    def test_a_pin_says_what_markers_saw(self, world: World) -> None:
+    def test_a_pin_says_what_markers_saw(self, world: ResolutionSetup) -> None:
         """F-103: whoever installs the wheel resolves the same markers again."""
         pin = world.resolve("torch").pin(canonicalize_name("torch"))
         assert pin is not None
@@ -148,7 +150,7 @@ class TestMarkersOfTheChosenWheel:
 class TestReleasesThatDoNotFit:
     """F-92: a release of which no wheel fits is passed over, and it is said."""
 
-    def test_the_next_release_is_taken(self, world: World) -> None:
+    def test_the_next_release_is_taken(self, world: ResolutionSetup) -> None:
         """F-92, F-136: the older release is taken and a note tells the missing property."""
         add_torch(world, "2.9", ["cu129"])
         resolution = world.resolve("torch")
@@ -158,7 +160,7 @@ class TestReleasesThatDoNotFit:
         assert "needs CUDA driver >= 12.9, this machine has 12.8" in old.reason
         assert resolution.notes == ()
 
-    def test_an_accelerator_goes_before_a_newer_release(self, world: World) -> None:
+    def test_an_accelerator_goes_before_a_newer_release(self, world: ResolutionSetup) -> None:
         """A release without a build for the accelerator gives way, and both ways are told."""
         add_torch(world, "2.9", ["cu129", "null"])
         resolution = world.resolve("torch")
@@ -175,7 +177,7 @@ class TestReleasesThatDoNotFit:
             "(torch==2.8 selects it)"
         ) in other.notes
 
-    def test_nothing_is_left(self, world: World) -> None:
+    def test_nothing_is_left(self, world: ResolutionSetup) -> None:
         """F-92: the final error names every rejected label with what it misses."""
         add_torch(world, "2.9", ["cu129"])
         with pytest.raises(
@@ -188,14 +190,14 @@ class TestReleasesThatDoNotFit:
             "(nvidia :: cuda_version_lower_bound :: 12.9)"
         )
 
-    def test_what_needs_it_backtracks(self, world: World) -> None:
+    def test_what_needs_it_backtracks(self, world: ResolutionSetup) -> None:
         """F-92: a project that needs the release is taken in an older version."""
         add_torch(world, "2.9", ["cu129"])
         world.add("app 2", requires=["torch>=2.9"])
         world.add("app 1", requires=["torch"])
         assert world.pins("app")["app"] == "1"
 
-    def test_a_long_proof_begins_with_the_newest_release(self, world: World) -> None:
+    def test_a_long_proof_begins_with_the_newest_release(self, world: ResolutionSetup) -> None:
         """House plan: what people look for comes first, and older releases in short."""
         for number in range(1, 12):
             world.add(f"suite {number}", requires=[f"part=={number}"], extras=["x"])
@@ -226,7 +228,7 @@ class TestReleasesThatDoNotFit:
             "  - and 5 more like these",
         ]
 
-    def test_the_proof_has_the_reasons(self, world: World) -> None:
+    def test_the_proof_has_the_reasons(self, world: ResolutionSetup) -> None:
         """F-92: a longer proof ends with the rejected labels."""
         add_torch(world, "2.9", ["cu129"])
         world.add("app 2", requires=["torch>=2.9"])
@@ -245,7 +247,7 @@ class TestReleasesThatDoNotFit:
             ),
         ]
 
-    def test_only_sources(self, world: World) -> None:
+    def test_only_sources(self, world: ResolutionSetup) -> None:
         """F-92: a release without wheels says that building it is off, and how to get a wheel."""
         world.repository.add_file("tool-1.0.tar.gz")
         with pytest.raises(SourceBuildNotAllowed) as excinfo:
@@ -253,7 +255,7 @@ class TestReleasesThatDoNotFit:
         assert "building from source is off" in (excinfo.value.note or "")
         assert "`wheelfit build tool-1.0.tar.gz -o wheels`" in (excinfo.value.hint or "")
 
-    def test_sources_beside_wheels_for_others(self, world: World) -> None:
+    def test_sources_beside_wheels_for_others(self, world: ResolutionSetup) -> None:
         """F-92: a release whose wheels do not fit names its source distribution with them."""
         world.repository.add_wheel("tool-1.0-cp39-cp39-win32.whl")
         world.repository.add_file("tool-1.0.tar.gz")
@@ -261,7 +263,7 @@ class TestReleasesThatDoNotFit:
             world.resolve("tool")
         assert "source distribution: building from source is off" in (excinfo.value.note or "")
 
-    def test_every_release_needs_another_python(self, world: World) -> None:
+    def test_every_release_needs_another_python(self, world: ResolutionSetup) -> None:
         """F-94: where Requires-Python alone is the cause, it is named, with a Python that does."""
         for version in ("2", "3"):
             world.repository.add_wheel(
@@ -277,7 +279,7 @@ class TestReleasesThatDoNotFit:
         assert "tool 2 to 3 need Python" in (needed.value.note or "")
         assert needed.value.hint == alone.value.hint
 
-    def test_prereleases_that_are_not_asked_for(self, world: World) -> None:
+    def test_prereleases_that_are_not_asked_for(self, world: ResolutionSetup) -> None:
         """No hint at ``--pre`` where the requirement admits no pre-release anyway."""
         world.add("app 1", "app 2rc1", requires=["absent"])
         with pytest.raises(NoSolution) as excinfo:
@@ -287,7 +289,7 @@ class TestReleasesThatDoNotFit:
             world.resolve("app>=1")
         assert "--pre allows pre-releases of app" in (open_end.value.hint or "")
 
-    def test_closest_wheels_are_named(self, world: World) -> None:
+    def test_closest_wheels_are_named(self, world: ResolutionSetup) -> None:
         """F-92: of many wheels for others those of this platform are named, the newest first."""
         for tags in ("cp27-cp27m-win32", "cp39-cp39-linux_x86_64"):
             world.repository.add_wheel(f"tool-1-{tags}.whl")
@@ -300,14 +302,14 @@ class TestReleasesThatDoNotFit:
         assert "cp310 on macOS" in second
         assert others.strip() == "and others for other Pythons or platforms"
 
-    def test_another_python(self, world: World) -> None:
+    def test_another_python(self, world: ResolutionSetup) -> None:
         """F-94: a wheel for another Python is out before anything is fetched."""
         world.repository.add_wheel("tool-2-py3-none-any.whl", requires_python=">=3.13")
         world.repository.add_wheel("tool-1-py3-none-any.whl")
         assert world.pins("tool") == {"tool": "1"}
         assert "metadata tool-2-py3-none-any.whl" not in world.repository.requests
 
-    def test_another_python_in_its_metadata(self, world: World) -> None:
+    def test_another_python_in_its_metadata(self, world: ResolutionSetup) -> None:
         """F-94: what only the metadata says counts as well."""
         world.repository.add_wheel("tool-2-py3-none-any.whl", metadata_requires_python=">=3.13")
         world.repository.add_wheel("tool-1-py3-none-any.whl")
@@ -316,14 +318,14 @@ class TestReleasesThatDoNotFit:
             world.resolve("tool>=2")
         assert "needs Python >=3.13, this is 3.11.7" in (excinfo.value.note or "")
 
-    def test_unsound_metadata(self, world: World) -> None:
+    def test_unsound_metadata(self, world: ResolutionSetup) -> None:
         """A release whose metadata cannot be read is passed over."""
         world.repository.add_wheel("tool-2-py3-none-any.whl", requires=["== nonsense"])
         world.repository.add_wheel("tool-1-py3-none-any.whl")
         assert world.pins("tool") == {"tool": "1"}
 
 
-def test_what_the_source_says_of_a_project(world: World) -> None:
+def test_what_the_source_says_of_a_project(world: ResolutionSetup) -> None:
     """PEP 792: that a project is archived is told of what is to be installed."""
     world.repository.add_project("tool", notes=["the project is archived"])
     world.add("tool 1", requires=["numbers"])
@@ -333,25 +335,25 @@ def test_what_the_source_says_of_a_project(world: World) -> None:
 class TestWhatIsAsked:
     """Errors about the request itself."""
 
-    def test_an_unknown_project(self, world: World) -> None:
+    def test_an_unknown_project(self, world: ResolutionSetup) -> None:
         """A project that nobody knows has its own error."""
         with pytest.raises(ProjectNotFound, match="nope"):
             world.resolve("nope")
 
-    def test_an_unknown_project_further_down(self, world: World) -> None:
+    def test_an_unknown_project_further_down(self, world: ResolutionSetup) -> None:
         """One that only another project needs is part of the proof."""
         world.add("app 1", requires=["nope"])
         with pytest.raises(NoSolution) as excinfo:
             world.resolve("app")
         assert "nope was not found in any index" in (excinfo.value.note or "")
 
-    def test_an_unknown_version(self, world: World) -> None:
+    def test_an_unknown_version(self, world: ResolutionSetup) -> None:
         """A version that does not exist is told with those that do."""
         message = r"no version of torch matches torch>=3 \(latest: 2\.8\)"
         with pytest.raises(NoSolution, match=message):
             world.resolve("torch>=3")
 
-    def test_only_files_that_are_no_wheels(self, world: World) -> None:
+    def test_only_files_that_are_no_wheels(self, world: ResolutionSetup) -> None:
         """F-13: where every name breaks a rule, the rule is told and not that nothing is there."""
         world.repository.add_wheel("odd-1-py3-none-any-CUDA.whl")
         with pytest.raises(NoSolution, match="'CUDA' is not a valid label"):
@@ -363,21 +365,21 @@ class TestWhatIsAsked:
         page = ProjectPage(canonicalize_name("odd"), (), "index", status=status)
         assert sort_page(page, linux_target()).newest == "the project is quarantined: malware"
 
-    def test_an_unknown_label(self, world: World) -> None:
+    def test_an_unknown_label(self, world: ResolutionSetup) -> None:
         """F-91: a label that does not exist is told with those that do."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("cu7")}))
         with raises_code("unknown-label") as excinfo:
             world.resolve("torch")
         assert excinfo.value.note == "its labels are cu128, cu129, null"
 
-    def test_a_label_that_is_unsupported(self, world: World) -> None:
+    def test_a_label_that_is_unsupported(self, world: ResolutionSetup) -> None:
         """F-91: asking for a label does not make it fit."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("cu129")}))
         with pytest.raises(NoCompatibleWheel) as excinfo:
             world.resolve("torch")
         assert "cu129: needs CUDA driver >= 12.9" in (excinfo.value.note or "")
 
-    def test_a_marker_that_does_not_match(self, world: World) -> None:
+    def test_a_marker_that_does_not_match(self, world: ResolutionSetup) -> None:
         """F-109: markers of the request are about the target alone."""
         resolution = world.resolve('tool; sys_platform == "win32"', "numbers")
         assert [pin.name for pin in resolution.pins] == ["numbers"]
@@ -385,12 +387,12 @@ class TestWhatIsAsked:
         assert resolution.notes == ()  # nothing is wrong with it
 
     @pytest.mark.parametrize("text", ["numbers[x]", "numbers @ https://host.invalid/n-1.whl"])
-    def test_a_constraint_that_is_none(self, world: World, text: str) -> None:
+    def test_a_constraint_that_is_none(self, world: ResolutionSetup, text: str) -> None:
         """A constraint is a name with versions."""
         with pytest.raises(UserError, match="cannot be a constraint"):
             world.resolve("torch", constraints=[text])
 
-    def test_extras(self, world: World) -> None:
+    def test_extras(self, world: ResolutionSetup) -> None:
         """Extras bring what they need; one that does not exist is only noted."""
         world.add("lib 1", requires=['cpu-tools; extra == "x"'], extras=["x"])
         assert world.pins("lib[x]") == {"lib": "1", "cpu-tools": "1"}
@@ -398,7 +400,7 @@ class TestWhatIsAsked:
         assert resolution.notes == ("lib 1 has no extra named y",)
         assert resolution.pins[0].extras == {"y"}
 
-    def test_notes_concern_the_result(self, world: World) -> None:
+    def test_notes_concern_the_result(self, world: ResolutionSetup) -> None:
         """What was noticed of a release that is not taken in the end is not told."""
         world.add("lib 2", requires=["absent"])
         world.add("lib 1", extras=["x"])
@@ -406,7 +408,7 @@ class TestWhatIsAsked:
         assert [str(pin) for pin in resolution.pins] == ["lib 1"]
         assert resolution.notes == ()
 
-    def test_a_required_property(self, world: World) -> None:
+    def test_a_required_property(self, world: ResolutionSetup) -> None:
         """F-91: what is required of one project is not required of those without variants."""
         world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
         assert world.pins("torch")["torch"] == "2.8:cu128"
@@ -414,7 +416,7 @@ class TestWhatIsAsked:
         with pytest.raises(NoCompatibleWheel):
             world.resolve("torch")
 
-    def test_a_required_property_has_no_way_round(self, world: World) -> None:
+    def test_a_required_property_has_no_way_round(self, world: ResolutionSetup) -> None:
         """F-91: an older release without variants is no answer where a newer one has the wish."""
         world.add("torch 2.7")
         world.policy = ChoicePolicy(preferences=Preferences(require=("nvidia",)))
@@ -426,11 +428,11 @@ class TestWhatIsAsked:
         assert "cu128: needs nvidia :: cuda_version_lower_bound :: 12.8" in note
         assert "torch 2.7:\n  plain wheel: nvidia is required" in note
 
-    def test_no_dependencies(self, world: World) -> None:
+    def test_no_dependencies(self, world: ResolutionSetup) -> None:
         """``--no-deps`` leaves dependencies alone."""
         assert world.pins("torch", dependencies=False) == {"torch": "2.8:cu128"}
 
-    def test_hashes(self, world: World) -> None:
+    def test_hashes(self, world: ResolutionSetup) -> None:
         """F-94: a list of hashes decides before variants do."""
         world.repository.add_wheel("tool-2-py3-none-any.whl", hashes={"sha256": "22"})
         world.repository.add_wheel("tool-1-py3-none-any.whl", hashes={"sha256": "11"})
@@ -439,7 +441,7 @@ class TestWhatIsAsked:
         assert world.pins("tool") == {"tool": "1"}
 
     @pytest.mark.parametrize("others", [(), ("numbers",)])
-    def test_hashes_of_other_files(self, others: tuple[str, ...], world: World) -> None:
+    def test_hashes_of_other_files(self, others: tuple[str, ...], world: ResolutionSetup) -> None:
         """F-94: wheels that fit but for their hashes are no lack; all digests are named."""
         for version, digest in (("1", "11"), ("2", "22")):
             world.repository.add_wheel(
@@ -459,7 +461,7 @@ class TestWhatIsAsked:
             world.resolve("tool==1", *others)
         assert "22" not in (excinfo.value.note or "")
 
-    def test_an_allowed_wheel_that_does_not_fit(self, world: World) -> None:
+    def test_an_allowed_wheel_that_does_not_fit(self, world: ResolutionSetup) -> None:
         """Where an allowed wheel has another fault, that fault is the reason."""
         world.repository.add_wheel("tool-1-py3-none-any.whl", hashes={"sha256": "11"})
         world.repository.add_wheel(
@@ -470,13 +472,15 @@ class TestWhatIsAsked:
         with pytest.raises(NoCompatibleWheel, match="tool 1"):
             world.resolve("tool")
 
-    def test_hashes_for_all(self, world: World) -> None:
+    def test_hashes_for_all(self, world: ResolutionSetup) -> None:
         """Where hashes are required, every project has some."""
         world.add("tool 1", requires=["numbers"])
         hashes = {canonicalize_name("tool"): frozenset([("sha256", "11")])}
         world.policy = ChoicePolicy(hashes=hashes)
         with pytest.raises(UserError, match="numbers has none"):
-            resolve(ResolutionRequest(asked("numbers"), require_hashes=True), world.candidates())
+            resolve(
+                ResolutionRequest(requested("numbers"), require_hashes=True), world.candidates()
+            )
 
 
 class TestGivenWheels:
@@ -484,7 +488,7 @@ class TestGivenWheels:
 
     URL = "https://fake.invalid/"
 
-    def test_a_plain_one(self, world: World) -> None:
+    def test_a_plain_one(self, world: ResolutionSetup) -> None:
         """F-125: without a label it is an ordinary wheel; no index is asked about it."""
         world.repository.add_wheel("tool-3-py3-none-any.whl", requires=["numbers"], project="x")
         wheel = direct_wheel(f"{self.URL}tool-3-py3-none-any.whl#sha256=AB")
@@ -495,7 +499,7 @@ class TestGivenWheels:
         assert pin.file.url == f"{self.URL}tool-3-py3-none-any.whl"
         assert "project tool" not in world.repository.requests
 
-    def test_a_requirement_with_a_url(self, world: World) -> None:
+    def test_a_requirement_with_a_url(self, world: ResolutionSetup) -> None:
         """F-125: the same as a requirement, with extras."""
         world.repository.add_wheel(
             "tool-3-py3-none-any.whl",
@@ -506,7 +510,7 @@ class TestGivenWheels:
         url = f"{self.URL}tool-3-py3-none-any.whl"
         assert world.pins(f"tool[n] @ {url}") == {"numbers": "1", "tool": "3"}
 
-    def test_a_variant(self, world: World) -> None:
+    def test_a_variant(self, world: ResolutionSetup) -> None:
         """F-125: the metadata is read from the wheel, the markers see its properties."""
         document = release_document({"cu128": CUDA["cu128"]}, providers={"nvidia": NVIDIA})
         world.repository.add_wheel(
@@ -518,7 +522,7 @@ class TestGivenWheels:
         wheel = direct_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
         assert world.pins(wheels=[wheel]) == {"numbers": "1", "tool": "3:cu128"}
 
-    def test_a_variant_that_does_not_fit(self, world: World) -> None:
+    def test_a_variant_that_does_not_fit(self, world: ResolutionSetup) -> None:
         """F-125: it stops with the missing properties; nothing else is tried."""
         document = release_document({"cu129": CUDA["cu129"]}, providers={"nvidia": NVIDIA})
         world.repository.add_wheel(
@@ -529,7 +533,7 @@ class TestGivenWheels:
             world.resolve(wheels=[wheel])
         assert "needs CUDA driver >= 12.9" in (excinfo.value.note or "")
 
-    def test_behind_a_server_without_ranges(self, world: World, tmp_path: Path) -> None:
+    def test_behind_a_server_without_ranges(self, world: ResolutionSetup, tmp_path: Path) -> None:
         """F-125: what the user named is fetched as a whole where there is no other way."""
         document = release_document({"cu128": CUDA["cu128"]}, providers={"nvidia": NVIDIA})
         path = build_wheel(tmp_path, "tool", "3", label="cu128", document=document)
@@ -537,14 +541,14 @@ class TestGivenWheels:
         world.repository.add_wheel(path.name, data=path.read_bytes(), project="x")
         assert world.pins(wheels=[direct_wheel(f"{self.URL}{path.name}")]) == {"tool": "3:cu128"}
 
-    def test_one_that_is_not_sound(self, world: World) -> None:
+    def test_one_that_is_not_sound(self, world: ResolutionSetup) -> None:
         """F-27, F-125: a variant without its document is an error, not a choice that is empty."""
         world.repository.add_wheel("tool-3-py3-none-any-cu128.whl", project="x")
         wheel = direct_wheel(f"{self.URL}tool-3-py3-none-any-cu128.whl")
         with pytest.raises(InvalidWheel, match=r"has no variant\.json"):
             world.resolve(wheels=[wheel])
 
-    def test_other_tags(self, world: World) -> None:
+    def test_other_tags(self, world: ResolutionSetup) -> None:
         """F-125: tags come first."""
         world.repository.add_wheel("tool-3-cp38-cp38-win32.whl", project="x")
         with pytest.raises(NoCompatibleWheel):
@@ -555,18 +559,18 @@ class TestGivenWheels:
         with pytest.raises(UserError, match="is not a wheel file name"):
             direct_wheel("https://fake.invalid/tool-3.tar.gz")
 
-    def test_two_versions(self, world: World) -> None:
+    def test_two_versions(self, world: ResolutionSetup) -> None:
         """Two given versions of one project contradict each other."""
         wheels = [direct_wheel(f"{self.URL}tool-{n}-py3-none-any.whl") for n in (1, 2)]
         with pytest.raises(UserError, match="different versions of tool"):
             world.resolve(wheels=wheels)
 
-    def test_the_wrong_project(self, world: World) -> None:
+    def test_the_wrong_project(self, world: ResolutionSetup) -> None:
         """The wheel behind a URL must belong to the project that is named."""
         with pytest.raises(UserError, match="belongs to tool"):
             world.resolve(f"other @ {self.URL}tool-1-py3-none-any.whl")
 
-    def test_nobody_else_may_name_a_url(self, world: World) -> None:
+    def test_nobody_else_may_name_a_url(self, world: ResolutionSetup) -> None:
         """What a dependency takes from a URL is not taken; the credentials are not told."""
         world.add("app 1", requires=["tool @ https://me:secret@host.invalid/t-1-py3-none-any.whl"])
         with pytest.raises(NoCompatibleWheel) as excinfo:
@@ -585,20 +589,20 @@ def present(text: str, requires: Sequence[str] = (), **more: Any) -> InstalledBu
 class TestInstalled:
     """F-96: what is installed stays if it will do."""
 
-    def test_it_stays(self, world: World) -> None:
+    def test_it_stays(self, world: ResolutionSetup) -> None:
         """F-96: what satisfies is not looked up, and is not a pin."""
         resolution = world.resolve("numbers", installed=[present("numbers 0.5")])
         assert resolution.pins == ()
         assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]
         assert world.repository.requests == []
 
-    def test_its_needs_count(self, world: World) -> None:
+    def test_its_needs_count(self, world: ResolutionSetup) -> None:
         """What stays needs what it needs."""
         resolution = world.resolve("app", installed=[present("app 1", ["cpu-tools"])])
         assert [str(pin) for pin in resolution.pins] == ["cpu-tools 1"]
         assert Edge(canonicalize_name("app"), canonicalize_name("cpu-tools")) in resolution.edges
 
-    def test_upgrading(self, world: World) -> None:
+    def test_upgrading(self, world: ResolutionSetup) -> None:
         """``--upgrade`` looks up what is asked for, not what that needs."""
         installed = [present("torch 2.7"), present("numbers 0.5")]
         resolution = world.resolve("torch", installed=installed, upgrade=True)
@@ -638,7 +642,9 @@ class TestInstalled:
         assert world.pins(*order, installed=installed, upgrade=True) == {"picky": "2"}
 
     @pytest.mark.parametrize(("supported", "stays"), [("12.9", True), ("12.8", False)])
-    def test_a_variant_that_fits(self, world: World, supported: str, *, stays: bool) -> None:
+    def test_a_variant_that_fits(
+        self, world: ResolutionSetup, supported: str, *, stays: bool
+    ) -> None:
         """F-96: an installed variant that no longer fits is exchanged, with the reason."""
         world.machine = driver(supported)
         document = read_document(
@@ -654,7 +660,7 @@ class TestInstalled:
         assert bool(resolution.kept) is stays
         assert any("needs CUDA driver >= 12.9" in note for note in resolution.notes) is not stays
 
-    def test_the_markers_of_a_variant(self, world: World) -> None:
+    def test_the_markers_of_a_variant(self, world: ResolutionSetup) -> None:
         """F-103: markers of what stays see the supported properties, as on installation."""
         variants = {"cu": {"nvidia": {"cuda_version_lower_bound": ["12.8", "13.0"]}}}
         document = read_document(
@@ -670,14 +676,14 @@ class TestInstalled:
         )
         assert world.pins("app", installed=[installed]) == {"numbers": "1"}
 
-    def test_another_label_is_asked_for(self, world: World) -> None:
+    def test_another_label_is_asked_for(self, world: ResolutionSetup) -> None:
         """F-96: asking for a label exchanges an installed variant."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("null")}))
         installed = present("torch 2.8", label=Label("cu128"))
         resolution = world.resolve("torch", installed=[installed])
         assert "torch 2.8 (null)" in [str(pin) for pin in resolution.pins]
 
-    def test_unreadable(self, world: World) -> None:
+    def test_unreadable(self, world: ResolutionSetup) -> None:
         """An installation whose metadata cannot be read is exchanged."""
 
         def fail() -> CoreMetadata:
@@ -692,14 +698,14 @@ class TestInstalled:
 class TestOrder:
     """What others need is installed first."""
 
-    def test_needed_first(self, world: World) -> None:
+    def test_needed_first(self, world: ResolutionSetup) -> None:
         """A pin comes after everything it needs."""
         world.add("a 1", requires=["b", "c"])
         world.add("b 1", requires=["c"])
         world.add("c 1")
         assert [pin.name for pin in world.resolve("a").pins] == ["c", "b", "a"]
 
-    def test_circles(self, world: World) -> None:
+    def test_circles(self, world: ResolutionSetup) -> None:
         """A circle of needs has an order too, always the same."""
         world.add("a 1", requires=["b"])
         world.add("b 1", requires=["a", "c"])
@@ -710,7 +716,7 @@ class TestOrder:
 class TestAskingAgain:
     """F-93: a wheel that turns out wrong is rejected and the next one is taken."""
 
-    def test_the_next_candidate(self, world: World) -> None:
+    def test_the_next_candidate(self, world: ResolutionSetup) -> None:
         """F-93: after a rejection the next best wheel of the release is taken."""
         candidates = world.candidates()
         first = world.resolve("torch", candidates=candidates).pins[-1]
@@ -724,7 +730,7 @@ class TestAskingAgain:
             "metadata cpu_tools-1-py3-none-any.whl",
         ]
 
-    def test_confirming(self, world: World) -> None:
+    def test_confirming(self, world: ResolutionSetup) -> None:
         """F-93: the wheel's own document must say what drove the choice."""
         candidates = world.candidates()
         choice = world.resolve("torch", candidates=candidates).pins[-1].choice
@@ -740,7 +746,7 @@ class TestAskingAgain:
         assert candidates.metadata_disagreement(choice, None) == "the wheel has no variant.json"
         assert "cannot be used" in (candidates.metadata_disagreement(choice, b"{") or "")
 
-    def test_a_plain_wheel_needs_no_document(self, world: World) -> None:
+    def test_a_plain_wheel_needs_no_document(self, world: ResolutionSetup) -> None:
         """F-10: whatever a plain wheel contains, nothing is compared."""
         candidates = world.candidates()
         choice = world.resolve("numbers", candidates=candidates).pins[0].choice
@@ -750,7 +756,7 @@ class TestAskingAgain:
 @pytest.mark.parametrize("threads", [1, 8])
 def test_asking_ahead_changes_nothing(threads: int) -> None:
     """Questions that travel at the same time have the answers they would have had."""
-    world = World()
+    world = ResolutionSetup()
     for index in range(40):
         for version in (1, 2, 3):
             needs = [f"p{other}>={version - 1}" for other in range(index + 1, min(index + 4, 40))]

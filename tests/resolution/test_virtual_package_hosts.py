@@ -10,7 +10,7 @@ from wheelfit.core.host_file import HostFile
 from wheelfit.core.virtual_packages import SUBDIRS, CondaPlatform, VirtualPackage, conda_platform
 from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.resolution.virtual_package_hosts import host_of_virtual_packages
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 from wheelfit_runtime.platforms.presets import MACHINES, compose
 

@@ -139,7 +139,7 @@ def test_frozen(application: Path, index: RecordingIndex, tmp_path: Path) -> Non
     environ |= {"WHEELFIT_LIBRARY_INDEX": index.url}
     environ |= {"WHEELFIT_LIBRARY_STORE": str(tmp_path / "store")}
     assert _ask(application, "cuda", **environ)[0]["cudart"] == 12090
-    index.forget()
+    index.clear_requests()
     assert _ask(application, "cuda", **environ)[0]["cudart"] == 12090
     assert index.requests == []
 
@@ -151,12 +151,12 @@ def test_one_store_for_all(application: Path, index: RecordingIndex, tmp_path: P
     prefetch += ["cudart", "--index-url", index.url, "--transport", "http"]
     ours = {**clean_environment(), **environ, "PYTHONPATH": str(SOURCE)}
     subprocess.run(prefetch, env=ours, check=True, capture_output=True)
-    index.forget()
+    index.clear_requests()
     assert _ask(application, "cuda", **environ, WHEELFIT_OFFLINE="1")[0]["cudart"] == 12090
     assert index.requests == []
     other = {"HOME": str(tmp_path / "other"), "WHEELFIT_LIBRARY_INDEX": index.url}
     assert _ask(application, "cuda", **other)[0]["cudart"] == 12090
-    index.forget()
+    index.clear_requests()
     subprocess.run(prefetch, env={**ours, **other}, check=True, capture_output=True)
     assert index.requests == []
 

@@ -138,7 +138,7 @@ def test_kill_during_a_mirrored_download(tmp_path: Path) -> None:
     incoming = folder / "mirrored/files/.incoming"
     with RecordingIndex(wheels) as upstream:
         mirror = ("--mirror", f"up={upstream.url}")
-        upstream.faults.silence[wheel.name] = len(whole) // 2
+        upstream.faults.stall[wheel.name] = len(whole) // 2
         with RunningIndex(folder, *mirror) as index:
             connection = http.client.HTTPConnection(*index.address, timeout=PATIENCE)
             connection.request("GET", f"/files/{wheel.name}")
@@ -154,7 +154,7 @@ def test_kill_during_a_mirrored_download(tmp_path: Path) -> None:
                 answer.read()
             connection.close()
         assert not list((folder / "mirrored/files").glob("??/*"))
-        del upstream.faults.silence[wheel.name]
+        del upstream.faults.stall[wheel.name]
         with RunningIndex(folder, *mirror) as index:
             status, _, page = index.get("/simple/large/", accept=JSON)
             (listed,) = json.loads(page)["files"]

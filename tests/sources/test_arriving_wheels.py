@@ -97,7 +97,7 @@ def test_in_parts(
 def test_kept(index: RecordingIndex, described: File, folder: Path, make_files: Any) -> None:
     """Both its files and the archive are kept: nothing is fetched again."""
     make_files().unpacked(described, folder)
-    index.forget()
+    index.clear_requests()
     assert make_files().unpacked(described, folder).read("big/data.bin") == DATA
     assert make_files().download(described, folder).stat().st_size == described.size
     assert not index.requests
@@ -180,7 +180,7 @@ def test_difficult_servers(
     file = described
     match fault:
         case "restless_etag":
-            index.faults.restless_etag = True
+            index.faults.changing_etag = True
         case "no_ranges":
             index.faults.ranges = False
         case "truncate":

@@ -14,8 +14,8 @@ from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.page import File
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import linux_target
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:

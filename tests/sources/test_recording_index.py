@@ -94,7 +94,7 @@ def test_a_run(index: RecordingIndex, opened: Any, folder: Path, tmp_path: Path)
 def test_second_run(index: RecordingIndex, opened: Any, tmp_path: Path) -> None:
     """A second run asks for the page only, at the cost of no bytes of it."""
     for _ in range(2):
-        index.forget()
+        index.clear_requests()
         sources = opened()
         files = listed(sources)
         sources.metadata(files[VARIANT])
@@ -176,7 +176,7 @@ def test_broken_download_goes_on(
 
 def test_restless_etag(index: RecordingIndex, opened: Any, tmp_path: Path) -> None:
     """Halves of what the server calls two files are not joined, and it is given up in time."""
-    index.faults.restless_etag = True
+    index.faults.changing_etag = True
     index.faults.truncate[VARIANT] = 1_000_000
     sources = opened()
     file = listed(sources)[VARIANT]

@@ -67,7 +67,7 @@ def test_counting(index: RecordingIndex, wheel: Path) -> None:
     ]
     assert index.bytes_sent(wheel.name) == wheel.stat().st_size + 100
     assert index.requests_for(wheel.name)[1].headers["range"] == "bytes=0-99"
-    index.forget()
+    index.clear_requests()
     assert index.bytes_sent() == 0
 
 
@@ -183,7 +183,7 @@ def test_redirects(wheel: Path, tmp_path: Path) -> None:
 
 def test_restless_etag(index: RecordingIndex, wheel: Path) -> None:
     """Every answer looks like another state of the file."""
-    index.faults.restless_etag = True
+    index.faults.changing_etag = True
     tags = {get(index.file_url(wheel.name))[1]["etag"] for _ in range(3)}
     assert len(tags) == 3
 

@@ -9,14 +9,14 @@ import pytest
 from hostile.plugins import HOSTILE, hostile
 
 from wheelfit.core.metadata import check_document
-from wheelfit.testing.plugins import fictional_hw, fictional_tech, simple
+from wheelfit.testing.plugins import fictional_hw, fictional_tech, simple_plugin
 from wheelfit.testing.wheels import build_wheel, release_document
 
 
 def test_wheels(tmp_path: Path) -> None:
     """P-32: a plugin is a plain wheel with its endpoint in the entry points; equal each time."""
-    path = simple("my_gpu", {"arch": ["90"]}).wheel(tmp_path / "one")
-    again = simple("my_gpu", {"arch": ["90"]}).wheel(tmp_path / "two")
+    path = simple_plugin("my_gpu", {"arch": ["90"]}).wheel(tmp_path / "one")
+    again = simple_plugin("my_gpu", {"arch": ["90"]}).wheel(tmp_path / "two")
     assert path.name == "my_gpu_provider-1.0.0-py3-none-any.whl"
     assert path.read_bytes() == again.read_bytes()
     with zipfile.ZipFile(path) as archive:

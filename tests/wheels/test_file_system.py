@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from wheelfit.testing.file_systems import (
-    Full,
-    IgnoringCase,
+    CaseInsensitiveFileSystem,
+    FileSystemWithoutExchange,
+    FileSystemWithoutLinks,
+    FullFileSystem,
     Killed,
-    Killing,
-    LikeWindows,
-    ReadOnly,
-    WithoutExchange,
-    WithoutLinks,
+    KillingFileSystem,
+    ReadOnlyFileSystem,
+    WindowsLikeFileSystem,
 )
 from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.native_file_system import NATIVE, extended_path, retry_while_in_use
@@ -215,7 +215,15 @@ class TestPlayed:
     """What the file systems for tests do otherwise."""
 
     @pytest.mark.parametrize(
-        "kind", [WithoutExchange, WithoutLinks, LikeWindows, IgnoringCase, ReadOnly, Full]
+        "kind",
+        [
+            FileSystemWithoutExchange,
+            FileSystemWithoutLinks,
+            WindowsLikeFileSystem,
+            CaseInsensitiveFileSystem,
+            ReadOnlyFileSystem,
+            FullFileSystem,
+        ],
     )
     def test_interface(self, kind: type[FileSystem]) -> None:
         """Each has what the interface has."""
@@ -224,28 +232,28 @@ class TestPlayed:
 
     def test_refusals(self) -> None:
         """Each refuses what such a system refuses, and nothing has happened then."""
-        assert not WithoutExchange().exchange("one", "two")
+        assert not FileSystemWithoutExchange().exchange("one", "two")
         refusals: list[Callable[[], object]] = [
-            lambda: WithoutLinks().link("one", "x"),
-            lambda: WithoutLinks().reflink("one", "x"),
-            lambda: LikeWindows({"folder/x"}).move("folder", "x"),
-            lambda: LikeWindows({"two"}).replace("one", "two"),
-            lambda: LikeWindows({"one"}).remove_file("one"),
-            lambda: ReadOnly().remove_file("one"),
-            lambda: ReadOnly().move("one", "x"),
-            lambda: Full().write("x", b""),
-            lambda: Full().copy("one", "x"),
-            lambda: IgnoringCase().move("one", "TWO"),
+            lambda: FileSystemWithoutLinks().link("one", "x"),
+            lambda: FileSystemWithoutLinks().reflink("one", "x"),
+            lambda: WindowsLikeFileSystem({"folder/x"}).move("folder", "x"),
+            lambda: WindowsLikeFileSystem({"two"}).replace("one", "two"),
+            lambda: WindowsLikeFileSystem({"one"}).remove_file("one"),
+            lambda: ReadOnlyFileSystem().remove_file("one"),
+            lambda: ReadOnlyFileSystem().move("one", "x"),
+            lambda: FullFileSystem().write("x", b""),
+            lambda: FullFileSystem().copy("one", "x"),
+            lambda: CaseInsensitiveFileSystem().move("one", "TWO"),
         ]
         for refused in refusals:
             with pytest.raises(OSError, match=r"."):
                 refused()
         assert names() == ["folder", "one", "two"]
-        Full().move("one", "x")
+        FullFileSystem().move("one", "x")
 
     def test_killed(self) -> None:
         """After a kill nothing can be done any more."""
-        disk = Killing(1)
+        disk = KillingFileSystem(1)
         disk.remove_file("one")
         for _ in range(2):
             with pytest.raises(Killed):
@@ -253,7 +261,7 @@ class TestPlayed:
 
     def test_case(self) -> None:
         """A name is found in any case, and keeps the one it has."""
-        disk = IgnoringCase()
+        disk = CaseInsensitiveFileSystem()
         assert disk.exists("ONE")
         disk.move("ONE", "Three")
         assert "Three" in names()

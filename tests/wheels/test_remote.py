@@ -193,7 +193,7 @@ class TestServers:
     def test_file_that_changes(self, tmp_path: Path, index: RecordingIndex) -> None:
         """Parts of two states of a file are never put together."""
         path = variant_with(tmp_path, {f"some/{n}": noise(100) for n in range(2000)})
-        index.faults.restless_etag = True
+        index.faults.changing_etag = True
         with pytest.raises(UnexpectedStatus, match="changed"):
             read(index, path)
 

@@ -18,7 +18,7 @@ import pytest
 from sampled_cases import sampled
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.testing.file_systems import IgnoringCase
+from wheelfit.testing.file_systems import CaseInsensitiveFileSystem
 from wheelfit.testing.wheels import add_member, build_wheel, unpack_wheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import BytesInMemory
@@ -82,7 +82,9 @@ class TestNamesOfOtherSystems:
         path = build_wheel(tmp_path, "demo", "1", files={"demo/a.py": b"", "demo/A.py": b"1"})
         with WheelArchive(path) as archive:
             with pytest.raises(InvalidWheel, match="ignore case"):
-                unpack(archive, empty(tmp_path / "case"), sha256="", files=IgnoringCase())
+                unpack(
+                    archive, empty(tmp_path / "case"), sha256="", files=CaseInsensitiveFileSystem()
+                )
             assert not list((tmp_path / "case").iterdir())
 
 

@@ -1,4 +1,4 @@
-"""A job for tests of batches, which fails, dies or waits as its item specifies.
+"""A job for tests of batches, which fails, is killed or waits as its item specifies.
 
 Workers import it in other processes and on other machines, so it is not part of a test.
 """
@@ -33,10 +33,10 @@ class BatchItem:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        return f"errand {self.number}"
+        return f"item {self.number}"
 
 
-def carry_out(item: BatchItem) -> Mapping[str, object]:
+def run_item(item: BatchItem) -> Mapping[str, object]:
     """Run an item, and return its number and the process that ran it."""
     counter = item.folder / f"{item.number}.begun"
     with counter.open("ab") as file:

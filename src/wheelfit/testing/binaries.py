@@ -7,15 +7,27 @@ files have their headers and the libraries they load.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
 _PAGE = 0x1000
-_SEGMENTS = 2  # everything, and the dynamic section
-_DYNAMIC, _NOTES = 6, 7
+_SEGMENTS = 2
+"""Program headers of every ELF file: one loads the whole file, one is for the dynamic section."""
+# Values of elf.h.
+_SHT_PROGBITS, _SHT_STRTAB, _SHT_DYNAMIC, _SHT_NOTE, _SHT_DYNSYM = 1, 3, 6, 7, 11
+_SHT_GNU_HASH, _SHT_GNU_VERNEED = 0x6FFFFFF6, 0x6FFFFFFE
+_PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
+_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME, _DT_RUNPATH = 0, 1, 5, 10, 14, 29
+_GLOBAL_FUNCTION = 0x12
+"""The binding and type of a symbol."""
+_FAT_BINARY_MAGIC = 0xBA55ED50
+_FAT_BINARY_KINDS = {"compute": 1, "sm": 2, "lto": 8}
+_IMAGE_HEADER_SIZE = 64
+# Values of mach-o/loader.h.
+_LC_LOAD_DYLIB, _LC_ID_DYLIB, _LC_SEGMENT_64, _LC_BUILD_VERSION = 0xC, 0xD, 0x19, 0x32
 Image = str
 """Code for GPUs, as ``sm_90a``, ``compute_90 8.7`` or ``lto_90``."""
 
@@ -29,19 +41,22 @@ def fat_binary(*images: Image) -> bytes:
     :param images: as ``sm_90a``, or ``compute_90 8.7`` with the version of PTX.
     """
     entries = b"".join(map(_image, images))
-    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries
+    return struct.pack("<IHHQ", _FAT_BINARY_MAGIC, 1, 16, len(entries)) + entries
 
 
 def _image(text: Image) -> bytes:
     name, _, version = text.partition(" ")
     prefix, _, architecture = name.partition("_")
-    kind = {"sm": 2, "compute": 1, "lto": 8}[prefix]
+    kind = _FAT_BINARY_KINDS[prefix]
     number = int(architecture.rstrip("af"))
     flags = 0x11 | {"a": 0x100000, "f": 0x200000}.get(architecture.lstrip("0123456789"), 0)
     major, minor = map(int, (version or "1.8").split("."))
     code = b"\x7fcode\0\0\0"
-    head = struct.pack("<HHIQIIHHIII", kind, 0x101, 64, len(code), 0, 0, minor, major, number, 0, 0)
-    return (head + struct.pack("<Q", flags)).ljust(64, b"\0") + code
+    # Kind, version, size of the header, size of the code, two sizes of compressed code, version of
+    # PTX, architecture, and the position and size of a name.
+    sizes = (_IMAGE_HEADER_SIZE, len(code), 0, 0)
+    head = struct.pack("<HHIQIIHHIII", kind, 0x101, *sizes, minor, major, number, 0, 0)
+    return (head + struct.pack("<Q", flags)).ljust(_IMAGE_HEADER_SIZE, b"\0") + code
 
 
 def offload_bundle(*targets: str) -> bytes:
@@ -89,36 +104,48 @@ def elf_file(
     :param hash_buckets: the number of buckets of its symbol hash table; 0: it has none.
     """
     names = _StringTable()
-    needed_rows = [(names.add(name), name) for name in needed]
-    dynamic = [(1, offset) for offset, _ in needed_rows]
+    dynamic = [(_DT_NEEDED, names.add(name)) for name in needed]
     if soname:
-        dynamic.append((14, names.add(soname)))
+        dynamic.append((_DT_SONAME, names.add(soname)))
     if runpath:
-        dynamic.append((29, names.add(runpath)))
+        dynamic.append((_DT_RUNPATH, names.add(runpath)))
     verneed, count = _verneed(versions or {}, names)
     symbols = bytes(24)
     for name in exports:
-        symbols += struct.pack("<IBBHQQ", names.add(name), 0x12, 0, 1, _PAGE, 8)
+        symbols += struct.pack("<IBBHQQ", names.add(name), _GLOBAL_FUNCTION, 0, 1, _PAGE, 8)
     for name in imports:
-        symbols += struct.pack("<IBBHQQ", names.add(name), 0x12, 0, 0, 0, 0)
+        symbols += struct.pack("<IBBHQQ", names.add(name), _GLOBAL_FUNCTION, 0, 0, 0, 0)
     has_note = bool(levels_needed or levels_used)
-    first_section = 64 + 56 * (_SEGMENTS + has_note)  # its offset
-    dynamic += [(5, first_section), (10, len(names.data)), (0, 0)]
-    # Name, type, content, link, info and size of entries of each section.
-    parts: list[tuple[str, int, bytes, int, int, int]] = [
-        (".dynstr", 3, names.data, 0, 0, 0),
-        (".dynsym", 11, symbols, 1, 1, 24),
-        (".dynamic", _DYNAMIC, b"".join(struct.pack("<QQ", *row) for row in dynamic), 1, 0, 16),
+    strings_offset = 64 + 56 * (_SEGMENTS + has_note)  # .dynstr is the first section
+    dynamic += [(_DT_STRTAB, strings_offset), (_DT_STRSZ, len(names.data)), (_DT_NULL, 0)]
+    dynamic_table = b"".join(struct.pack("<QQ", *row) for row in dynamic)
+    parts = [
+        _Section(".dynstr", _SHT_STRTAB, names.data),
+        _Section(".dynsym", _SHT_DYNSYM, symbols, 1, 1, 24),
+        _Section(".dynamic", _SHT_DYNAMIC, dynamic_table, 1, 0, 16),
     ]
     if hash_buckets:
         table = struct.pack("<IIIIQ", hash_buckets, 1, 1, 0, 0) + bytes(4 * (hash_buckets + 1))
-        parts.append((".gnu.hash", 0x6FFFFFF6, table, 2, 0, 0))
+        parts.append(_Section(".gnu.hash", _SHT_GNU_HASH, table, 2))
     if verneed:
-        parts.append((".gnu.version_r", 0x6FFFFFFE, verneed, 1, count, 0))
+        parts.append(_Section(".gnu.version_r", _SHT_GNU_VERNEED, verneed, 1, count))
     if note := _note(levels_needed, levels_used):
-        parts.append((".note.gnu.property", _NOTES, note, 0, 0, 0))
-    parts += [(name, 1, content, 0, 0, 0) for name, content in (sections or {}).items()]
+        parts.append(_Section(".note.gnu.property", _SHT_NOTE, note))
+    parts += [_Section(name, _SHT_PROGBITS, content) for name, content in (sections or {}).items()]
     return _elf_layout(parts, machine)
+
+
+class _Section(NamedTuple):
+    """A section of an ELF file."""
+
+    name: str
+    kind: int
+    content: bytes
+    link: int = 0
+    """The number of another section that it refers to."""
+    info: int = 0
+    entry_size: int = 0
+    """Bytes of each entry of a table; 0: it is no table."""
 
 
 class _StringTable:
@@ -157,27 +184,27 @@ def _note(needed: int, used: int) -> bytes:
     return head + properties if properties else b""
 
 
-def _elf_layout(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine: int) -> bytes:
+def _elf_layout(sections: Sequence[_Section], machine: int) -> bytes:
     """Return the file with sections in sequence, and the tables of their positions."""
     names = _StringTable()
-    count = _SEGMENTS + sum(kind == _NOTES for _, kind, *_ in parts)
+    count = _SEGMENTS + sum(section.kind == _SHT_NOTE for section in sections)
     body_offset = 64 + 56 * count
     body = b""
     rows = [bytes(64)]
     segments = b""
-    for name, kind, content, link, info, size in parts:
+    for name, kind, content, link, info, entry_size in sections:
         body += bytes(-(body_offset + len(body)) % 8)
         start = body_offset + len(body)
         body += content
         rows.append(
             struct.pack(
                 "<IIQQQQIIQQ",
-                *(names.add(name), kind, 2, start, start, len(content), link, info, 8, size),
+                *(names.add(name), kind, 2, start, start, len(content), link, info, 8, entry_size),
             )
         )
-        if kind in (_DYNAMIC, _NOTES):
+        if kind in (_SHT_DYNAMIC, _SHT_NOTE):
             segment = (
-                2 if kind == _DYNAMIC else 4,
+                _PT_DYNAMIC if kind == _SHT_DYNAMIC else _PT_NOTE,
                 4,
                 start,
                 start,
@@ -190,12 +217,14 @@ def _elf_layout(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine:
     start = body_offset + len(body)
     name_offset = names.add(".shstrtab")
     rows.append(
-        struct.pack("<IIQQQQIIQQ", name_offset, 3, 0, 0, start, len(names.data), 0, 0, 1, 0),
+        struct.pack(
+            "<IIQQQQIIQQ", name_offset, _SHT_STRTAB, 0, 0, start, len(names.data), 0, 0, 1, 0
+        ),
     )
     body += names.data
     body += bytes(-(body_offset + len(body)) % 8)
     end = body_offset + len(body)
-    load_segment = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, end, end, _PAGE)
+    load_segment = struct.pack("<IIQQQQQQ", _PT_LOAD, 5, 0, 0, 0, end, end, _PAGE)
     head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
         "<HHIQQQIHHHHHH",
         *(3, machine, 1, 0, 64, end, 0, 64, 56, count, 64, len(rows), len(rows) - 1),
@@ -245,15 +274,15 @@ def macho_file(
     :param minimum: the oldest macOS that it supports.
     :param debug: bytes of debug information in its load command.
     """
-    commands = [_library(0xC, library) for library in needed]
+    commands = [_library(_LC_LOAD_DYLIB, library) for library in needed]
     if name:
-        commands.append(_library(0xD, name))
+        commands.append(_library(_LC_ID_DYLIB, name))
     if minimum is not None:
         version = minimum[0] << 16 | minimum[1] << 8
-        commands.append(struct.pack("<IIIIII", 0x32, 24, 1, version, version, 0))
+        commands.append(struct.pack("<IIIIII", _LC_BUILD_VERSION, 24, 1, version, version, 0))
     if debug:
         sizes = struct.pack("<4Q4I", 0, 0, 0, debug, 0, 0, 0, 0)
-        commands.append(struct.pack("<II16s", 0x19, 72, b"__DWARF") + sizes)
+        commands.append(struct.pack("<II16s", _LC_SEGMENT_64, 72, b"__DWARF") + sizes)
     body = b"".join(commands)
     head = (0xFEEDFACF, machine, 0, 6, len(commands), len(body), 0, 0)
     return struct.pack("<8I", *head) + body

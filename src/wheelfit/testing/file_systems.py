@@ -1,8 +1,9 @@
 """File systems for tests, which behave like those of other machines.
 
-Each is the native one with a difference. `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
-`Layered`, `ReadOnly` and `Full` refuse operations, `IgnoringCase` finds names in any case, and
-`WithoutOwners` reports one owner and mode for all files. `Killing` simulates the end of the process
+Each is the native one with a difference. `FileSystemWithoutExchange`, `FileSystemWithoutLinks`,
+`WindowsLikeFileSystem`, `OverlayFileSystem`, `ReadOnlyFileSystem` and `FullFileSystem` refuse
+operations, `CaseInsensitiveFileSystem` finds names in any case, and `FileSystemWithoutOwners`
+reports one owner and mode for all files. `KillingFileSystem` simulates the end of the process
 before a change of the disk: from then on nothing is changed, not even by exception handlers.
 """
 
@@ -25,7 +26,7 @@ def _refuse(number: int, path: AnyPath) -> NoReturn:
     raise OSError(number, os.strerror(number), os.fspath(path))
 
 
-class WithoutExchange(NativeFileSystem):
+class FileSystemWithoutExchange(NativeFileSystem):
     """A file system that cannot exchange two names in one step."""
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:  # noqa: ARG002
@@ -33,7 +34,7 @@ class WithoutExchange(NativeFileSystem):
         return False
 
 
-class WithoutLinks(NativeFileSystem):
+class FileSystemWithoutLinks(NativeFileSystem):
     """A file system without hard links and reflinks."""
 
     allows_batches = False
@@ -47,7 +48,7 @@ class WithoutLinks(NativeFileSystem):
         _refuse(errno.EOPNOTSUPP, target)
 
 
-class LikeWindows(WithoutExchange):
+class WindowsLikeFileSystem(FileSystemWithoutExchange):
     """A file system that cannot move an open file, nor a folder that contains one.
 
     :param opened: paths of files that other programs have open.
@@ -80,7 +81,7 @@ class LikeWindows(WithoutExchange):
         super().remove_file(path)
 
 
-class Layered(NativeFileSystem):
+class OverlayFileSystem(NativeFileSystem):
     """An overlay file system, as in a container: folders of its lower layer cannot be renamed.
 
     :param lower: a folder that is in the lower layer, with all folders below it.
@@ -105,7 +106,7 @@ class Layered(NativeFileSystem):
         return super().exchange(path, other)
 
 
-class IgnoringCase(NativeFileSystem):
+class CaseInsensitiveFileSystem(NativeFileSystem):
     """A file system that ignores the case of names, but preserves it.
 
     Only calls of this object ignore the case, and only that of the last part of a path.
@@ -139,7 +140,7 @@ class IgnoringCase(NativeFileSystem):
         return super().exchange(self._existing_spelling(path), self._existing_spelling(other))
 
 
-class WithoutOwners(NativeFileSystem):
+class FileSystemWithoutOwners(NativeFileSystem):
     """A file system on which all files have one owner and one mode, as FAT or a network share.
 
     :param owner: the user and group id of all files.
@@ -160,7 +161,7 @@ class WithoutOwners(NativeFileSystem):
         _refuse(errno.EPERM, path)
 
 
-class Changing(NativeFileSystem):
+class ObservedFileSystem(NativeFileSystem):
     """A file system that calls a function before every change of the disk.
 
     :param before: called with the name of the method.
@@ -172,12 +173,12 @@ class Changing(NativeFileSystem):
         self.before = before
 
 
-def _with_call_before(name: str) -> Callable[..., Any]:
-    """Return a method that calls `Changing.before` first."""
+def _observed_method(name: str) -> Callable[..., Any]:
+    """Return a method that calls `ObservedFileSystem.before` first."""
     method = getattr(NativeFileSystem, name)
 
     @wraps(method)
-    def call(self: Changing, *arguments: Any) -> Any:
+    def call(self: ObservedFileSystem, *arguments: Any) -> Any:
         self.before(name)
         return method(self, *arguments)
 
@@ -188,33 +189,33 @@ for _name in (
     "make_folder", "write", "set_mode", "remove_file", "remove_folder", "move", "replace",
     "exchange", "link", "reflink", "copy", "sync_file", "sync_folder", "sync_tree",
 ):  # fmt: skip
-    setattr(Changing, _name, _with_call_before(_name))
+    setattr(ObservedFileSystem, _name, _observed_method(_name))
 
 
 class Killed(BaseException):
     """Raised in place of the end of the process."""
 
 
-class Killing(Changing):
+class KillingFileSystem(ObservedFileSystem):
     """A file system that simulates the end of the process before a change of the disk.
 
-    :param after: the number of changes that are made before.
+    :param after: the number of changes that succeed before.
     """
 
     def __init__(self, after: int) -> None:
         super().__init__(self._count_down)
-        self.left = after
+        self.remaining_changes = after
 
     def _count_down(self, _: str) -> None:
-        if self.left == 0:
+        if self.remaining_changes == 0:
             raise Killed
-        self.left -= 1
+        self.remaining_changes -= 1
 
 
-class ReadOnly(Changing):
+class ReadOnlyFileSystem(ObservedFileSystem):
     """A file system that cannot be changed.
 
-    :param after: the number of changes that are made before.
+    :param after: the number of changes that succeed before.
     """
 
     number = errno.EROFS
@@ -227,18 +228,18 @@ class ReadOnly(Changing):
 
     def __init__(self, after: int = 0) -> None:
         super().__init__(self._count_down)
-        self.left = after
+        self.remaining_changes = after
 
     def _count_down(self, method: str) -> None:
-        if self.left <= 0 and method in self.refused:
+        if self.remaining_changes <= 0 and method in self.refused:
             raise OSError(self.number, os.strerror(self.number), method)
-        self.left -= 1
+        self.remaining_changes -= 1
 
 
-class Full(ReadOnly):
+class FullFileSystem(ReadOnlyFileSystem):
     """A full file system, on which files can only be moved and removed.
 
-    :param after: the number of changes that are made before.
+    :param after: the number of changes that succeed before.
     """
 
     number = errno.ENOSPC

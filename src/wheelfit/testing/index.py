@@ -1,4 +1,4 @@
-"""An index that counts sent bytes and misbehaves on request."""
+"""An index that records requests, counts sent bytes, and has faults on request."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _PIECE = 1 << 10
 class Faults:
     """The faults of an index; may be changed while it runs.
 
-    Where something concerns some paths, the key is a whole path (``/simple/torch/``), the name of a
+    In the dictionaries, the key is a whole path (``/simple/torch/``), the name of a
     file (``torch-2.9.0-variants.json``), a path that ends in a slash for everything below it
-    (``/files/``), or ``*``. The first key that fits is used, in this order.
+    (``/files/``), or ``*``. The first matching key is used, in this order.
     """
 
     ranges: bool = True
@@ -45,9 +45,9 @@ class Faults:
     sizes: bool = True
     """Whether pages list sizes."""
     html_only: bool = False
-    """Serve pages as HTML, even if JSON is requested."""
+    """Whether pages are HTML, even if JSON is requested."""
     status: dict[str, int] = field(default_factory=dict)
-    """Answer with this status and nothing else."""
+    """The status of a response without content."""
     wrong_hash: set[str] = field(default_factory=set)
     """Names of files that pages list with a wrong hash."""
     wrong_metadata_hash: set[str] = field(default_factory=set)
@@ -55,11 +55,11 @@ class Faults:
     yanked: dict[str, str] = field(default_factory=dict)
     """Names of files that are yanked, with the reason."""
     content: dict[str, bytes] = field(default_factory=dict)
-    """Send these bytes instead, as if the file had always been so."""
+    """The bytes that are sent instead of the file."""
     truncate: dict[str, int] = field(default_factory=dict)
-    """Cut the connection after so many bytes of the body."""
-    silence: dict[str, int] = field(default_factory=dict)
-    """Send nothing more after so many bytes of the body, and leave the connection open."""
+    """Bytes of the body after which the connection is closed."""
+    stall: dict[str, int] = field(default_factory=dict)
+    """Bytes of the body after which nothing more is sent on the open connection."""
     delay: dict[str, float] = field(default_factory=dict)
     """Seconds to wait before answering."""
     trickle: dict[str, float] = field(default_factory=dict)
@@ -67,15 +67,15 @@ class Faults:
     resets: dict[str, int] = field(default_factory=dict)
     """The number of resets of the connection before it works; counted down."""
     redirect: dict[str, str] = field(default_factory=dict)
-    """Redirect to this URL; for a key that ends in a slash the rest of the path is added."""
+    """The target of a redirect; for a key that ends in a slash the rest of the path is added."""
     login: tuple[str, str] | None = None
     """User and password without which all requests are refused (401)."""
-    restless_etag: bool = False
-    """Send an ETag of its own with every response, as if the file had changed."""
+    changing_etag: bool = False
+    """Whether every response has another ETag, as if the file had changed."""
 
 
 @dataclass
-class Recorded:
+class RecordedRequest:
     """A request as received, and the size of its response."""
 
     method: str
@@ -89,7 +89,7 @@ class Recorded:
 
 
 class RecordingIndex(LoopbackServer):
-    """A server of the wheels of a folder that counts, and misbehaves according to `Faults`.
+    """A server of the wheels of a folder, which records requests and has the faults of `Faults`.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -109,7 +109,7 @@ class RecordingIndex(LoopbackServer):
     def __init__(self, source: Path | Application, *, faults: Faults | None = None) -> None:
         self.faults = faults if faults is not None else Faults()
         """The present faults."""
-        self.requests: list[Recorded] = []
+        self.requests: list[RecordedRequest] = []
         """Every request so far."""
         self._inner = (
             source if callable(source) else FolderIndex(source, edit_entry=self._edit_entry)
@@ -131,20 +131,20 @@ class RecordingIndex(LoopbackServer):
         """Return the URL of the index with a login in it."""
         return self.url.replace("://", f"://{user}:{password}@")
 
-    def requests_for(self, key: str) -> list[Recorded]:
+    def requests_for(self, key: str) -> list[RecordedRequest]:
         """Return the requests for a path or the name of a file, see `Faults`."""
-        return [request for request in self.requests if _concerns(key, request.path)]
+        return [request for request in self.requests if _matches(key, request.path)]
 
     def bytes_sent(self, key: str = "*") -> int:
         """Return the number of body bytes sent for a path or the name of a file."""
         return sum(request.sent for request in self.requests_for(key))
 
     def close(self) -> None:
-        """Stop answering, also where it is silent or slow."""
+        """Stop the server, even if responses stall."""
         self._closing.set()
         super().close()
 
-    def forget(self) -> None:
+    def clear_requests(self) -> None:
         """Clear the requests so far."""
         self.requests.clear()
 
@@ -152,7 +152,7 @@ class RecordingIndex(LoopbackServer):
 
     def _respond(self, request: Request) -> Response:
         faults = self.faults
-        recorded = Recorded(request.method, unquote(request.path), request.headers)
+        recorded = RecordedRequest(request.method, unquote(request.path), request.headers)
         self.requests.append(recorded)
         path = recorded.path
         if (seconds := _find(faults.delay, path)) is not None:
@@ -160,19 +160,21 @@ class RecordingIndex(LoopbackServer):
         if (key := _key(faults.resets, path)) is not None and faults.resets[key] > 0:
             faults.resets[key] -= 1
             raise Disconnect
-        response = self._refusal(request, path) or self._inner(self._without_wishes(request))
+        response = self._refusal(request, path) or self._inner(
+            self._without_unsupported_headers(request)
+        )
         if (content := _find(faults.content, path)) is not None:
             response = Response.of(200, content, {"content-type": response.headers["content-type"]})
         if not faults.ranges:
             response = replace(response, headers=_without(response.headers, "accept-ranges"))
-        if faults.restless_etag and "etag" in response.headers:
+        if faults.changing_etag and "etag" in response.headers:
             etag = f'"{next(self._numbers)}"'
             response = replace(response, headers={**response.headers, "etag": etag})
         recorded.status = response.status
-        return replace(response, body=self._sending(response, path, recorded))
+        return replace(response, body=self._sent_body(response, path, recorded))
 
     def _refusal(self, request: Request, path: str) -> Response | None:
-        """Return the response if it is independent of the requested page or file."""
+        """Return the response that a fault determines alone; None: there is none."""
         faults = self.faults
         if faults.login is not None:
             expected = base64.b64encode(":".join(faults.login).encode()).decode("ascii")
@@ -188,7 +190,7 @@ class RecordingIndex(LoopbackServer):
             return Response.text(404, "there is no such file")
         return None
 
-    def _without_wishes(self, request: Request) -> Request:
+    def _without_unsupported_headers(self, request: Request) -> Request:
         """Remove headers from a request that the index pretends not to support."""
         headers = dict(request.headers)
         if not self.faults.ranges:
@@ -197,25 +199,26 @@ class RecordingIndex(LoopbackServer):
             headers["accept"] = "text/html"
         return replace(request, headers=headers)
 
-    def _sending(self, response: Response, path: str, recorded: Recorded) -> Iterator[bytes]:
-        """Yield the body, counting; maybe slowly, maybe not to the end."""
-        left = _find(self.faults.truncate, path)
-        silence = _find(self.faults.silence, path)
-        left = left if silence is None else silence
+    def _sent_body(
+        self, response: Response, path: str, recorded: RecordedRequest
+    ) -> Iterator[bytes]:
+        """Yield the body and count it, slowly or only in part if a fault requires it."""
+        remaining = _find(self.faults.truncate, path)
+        stall = _find(self.faults.stall, path)
+        remaining = remaining if stall is None else stall
         pause = _find(self.faults.trickle, path)
         for whole in response.body:
             size = _PIECE if pause is not None else max(1, len(whole))
             for start in range(0, len(whole), size):
                 piece = whole[start : start + size]
-                if left is not None:
-                    piece = piece[:left]
-                    left -= len(piece)
-                # Counted before it is sent, so that a client that has read it all
-                # also finds it counted.
+                if remaining is not None:
+                    piece = piece[:remaining]
+                    remaining -= len(piece)
+                # Counted before it is sent, so that the count is right once a client has read all.
                 recorded.sent += len(piece)
                 yield piece
-                if left == 0:
-                    if silence is not None:
+                if remaining == 0:
+                    if stall is not None:
                         self._closing.wait()
                     return
                 if pause is not None:
@@ -239,7 +242,7 @@ class RecordingIndex(LoopbackServer):
         return file
 
 
-def _concerns(key: str, path: str) -> bool:
+def _matches(key: str, path: str) -> bool:
     return (
         key in ("*", path)
         or path.rpartition("/")[2] == key

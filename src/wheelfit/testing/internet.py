@@ -69,7 +69,7 @@ class Internet:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables by which programs reach these hosts, and no others."""
+        """The environment variables by which programs reach these hosts alone."""
         proxy = f"http://127.0.0.1:{self._server.server_address[1]}"
         names = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
         return {

@@ -1,4 +1,4 @@
-"""Plugins of PEP 850, in wheels that are built for a test: simple and fictional ones.
+"""Plugins of PEP 850 in wheels for tests: simple ones, and two demos of the PEP.
 
 >>> plugin = fictional_hw()
 >>> plugin.endpoint
@@ -82,14 +82,14 @@ class Plugin:
             folder, self.name, self.version, files=self.files, entry_points=entry_points
         )
 
-    def put(self, site_packages: Path) -> None:
-        """Write the files without any installation, for direct calls."""
+    def write_to(self, site_packages: Path) -> None:
+        """Write the files into a folder without an installation, for direct imports."""
         for path, content in self.files.items():
             (site_packages / path).parent.mkdir(parents=True, exist_ok=True)
             (site_packages / path).write_text(content, encoding="utf-8")
 
 
-def simple(
+def simple_plugin(
     namespace: str,
     supported: Values,
     *,
@@ -99,12 +99,12 @@ def simple(
     version: str = "1.0.0",
     class_name: str = "Plugin",
 ) -> Plugin:
-    """Return a plugin that always answers the same.
+    """Return a plugin with fixed results.
 
-    >>> simple("gpu", {"arch": ["90", "80"]}).endpoint
+    >>> simple_plugin("gpu", {"arch": ["90", "80"]}).endpoint
     'gpu_provider.plugin:Plugin'
 
-    :param supported: feature to values, most preferred first.
+    :param supported: values by feature, most preferred first.
     :param valid: the same for all valid values; default: the supported ones.
     :param multi_value: features of which a wheel may list several values.
     :param name: the name of the distribution; default: ``{namespace}-provider``.
@@ -132,7 +132,7 @@ def fictional_tech() -> Plugin:
         "quantum": ["foam", "superposition"],
         "risk_exposure": ["25"],
     }
-    return simple(
+    return simple_plugin(
         "fictional_tech",
         supported,
         valid={
@@ -156,7 +156,7 @@ def fictional_hw(*, humor: bool = False) -> Plugin:
         **({"humor": ["0", "2"]} if humor else {}),
         "compute_accuracy": ["1000", "0", "10"],
     }
-    return simple(
+    return simple_plugin(
         "fictional_hw",
         supported,
         valid={**supported, "architecture": ["deepthought", "hal9000", "mother", "tars"]},

@@ -103,7 +103,7 @@ class Registry:
 
     def request_paths(self, *words: str, host: str) -> list[str]:
         """Return the paths that a command with an empty cache requests, sorted."""
-        self.index.forget()
+        self.index.clear_requests()
         cache = self.folder / f"cache-{host}-{'-'.join(words)}"
         self.warnings(*words, "--cache-dir", str(cache), host=host, command="download --dry-run")
         return sorted(request.path for request in self.index.requests)

@@ -20,7 +20,7 @@ import pytest
 from cli.running import CommandResult, Runner, tree
 from projects.writing import write_project, write_sdist
 
-from wheelfit.testing.plugins import Plugin, simple
+from wheelfit.testing.plugins import Plugin, simple_plugin
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
@@ -433,7 +433,7 @@ tech.kind = ["z"]
 
     def test_no_provider(self, builder: Builder) -> None:
         """B-25: A property that no provider validates is built with a warning."""
-        plugin = simple("tech", {"kind": ["a"]}, valid={"kind": ["a", "b"]})
+        plugin = simple_plugin("tech", {"kind": ["a"]}, valid={"kind": ["a", "b"]})
         plugin.wheel(builder.index)
         builder.project(self.table_with(plugin))
         result = builder.build("--variant", "bad")
@@ -450,7 +450,7 @@ tech.kind = ["z"]
 
     def test_plugin_among_the_build_requirements(self, builder: Builder) -> None:
         """B-25: A plugin among the build requirements validates properties."""
-        plugin = simple("tech", {"kind": ["a"]})
+        plugin = simple_plugin("tech", {"kind": ["a"]})
         plugin.wheel(builder.index)
         builder.project(self.table_with(plugin), requires=[plugin.name])
         assert "has no value z" in builder.build("--variant", "bad", code=1).err

@@ -29,8 +29,8 @@ from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.plain_entries import effective_entries
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA, linux_target
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA, linux_target
 from wheelfit_runtime.errors import NoFit
 
 ALL = sorted(HOSTS)
@@ -67,7 +67,7 @@ def setup(
     lock = tmp_path / "project" / "pylock.toml"
     lock.parent.mkdir()
     lock.write_bytes(written_lock)
-    index.forget()
+    index.clear_requests()
     yield BundleSetup(index, folder, lock, hosts)
     faults = index.faults
     for broken in (faults.status, faults.content, faults.delay):
@@ -499,7 +499,7 @@ class TestUpdate:
         self, bundle: Path, setup: BundleSetup, run: Runner
     ) -> None:
         """``--update`` keeps unchanged wheels, deletes unneeded ones, and fetches the others."""
-        setup.index.forget()
+        setup.index.clear_requests()
         damaged = next((bundle / "wheels").glob("plain-*.whl"))
         damaged.write_bytes(b"x")
         words = ("-o", bundle, "--update", "--json", "--no-cache-dir")
@@ -590,7 +590,7 @@ class TestFailures:
         """A host without a wheel is an error before any download."""
         mac = setup.hosts / "mac.toml"
         mac.write_text(HOSTS["win"].replace("win_amd64", "macosx_14_0_arm64"))
-        setup.index.forget()
+        setup.index.clear_requests()
         result = run(
             "bundle", setup.lock, *setup.options("new", "mac"), "-o", tmp_path / "out", code=3
         )
@@ -736,7 +736,7 @@ class TestReport:
 
     def test_dry_run(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """``--dry-run`` reports the same sizes, and neither fetches nor writes."""
-        setup.index.forget()
+        setup.index.clear_requests()
         words: list[str | Path] = [
             "bundle",
             setup.lock,
@@ -754,7 +754,7 @@ class TestReport:
 
     def test_max_download(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """The limit of --max-download applies before any download."""
-        setup.index.forget()
+        setup.index.clear_requests()
         folder = tmp_path / "out"
         words: list[str | Path] = ["bundle", setup.lock, "-o", folder, "--no-cache-dir"]
         words += setup.options("new", "win")

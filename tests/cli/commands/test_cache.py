@@ -198,7 +198,7 @@ class TestInspection:
         """Use renews the time of an entry, without a request."""
         for path in entries(cache, "unpacked"):
             make_old(path, 40)
-        index.forget()
+        index.clear_requests()
         run("install", "-i", index.url, "--target", cache.parent / "three", "fast")
         assert not index.requests_for("fast-2.0-py3-none-any-mkl.whl")
         used = {

@@ -14,8 +14,8 @@ from cli.running import CommandResult, Runner, tree
 from jsonschema import Draft202012Validator
 
 from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 SetDriver = Callable[..., None]
 SCHEMA = json.loads(

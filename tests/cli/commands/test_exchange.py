@@ -48,7 +48,7 @@ def test_delta_download(
 
     install("one")
     index.faults.ranges = has_ranges
-    index.forget()
+    index.clear_requests()
     result = install("two")
     assert "installed large 1.0 (two), replacing 1.0 (one)" in result.out
     if has_ranges:

@@ -10,8 +10,8 @@ import pytest
 from cli.running import Runner
 
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 X86_64 = {"requires": ["x86-64-variant-provider<1"]}
 DOCUMENT = release_document(

@@ -319,7 +319,7 @@ class TestBillOfMaterials:
         self, lock: Path, run: Runner, index: RecordingIndex
     ) -> None:
         """Licences are read without downloading whole wheels."""
-        index.forget()
+        index.clear_requests()
         run("export", lock, "--format", "cyclonedx", "--for", V1, "--no-cache-dir")
         asked = [request for request in index.requests if request.path.endswith(".whl")]
         assert all("range" in one.headers for one in asked)

@@ -15,7 +15,7 @@ from cli.running import Runner, tree
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.transaction import Transaction
-from wheelfit.testing.file_systems import Killed, Killing
+from wheelfit.testing.file_systems import Killed, KillingFileSystem
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with links of POSIX")
@@ -234,7 +234,8 @@ def interrupt_removal(place: Path) -> None:
     with (
         pytest.raises(Killed),
         Transaction(
-            EnvironmentFolders.of(environment.schemes, environment.signer), file_system=Killing(8)
+            EnvironmentFolders.of(environment.schemes, environment.signer),
+            file_system=KillingFileSystem(8),
         ) as transaction,
     ):
         transaction.switch(gone, changes=["remove demo 1.0"])

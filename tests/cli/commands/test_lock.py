@@ -22,8 +22,8 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request, Response
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 from wheelfit_runtime.platforms.known_platforms import PYTHONS
 
 CUDA = release_document(
@@ -444,7 +444,7 @@ class TestChanges:
     def test_pipe_and_missing_folder(self, setup: LockFolder) -> None:
         """A pipe or a missing folder is an error before any request."""
         os.mkfifo(setup.folder / "pylock.toml")
-        setup.index.forget()
+        setup.index.clear_requests()
         assert "it is a pipe" in setup.lock("app", code=1).err
         setup.lock("app", "-o", Path("gone", "pylock.toml"), code=1)
         assert setup.index.requests == []
@@ -526,7 +526,7 @@ class TestMachines:
 
     def test_unknown_host(self, setup: LockFolder) -> None:
         """An unknown host is an error before any request."""
-        setup.index.forget()
+        setup.index.clear_requests()
         assert "unknown-host" in self.lock(setup, "app", "--for", "nothing", code=1).err
         assert setup.index.requests == []
 
@@ -544,7 +544,7 @@ class TestUnchanged:
         words: list[str | Path] = ["--cache-dir", tmp_path / "cache", "--python-version", "3.12"]
 
         def lock(*more: str, code: int = 0) -> CommandResult:
-            setup.index.forget()
+            setup.index.clear_requests()
             return run("lock", "-i", setup.index.url, *words, *more, code=code)
 
         lock("kettle")
@@ -629,7 +629,7 @@ class TestUnchanged:
             words += ["--cache-dir", tmp_path / "cache"]
             words += ["--find-links", links, "--python-version", "3.12"]
             run(*words)
-            index.forget()
+            index.clear_requests()
             assert "up to date" in run(*words, "--check").out
             assert index.requests == []
             build_wheel(links, "lid", "1", tag="py3-none-manylinux_2_17_x86_64")
@@ -644,7 +644,7 @@ class TestUnchanged:
             words: list[str | Path] = ["lock", "-i", index.url, "lid"]
             words += ["--cache-dir", tmp_path / "cache"]
             run(*words)
-            index.forget()
+            index.clear_requests()
             time.sleep(1.1)
             run(*words, "--check")
             assert [request.path for request in index.requests] == ["/simple/lid/"]

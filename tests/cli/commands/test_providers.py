@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 
-from wheelfit.testing.plugins import fictional_hw, simple
+from wheelfit.testing.plugins import fictional_hw, simple_plugin
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.platforms.providers import namespaces
 
 pytestmark = pytest.mark.integration
 
-PLUGIN = simple("acme", {"generation": ["2"]}, version="1.2")
+PLUGIN = simple_plugin("acme", {"generation": ["2"]}, version="1.2")
 SHA = "0" * 64
 
 
@@ -145,7 +145,7 @@ class TestTrust:
     ) -> None:
         """P-18: trusting again replaces the files, with a warning; --keep adds to them."""
         run("providers", "trust", PLUGIN.name, *wheels, "--yes")
-        simple("acme", {"generation": ["3"]}, version="1.3").wheel(tmp_path / "wheels")
+        simple_plugin("acme", {"generation": ["3"]}, version="1.3").wheel(tmp_path / "wheels")
         result = run("providers", "trust", f"{PLUGIN.name}<2", "--keep", *wheels, "--yes")
         assert "no longer trusted" not in result.err
         assert "1.2-py3" in trust_file.read_text()

@@ -17,7 +17,7 @@ from wheelfit.installation.environment import open_environment
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.locking import locked
 from wheelfit.installation.transaction import Transaction
-from wheelfit.testing.file_systems import Killed, Killing
+from wheelfit.testing.file_systems import Killed, KillingFileSystem
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
@@ -47,7 +47,7 @@ def interrupt(target: Path, after: int) -> None:
     }
     with (
         pytest.raises(Killed),
-        Transaction(places, file_system=Killing(after)) as transaction,
+        Transaction(places, file_system=KillingFileSystem(after)) as transaction,
     ):
         transaction.switch(gone, changes=["remove demo 1.0"])
 

@@ -12,8 +12,8 @@ from cli.running import CommandResult, Runner, tree
 from sampled_cases import sampled
 
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 GPU, NEWER_DRIVER, OLDER_DRIVER, OLDER_GPU, LOST_GPU = (
     "cuda-12.8-sm90",

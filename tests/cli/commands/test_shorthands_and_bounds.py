@@ -13,8 +13,8 @@ from cli.locking import write_lock_of
 from cli.running import CommandResult, Runner
 
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 GPU = "cuda-12.8-sm90"
 NEW_GPU = "cuda-13.0-sm90"

@@ -18,8 +18,8 @@ from sampled_cases import sampled
 
 from wheelfit.locking.document import read_lock
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 AMD = {
     "requires": ["amd-variant-provider"],
@@ -88,7 +88,7 @@ def locks(index: RecordingIndex, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture
 def lock(locks: Path, index: RecordingIndex) -> Path:
     """Return the lock of the older version, with no requests so far."""
-    index.forget()
+    index.clear_requests()
     return locks / "pylock.v1.toml"
 
 
@@ -197,7 +197,7 @@ def test_package_without_a_record(setup: TargetFolder, index: RecordingIndex, ru
     run("install", "-i", index.url, "--no-cache-dir", "--target", setup.folder, "left-over")
     (setup.folder / "left_over-1.0.dist-info" / "RECORD").unlink()
     before = tree(setup.folder)
-    index.forget()
+    index.clear_requests()
     for words in ((), ("--dry-run",)):
         assert "left-over 1.0 has no RECORD" in setup.sync(V1, *words, code=1).err
         assert (index.requests, tree(setup.folder)) == ([], before)
@@ -238,7 +238,7 @@ def test_newer_lock_without_the_label(
     setup.sync(V3)
     before = tree(setup.folder)
     setup.lock = locks / "pylock.v2.toml"
-    index.forget()
+    index.clear_requests()
     for words in ((), ("--dry-run",)):
         result = setup.sync(V3, *words, code=7)
         assert "fast 1.0 v3 -> 2.0 v1, because fast 2.0 has no build v3" in result.err
@@ -460,7 +460,7 @@ def test_lock_of_the_command(run: Runner, index: RecordingIndex, tmp_path: Path)
     run("lock", *words, "-o", lock)
     run("lock", *words, "-o", tmp_path / "pylock.again.toml")
     assert (tmp_path / "pylock.again.toml").read_bytes() == lock.read_bytes()
-    index.forget()
+    index.clear_requests()
     found = {}
     for host in (V1, V3, CUDA_12, CUDA_13, ROCM, INTEL, MAC):
         setup = TargetFolder(run, tmp_path / host, lock)

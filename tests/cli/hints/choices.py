@@ -13,8 +13,8 @@ from projects.writing import write_project, write_sdist
 from wheelfit.server.folder import FolderIndex
 from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-from wheelfit.testing.worlds import NVIDIA
 
 __all__ = ["PLAYS"]
 

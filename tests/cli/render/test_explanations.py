@@ -15,7 +15,7 @@ from wheelfit.core.selection import Outcome, Verdict
 from wheelfit.operations.machine import ChosenMachine
 from wheelfit.resolution.explain import Explanation
 from wheelfit.testing.detectors import FixedDetector
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 from wheelfit_runtime.platforms.features import Detection
 
 MACHINE = ChosenMachine(

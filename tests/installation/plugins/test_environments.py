@@ -21,12 +21,12 @@ from wheelfit.installation.plugins.environments import (
     fault_of_folder,
 )
 from wheelfit.resolution.resolution import Pin
-from wheelfit.testing.plugins import simple
+from wheelfit.testing.plugins import simple_plugin
 from wheelfit.testing.wheels import unpack_wheel
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch, InvalidWheel
 
-PLUGIN = simple("acme", {"generation": ["2"]})
+PLUGIN = simple_plugin("acme", {"generation": ["2"]})
 
 
 @pytest.fixture

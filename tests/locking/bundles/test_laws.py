@@ -15,8 +15,8 @@ from wheelfit.locking.bundles.manifest import BundledFile
 from wheelfit.locking.bundles.reduction import KeptEntry, reduce_lock
 from wheelfit.locking.document import Lock
 from wheelfit.locking.selection import LockCandidates
+from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import SCHEMA
-from wheelfit.testing.worlds import NVIDIA
 from wheelfit_runtime.errors import NoCompatibleWheel
 from wheelfit_runtime.platforms.features import FeatureConfig
 

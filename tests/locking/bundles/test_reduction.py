@@ -17,7 +17,7 @@ from wheelfit.errors import InconsistentDocuments
 from wheelfit.locking.bundles.manifest import BundledFile
 from wheelfit.locking.bundles.reduction import KeptEntry, index_files, marker_of, reduce_lock
 from wheelfit.locking.document import Lock, read_lock, write_lock
-from wheelfit.testing.worlds import linux_target
+from wheelfit.testing.resolution_setup import linux_target
 
 
 def files_of(lock: Lock) -> dict[str, BundledFile]:

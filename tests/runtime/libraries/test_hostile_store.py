@@ -103,7 +103,7 @@ def test_a_home_of_several_machines(
     rewrite(
         selection_of(tmp_path), lambda line: ["machine", "sparc"] if line[0] == "machine" else line
     )
-    index.forget()
+    index.clear_requests()
     command(*PREFETCH)
     assert index.requests
 
@@ -200,7 +200,7 @@ def test_offline_a_lock_still_counts(
     shutil.copy(wheel, tmp_path / "some wheels #1")
     lock = tmp_path / "pylock.toml"
     ask = f"answer = tell(initialize_cuda('12', ['cudart'], lock={str(lock)!r}))"
-    index.forget()
+    index.clear_requests()
     places = {
         "url": (index.file_url(wheel.name), "not-in-store"),
         "path": (f"some wheels #1/{wheel.name}", None),
@@ -311,7 +311,7 @@ def test_interrupted_from_the_keyboard(
 ) -> None:
     """Interrupted in a download it ends with 130, without children and without leftovers."""
     wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
-    index.faults.silence[wheel] = 10
+    index.faults.stall[wheel] = 10
     asked = [sys.executable, "-c", OBEDIENT, "store", "prefetch", "cuda", "12", "cudart"]
     with subprocess.Popen(
         [*asked, "--transport", transport], env=environ, stderr=subprocess.PIPE, text=True

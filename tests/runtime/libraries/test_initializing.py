@@ -36,7 +36,7 @@ def test_has_the_newest_without_a_driver(program: Program) -> None:
 def test_a_later_start_asks_nobody(program: Program, index: RecordingIndex) -> None:
     """The second process makes no request."""
     program(ASK_12)
-    index.forget()
+    index.clear_requests()
     assert program(ASK_12)["cudart"] == 12090
     assert index.requests == []
 
@@ -195,7 +195,7 @@ def test_another_driver_another_choice(
     newer = {**at, **fake_driver.environ(cuda="13.1")}
     assert program(ONLY_CUDART, old)["cudart"] == 12040
     assert program(ONLY_CUDART, new)["cudart"] == 12090
-    index.forget()
+    index.clear_requests()
     assert program(ONLY_CUDART, newer)["cudart"] == 12090
     assert program(ONLY_CUDART, old)["cudart"] == 12040
     assert index.requests == []
@@ -270,7 +270,7 @@ def test_a_missing_selection(program: Program, tmp_path: Path, index: RecordingI
     """What is in the store is not fetched again when nobody remembers why it is there."""
     program(ONLY_CUDART)
     shutil.rmtree(tmp_path / "store" / "selections")
-    index.forget()
+    index.clear_requests()
     assert program(ONLY_CUDART)["cudart"] == 12090
     assert not [request for request in index.requests if request.path.endswith("x86_64.whl")]
 
@@ -292,7 +292,7 @@ def test_a_store_of_the_site(program: Program, tmp_path: Path, index: RecordingI
     site = tmp_path / "site"
     (tmp_path / "store").rename(site)
     (tmp_path / "file").write_text("in the way")
-    index.forget()
+    index.clear_requests()
     extra = {
         "WHEELFIT_LIBRARY_SITES": str(site),
         "WHEELFIT_LIBRARY_STORE": str(tmp_path / "file" / "store"),
@@ -317,7 +317,7 @@ def test_a_store_of_an_image(
         "WHEELFIT_LIBRARY_SITES": str(image),
         "WHEELFIT_LIBRARY_STORE": str(tmp_path / "file" / "store"),
     }
-    index.forget()
+    index.clear_requests()
     assert program(ONLY_CUDART, extra)["version"] == "12.4.1"
     assert index.requests == []
     exactly = "answer = tell(initialize_cuda('12.9', ['cudart']))"
@@ -340,7 +340,7 @@ def test_offline(program: Program, fake_driver: FakeDriver, index: RecordingInde
     missing = program(ONLY_CUDART, {**offline, **extra})["error"]
     assert missing["hint"].endswith("prefetch cuda 12 cudart --driver 12.9")
     program(ASK_12)
-    index.forget()
+    index.clear_requests()
     assert program(ONLY_CUDART, {**offline, **extra})["cudart"] == 12090
     assert index.requests == []
 

@@ -171,7 +171,7 @@ def test_cached_wheel(index: RecordingIndex, tmp_path: Path) -> None:
         temporary[0].write(data)
         temporary[0].flush()
         upstream.store.keep_wheel(temporary[1], hashlib.sha256(data).hexdigest())
-    index.forget()
+    index.clear_requests()
     (file,) = release_page.values()
     assert body(behind.ask(behind.path_of(file)))
     assert index.requests_for(WHEEL) == []

@@ -265,7 +265,7 @@ class TestFiles:
 
     def test_streaming(self, mirror: Opener, upstream: RecordingIndex, wheels: Path) -> None:
         """A client gets bytes before the download is complete."""
-        upstream.faults.silence[LARGE] = 600_000
+        upstream.faults.stall[LARGE] = 600_000
         answer = mirror().ask(f"/files/{LARGE}")
         first = next(piece for piece in answer.body if piece)  # empty: nothing for a moment
         assert (wheels / LARGE).read_bytes().startswith(first)

@@ -1,4 +1,4 @@
-/* What both fake libraries share: a machine described by environment variables.
+/* Common to both fake libraries: a machine described by environment variables.
  *
  * WHEELFIT_FAKE_CUDA_VERSION    1000 * major + 10 * minor, as 12040 (default)
  * WHEELFIT_FAKE_DRIVER_VERSION  release of the driver, as 550.54.15 (default)
@@ -7,18 +7,18 @@
  * WHEELFIT_FAKE_NO_PERMISSION   numbers of devices that may not be used, as "0,2" (NVML)
  * WHEELFIT_FAKE_MIG             numbers of devices that are split into instances, as "0" (NVML)
  * WHEELFIT_FAKE_LOST            numbers of devices that have fallen off, as "1" (NVML)
- * WHEELFIT_FAKE_NVML_INIT       what NVML's initialisation returns (default 0);
+ * WHEELFIT_FAKE_NVML_INIT       result of NVML's initialisation (default 0);
  *                               9 driver not loaded, 18 version mismatch
- * WHEELFIT_FAKE_CUDA_INIT       what cuInit returns (default 0); 100, 803, 804, 999
- * WHEELFIT_FAKE_NO_LIBCUDA      if set, NVML says 12: libcuda not found
+ * WHEELFIT_FAKE_CUDA_INIT       result of cuInit (default 0); 100, 803, 804, 999
+ * WHEELFIT_FAKE_NO_LIBCUDA      if set, NVML returns 12: libcuda not found
  * WHEELFIT_FAKE_HANG            name of the function that never returns
  * WHEELFIT_FAKE_ABORT           name of the function that aborts the process
  * WHEELFIT_FAKE_NOISE           if set, every initialisation prints to standard output
  * WHEELFIT_FAKE_FLOOD           if set, every initialisation prints without end
  * WHEELFIT_FAKE_TRACE           file to which every call that may misbehave adds its name
- * WHEELFIT_FAKE_TRACE_PROCESS   if set, the number of the process stands behind each name
+ * WHEELFIT_FAKE_TRACE_PROCESS   if set, each name is followed by the number of the process
  * CUDA_VISIBLE_DEVICES          as the real one: if set and empty, cuInit returns 100;
- *                               NVML does not look at it
+ *                               NVML ignores it
  *
  * Compiling with -DWITHOUT_V2 leaves out functions that old drivers lack.
  */

@@ -58,16 +58,16 @@ def linux_target(python: str = "3.11.7", *, name: str = "this machine") -> Targe
     )
 
 
-def asked(*texts: str) -> tuple[RequestedRequirement, ...]:
-    """Return requirements as a user writes them."""
+def requested(*texts: str) -> tuple[RequestedRequirement, ...]:
+    """Return requirements from texts as a user writes them."""
     return tuple(
         RequestedRequirement(parse_requirement(text, allow_variant_markers=False)) for text in texts
     )
 
 
 @dataclass
-class World:
-    """The inputs of a resolution; change any part before resolving."""
+class ResolutionSetup:
+    """The inputs of a resolution, which can be changed before it."""
 
     repository: FakeRepository = field(default_factory=FakeRepository)
     machine: Detector | None = field(default_factory=FixedDetector)
@@ -115,10 +115,10 @@ class World:
     ) -> Resolution:
         """Resolve requirements written as a user writes them."""
         request = ResolutionRequest(
-            requirements=asked(*requirements),
+            requirements=requested(*requirements),
             wheels=tuple(wheels),
-            constraints=asked(*constraints),
-            overrides=asked(*overrides),
+            constraints=requested(*constraints),
+            overrides=requested(*overrides),
             excluded=frozenset(map(canonicalize_name, excluded)),
             installed={build.name: build for build in installed},
             upgrade=upgrade,
