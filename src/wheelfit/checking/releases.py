@@ -22,6 +22,7 @@ from wheelfit.core.providers import (
 )
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.strict_json import path_of, shortened
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
     from wheelfit_runtime.errors import IntegrityError
+
+
+_MAX_QUOTED = 300
+"""Characters of a document's content that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,11 @@ def _file_name_findings(release: ReleaseFacts, profiles: frozenset[Profile]) -> 
                 yield Location(index.where).finding(checks.UV_INDEX_FILE, fault)
     if len(release.index_files) > 1:
         good = [file for file in release.index_files if file.filename in spellings]
-        cost = "the one spelled like the wheels wins" if len(good) == 1 else "none of them counts"
+        consequence = (
+            "only the one spelled like the wheels is used"
+            if len(good) == 1
+            else "none of them is used"
+        )
         for index in release.index_files:
             others = sorted(
                 file.filename for file in release.index_files if file.where != index.where
@@ -137,7 +146,7 @@ def _file_name_findings(release: ReleaseFacts, profiles: frozenset[Profile]) -> 
             if others:
                 yield Location(index.where).finding(
                     checks.DUPLICATE_INDEX_FILE,
-                    f"{release.name} {release.version} also has {', '.join(others)}; {cost}",
+                    f"{release.name} {release.version} also has {', '.join(others)}; {consequence}",
                 )
 
 
@@ -147,21 +156,22 @@ def _missing_file_findings(
     variants = release.variants
     if not variants or not release.is_whole:
         return
-    what = f"{release.name} {release.version}"
-    count = f"{len(variants)} variant wheel{'s' if len(variants) > 1 else ''}"
+    release_name = f"{release.name} {release.version}"
+    count = count_of(len(variants), "variant wheel")
     if len(variants) == len(release.wheels) and not release.has_source:
         yield Location(release.where).finding(
-            checks.NO_PLAIN_WHEEL, f"{what} has {count} and no plain wheel"
+            checks.NO_PLAIN_WHEEL, f"{release_name} has {count} and no plain wheel"
         )
     if not release.index_files:
         yield Location(release.where).finding(
             checks.NO_INDEX_FILE,
-            f"{what} has {count} and no {index_file_name(release.name, release.version)}",
+            f"{release_name} has {count} and no {index_file_name(release.name, release.version)}",
             severity=Severity.ERROR if release.is_listed else None,
         )
         if Profile.UV in profiles:
             yield Location(release.where).finding(
-                checks.UV_INDEX_FILE, f"{what} has none, and uv does not read the wheels instead"
+                checks.UV_INDEX_FILE,
+                f"{release_name} has none, and uv does not read the documents in wheels instead",
             )
 
 
@@ -178,8 +188,8 @@ def _python_version_findings(release: ReleaseFacts) -> Iterator[Finding]:
         if requires_python != usual and wheel.filename.label is not None:
             yield Location(wheel.where, "METADATA").finding(
                 checks.UV_PYTHON,
-                f"it requires Python {requires_python or 'of any version'}, "
-                f"other wheels {usual or 'do not require any'}",
+                f"Requires-Python is {requires_python or 'missing'} here, and "
+                f"{usual or 'missing'} in other wheels",
             )
 
 
@@ -280,7 +290,7 @@ def _contradiction_findings(
         )
 
 
-_WORTH_SHARING = 1_000_000  # bytes
+_MAX_DUPLICATE_SIZE = 1_000_000  # bytes
 
 
 def _shared_library_findings(release: ReleaseFacts) -> Iterator[Finding]:
@@ -292,12 +302,12 @@ def _shared_library_findings(release: ReleaseFacts) -> Iterator[Finding]:
             first = paths.setdefault(library.hash, library)
             labels[first].add(str(wheel.filename.label))
     shared = {library: names for library, names in labels.items() if len(names) > 1}
-    if (size := sum(library.size for library in shared)) <= _WORTH_SHARING:
+    if (size := sum(library.size for library in shared)) <= _MAX_DUPLICATE_SIZE:
         return
     largest = sorted(shared, key=lambda library: (-library.size, library.path))
     names = listed_briefly(sorted({name for names in shared.values() for name in names}))
     message = (
-        f"{release.name} {release.version} has {size_in_words(size)} of the same libraries in "
+        f"{release.name} {release.version} has {size_in_words(size)} of identical libraries in "
         f"{names}: {listed_briefly([library.path for library in largest])}"
     )
     yield Location(release.where).finding(checks.DUPLICATE_LIBRARY, message)
@@ -307,8 +317,8 @@ def _marker_findings(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> It
     """Yield markers for labels and properties that the release does not have (F-107)."""
     if not indexes:
         return  # other wheels are unknown
-    documents = [index.document for index in indexes] + [one.document for one in release.wheels]
-    declared = DeclaredNames.by(document for document in documents if document is not None)
+    documents = [index.document for index in indexes] + [wheel.document for wheel in release.wheels]
+    declared = DeclaredNames.of(document for document in documents if document is not None)
     for wheel in release.wheels:
         if wheel.core is not None:
             yield from undeclared_findings(wheel.core, declared, Location(wheel.where, "METADATA"))
@@ -336,14 +346,14 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
 def _difference(
     steps: tuple[str, ...], other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
 ) -> str:
-    """Return the difference of a document from another at the place of a contradiction."""
+    """Return the difference of a document from another at the path of a contradiction."""
     where, before = other
     _, after = this
     key = Label(steps[-1])
     if steps[0] == "variants" and key in after.variants and key in before.variants:
         here, there = set(after.variants[key]), set(before.variants[key])
         parts = [
-            f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _LONGEST)}"
+            f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _MAX_QUOTED)}"
             for word, items in (("only here", here - there), ("only there", there - here))
             if items
         ]
@@ -352,11 +362,8 @@ def _difference(
     return f"{path_of(*steps)} is {content}; in {where} it is {content_before}"
 
 
-_LONGEST = 300
-
-
 def _content_in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
-    """Return the content of a document at the place of a contradiction."""
+    """Return the content of a document at the path of a contradiction."""
     words = ""
     match steps:
         case ("providers", name) if name in document.providers:
@@ -367,7 +374,7 @@ def _content_in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
             words = f"usable ({document.variants[Label(label)]})"
         case ("default-priorities", "namespace"):
             words = ", ".join(document.priorities)
-    return shortened(words or "something else", _LONGEST)
+    return shortened(words or "something else", _MAX_QUOTED)
 
 
 def _provider_in_words(provider: Provider) -> str:
@@ -383,7 +390,7 @@ def _provider_in_words(provider: Provider) -> str:
             return f"unusable ({reason})"
 
 
-def wrong_hash(error: IntegrityError, where: str) -> Finding:
+def wrong_hash_finding(error: IntegrityError, where: str) -> Finding:
     """Return the finding of a file that differs from its promised digest (F-79)."""
     words = f"{error.message}: {error.note}" if error.note else error.message
     return Location(where).finding(checks.WRONG_HASH, " ".join(words.split()))

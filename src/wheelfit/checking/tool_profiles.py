@@ -58,7 +58,7 @@ class CheckOptions(NamedTuple):
 
 
 # P-60: package, emulated version and plugin-api of the providers that uv has, by namespace.
-_UV: Mapping[str, tuple[str, str, str | None]] = {
+_UV_PROVIDERS: Mapping[str, tuple[str, str, str | None]] = {
     "nvidia": (
         "nvidia-variant-provider",
         "0.0.1",
@@ -86,9 +86,9 @@ def document_findings(
         match document.providers.get(namespace):
             case None if namespace in used:
                 yield location.finding(
-                    checks.UV_PROVIDERS, f"{namespace} is used and has no provider", path=path
+                    checks.UV_PROVIDERS, f"{namespace} is used, but has no provider", path=path
                 )
-            case PluginProvider() as provider if namespace in _UV:
+            case PluginProvider() as provider if namespace in _UV_PROVIDERS:
                 yield from _uv_provider_findings(namespace, provider, location, path)
             case PluginProvider() | BuiltinProvider() if namespace in used:
                 yield location.finding(
@@ -105,7 +105,7 @@ def document_findings(
 def _uv_provider_findings(
     namespace: str, provider: PluginProvider, location: Location, path: str
 ) -> Iterator[Finding]:
-    package, version, endpoint = _UV[namespace]
+    package, version, endpoint = _UV_PROVIDERS[namespace]
     remedy = f'write "requires": ["{package}>={version},<1"]'
     remedy += f' and "plugin-api": "{endpoint}"' if endpoint else " without plugin-api"
 
@@ -148,7 +148,7 @@ _UV_DRIVERS = (11, 15)
 """The first and last CUDA major of drivers that uv supports (P-84)."""
 
 
-def uv_reads(document: VariantDocument) -> bool:
+def is_read_by_uv(document: VariantDocument) -> bool:
     """Return whether uv's preview reads a document; if not, it skips the release (F-150)."""
     location = Location("")
     findings = document_findings(document, location, frozenset([Profile.UV]))
@@ -174,7 +174,7 @@ def _is_queried_by_uv(namespace: str, document: VariantDocument) -> bool:
     match document.providers.get(namespace):
         case StaticProvider():
             return True
-        case PluginProvider() as provider if namespace in _UV:
+        case PluginProvider() as provider if namespace in _UV_PROVIDERS:
             return not any(_uv_provider_findings(namespace, provider, Location(""), ""))
     return False
 

@@ -25,7 +25,7 @@ from wheelfit_runtime.errors import ProjectNotFound, UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.checking.indexes.reachability import Machines
+    from wheelfit.checking.indexes.reachability import FindMachines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
     from wheelfit.resolution.overview import OverviewHost
@@ -61,7 +61,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     return CheckReport(report, (request.index,), request.profile, request.full)
 
 
-def _machines(request: CheckIndexRequest, context: Context) -> Machines:
+def _machines(request: CheckIndexRequest, context: Context) -> FindMachines:
     """Return a function that yields the machines for which a document is judged."""
     current = open_environment_of(request, context.environ, may_be_own=True).target
     hosts: dict[str, OverviewHost] = {}

@@ -23,7 +23,7 @@ from wheelfit.building.publishing.tool_choices import ToolOffer, listed_wheel, r
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Finding, Location, Report, Severity
-from wheelfit.checking.pages import ListedRelease, sort_files
+from wheelfit.checking.pages import ListedRelease, files_by_release
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.tool_profiles import CheckOptions, with_profile_severities
 from wheelfit.core.filename import release_of
@@ -275,7 +275,7 @@ def tool_offers(
     offers = []
     for release in outgoing.releases:
         files = outgoing.of(release)
-        listed = sort_files(published.get(release[0], ())).get(release, ListedRelease())
+        listed = files_by_release(published.get(release[0], ())).get(release, ListedRelease())
         wheels = {file.filename: listed_wheel(file, name) for file, name in listed.wheels
                   if file.yanked is None}  # fmt: skip
         for file in files:

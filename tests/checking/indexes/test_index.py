@@ -78,7 +78,7 @@ class TestReach:
             {"null": {}} | {name: {"x86_64": {"level": of}} for name, of in levels.items()},
         )
         (message,) = found(run("index", "check", tmp_path, "--json"), "shadowed-variant")
-        assert message == "fast 1.0: v3 is below avx2 wherever it fits"
+        assert message == "fast 1.0: v3 ranks below avx2 on every machine that it fits"
 
     def test_other_pythons_are_no_shadow(self, run: Runner, tmp_path: Path) -> None:
         """A label above that has no wheel for this Python is not in the way."""
@@ -125,7 +125,7 @@ class TestPins:
             ("plain==1.*", None),
             (
                 "plain==9.1; platform_system == 'Linux'",
-                "plain==9.1 is required, and the sources have only",
+                "plain==9.1 is required, but the sources have only",
             ),
             ("gone===1", "no source has the project"),
         ],
@@ -213,8 +213,8 @@ def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
         finally:
             server.shutdown()
     (message,) = found(result, "unhashed-files")
-    assert message.startswith("2 of 2 files of fast have no hash")
-    assert found(result, "strange-answer") == ["gone is in the list of projects, and has no page"]
+    assert message.startswith("files of fast without a hash (2 of 2)")
+    assert found(result, "strange-answer") == ["gone is in the list of projects, but has no page"]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -176,7 +176,7 @@ class TestPages:
         report = check(tmp_path / "simple")
         assert codes(report) == {"strange-entry": 1}
         assert only(report, "strange-entry").message == (
-            "fast-1.0-py3-none-any.whl leads to a file of another name, secret"
+            "the entry fast-1.0-py3-none-any.whl leads to a file with another name, secret"
         )
         assert report.counts.wheels == report.counts.index_files == 0
 
@@ -194,7 +194,7 @@ class TestPages:
         assert codes(report) == {"duplicate-index-file": 2, "misspelt-index-file": 1}
         for finding in report.findings:
             if finding.code == "duplicate-index-file":
-                assert "the one spelled like the wheels wins" in finding.message
+                assert "only the one spelled like the wheels is used" in finding.message
 
 
 class TestBadInput:

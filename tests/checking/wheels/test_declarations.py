@@ -105,7 +105,11 @@ def test_sound(tmp_path: Path, files: Files) -> None:
             "no module spam_cu12.core",
         ),
         (declared(module="spam"), "missing-module", "no module spam"),
-        (declared(distribution="spam-cu13"), "wrong-distribution", "the wheel is of spam-cu12"),
+        (
+            declared(distribution="spam-cu13"),
+            "wrong-distribution",
+            "the wheel belongs to spam-cu12",
+        ),
         (
             {f"{FOLDER}/__init__.py": ""},
             "declarations-as-package",

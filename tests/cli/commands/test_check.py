@@ -21,7 +21,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 LIBRARY = {"blas": {"library": ["mkl"]}}
 DOCUMENT = release_document({"mkl": LIBRARY, "null": {}}, static=LIBRARY)
 INDEX_FILE = "fast-1.0-variants.json"
-PARTS = "'blas :: library' has 2 parts, variant_properties has items of 3"
+PARTS = "'blas :: library' has 2 parts; items of variant_properties have 3"
 SHAPES = ("namespace", "namespace :: feature or namespace :: feature :: value")
 
 

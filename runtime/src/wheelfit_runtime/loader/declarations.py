@@ -96,6 +96,13 @@ class KnownImplementation(NamedTuple):
     properties: tuple[Property, ...] = ()
 
 
+class KnownGroup(NamedTuple):
+    """The declaration of the existing implementations of a group."""
+
+    group: str
+    implementations: tuple[KnownImplementation, ...]
+
+
 class Declarations(NamedTuple):
     """The declarations of all files."""
 
@@ -131,7 +138,7 @@ def scan(
         if isinstance(declared, Implementation):
             implementations.setdefault((declared.group, declared.name), declared)
         else:
-            known.setdefault(*declared)
+            known.setdefault(declared.group, declared.implementations)
 
     for where in declaration_paths(paths, folders, problems):
         try:
@@ -146,8 +153,8 @@ def scan(
     return Declarations(ordered, known, tuple(problems))
 
 
-def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
-    """Return the declaration in a file: an implementation, or the known ones of a group.
+def read(data: bytes, where: str) -> Implementation | KnownGroup:
+    """Return the declaration in a file.
 
     :param data: the content, of which `MAX_FILE_SIZE` and one byte are enough.
     """
@@ -182,10 +189,7 @@ def _parse_json(data: bytes) -> object:
         raise InvalidDeclaration(f"is not JSON ({str(error)[:200]})") from None
 
 
-def _parse(
-    document: object, where: str
-) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
-    """Return the declaration in a document: an implementation, or the known ones of a group."""
+def _parse(document: object, where: str) -> Implementation | KnownGroup:
     if not isinstance(document, dict):
         raise InvalidDeclaration("is not a JSON object")
     schema = _number(document, "schema", 0, 1, 1 << 30)
@@ -193,7 +197,7 @@ def _parse(
         raise InvalidDeclaration(f"has schema {schema}, written for a newer wheelfit")
     group = _name(document, "group")
     if "implementation" not in document:
-        return group, _known_implementations(document)
+        return KnownGroup(group, _known_implementations(document))
     requirements, ranks = _dimensions(document)
     return Implementation(
         group,

@@ -127,7 +127,7 @@ class BuiltInProvider:
         """
         vocabulary = import_module(f"{__package__}.providers.{self.namespace}.vocabulary")
         return [
-            PluginFeature(name, [*values.published, *values.wider], values.multi_value)
+            PluginFeature(name, [*values.published, *values.unpublished], values.multi_value)
             for name, values in vocabulary.VOCABULARY.features.items()
-            if (values.published or values.wider) and not values.is_optional
+            if (values.published or values.unpublished) and not values.is_optional
         ]

@@ -20,7 +20,7 @@ class OfferedValues:
 
     published: tuple[str, ...] = ()
     """Values of the vendor's package, in its order."""
-    wider: tuple[str, ...] = ()
+    unpublished: tuple[str, ...] = ()
     """Further values of wheelfit, which come after these."""
     pattern: re.Pattern[str] | None = None
     """The form of further values, where they depend on the machine."""
@@ -33,7 +33,7 @@ class OfferedValues:
         """Return whether any provider offers a value on any machine."""
         return (
             value in self.published
-            or value in self.wider
+            or value in self.unpublished
             or (self.pattern is not None and self.pattern.fullmatch(value) is not None)
         )
 
@@ -57,13 +57,13 @@ ON = ("on",)
 """The one value of features that are present or absent."""
 
 
-def switches(published: Iterable[str], wider: Iterable[str]) -> dict[str, OfferedValues]:
+def switches(published: Iterable[str], unpublished: Iterable[str]) -> dict[str, OfferedValues]:
     """Return features that are present or absent.
 
     :param published: names of features of the vendor's package.
-    :param wider: names of further features of wheelfit.
+    :param unpublished: names of further features of wheelfit.
     """
     return {
         **{name: OfferedValues(ON) for name in published},
-        **{name: OfferedValues(wider=ON) for name in wider},
+        **{name: OfferedValues(unpublished=ON) for name in unpublished},
     }

@@ -15,7 +15,7 @@ from wheelfit.building.publishing.refusals import (
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Location, Severity
-from wheelfit.checking.pages import ListedRelease, sort_files
+from wheelfit.checking.pages import ListedRelease, files_by_release
 from wheelfit.checking.tool_profiles import is_closed
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
@@ -117,7 +117,7 @@ def completeness_findings(
     """
     for release in outgoing.releases:
         name, version = release
-        listed = sort_files(index_files.get(name, ())).get(release, ListedRelease())
+        listed = files_by_release(index_files.get(name, ())).get(release, ListedRelease())
         files = outgoing.of(release)
         labels: dict[Label, None] = dict.fromkeys(
             [
@@ -155,7 +155,9 @@ def closed_findings(
 ) -> Iterator[Finding]:
     """Yield releases for which the public registry accepts no more files (B-53)."""
     for release in sorted({file.release for file in new}):
-        files = [file for file in index_files.get(release[0], ()) if release in sort_files([file])]
+        files = [
+            file for file in index_files.get(release[0], ()) if release in files_by_release([file])
+        ]
         if is_closed(files, now):
             location = Location(f"{release[0]}=={release[1]}")
             yield location.finding(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from wheelfit.checking.tool_profiles import uv_detections, uv_reads
+from wheelfit.checking.tool_profiles import is_read_by_uv, uv_detections
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
 from wheelfit.core.core_metadata import read_metadata
@@ -262,7 +262,7 @@ class _MachineChooser:
         document = self._offer.document
         if document is None:
             return self.pip()
-        if not uv_reads(document):
+        if not is_read_by_uv(document):
             return None  # one fault makes the whole release unusable
         detections = uv_detections(document, self._support.detections)
         support = Support(detections, holders=self._support.holders)

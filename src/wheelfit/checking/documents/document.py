@@ -408,9 +408,9 @@ class _DocumentChecks:
                 f"no provider offers {feature} with the value "
                 f"{listed(unknown, most=_MAX_LISTED)}{consequence}",
                 path=path,
-                **_value_correction(values, unknown, (*offered.published, *offered.wider)),
+                **_value_correction(values, unknown, (*offered.published, *offered.unpublished)),
             )
-        unpublished = [value for value in values if value in offered.wider]
+        unpublished = [value for value in values if value in offered.unpublished]
         if unpublished and not is_disputed:
             yield _NO_FILE.finding(
                 checks.UNPUBLISHED_VALUE,

@@ -32,7 +32,7 @@ def is_typo(text: str, intended: str) -> bool:
     """
     if text == intended or min(len(text), len(intended)) < _MIN_LENGTH:
         return False
-    start = 0
+    start = 0  # the index of the first difference
     while start < min(len(text), len(intended)) and text[start] == intended[start]:
         start += 1
     if start and not text[start - 1].isalpha():

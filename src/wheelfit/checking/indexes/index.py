@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Location, Report, Severity, UncheckedTarget, listed_briefly
 from wheelfit.checking.indexes.reachability import reach_findings
-from wheelfit.checking.pages import sort_files
+from wheelfit.checking.pages import files_by_release
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.targets.projects import check_project
 from wheelfit.checking.tool_profiles import CheckOptions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.indexes.reachability import Machines
+    from wheelfit.checking.indexes.reachability import FindMachines
     from wheelfit.checking.releases import ReleaseFacts
     from wheelfit.core.document import VariantDocument
     from wheelfit.sources.page import ProjectPage
@@ -48,8 +48,8 @@ _MAX_PROJECTS = 4
 class IndexCheckOptions:
     """The options of an index check."""
 
-    machines: Machines
-    """Returns machines for a document, which differ in its properties."""
+    find_machines: FindMachines
+    """Returns machines for a document that differ in its properties."""
     upstream: Repository | None = None
     """Further sources that may have the pinned versions."""
     options: CheckOptions = CheckOptions()
@@ -57,9 +57,9 @@ class IndexCheckOptions:
 
 @dataclass(slots=True)
 class _Collector:
-    """A list of the checked releases, filled by several threads."""
+    """The checked releases, collected from several threads."""
 
-    machines: Machines
+    find_machines: FindMachines
     releases: list[ReleaseFacts] = field(default_factory=list)
 
     def __call__(self, release: ReleaseFacts) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ class _Collector:
         self.releases.append(release)
         document = _document_of(release)
         if document is not None:
-            yield from reach_findings(release, document, self.machines)
+            yield from reach_findings(release, document, self.find_machines)
 
 
 def _document_of(release: ReleaseFacts) -> VariantDocument | None:
@@ -88,17 +88,17 @@ def check_index(
     progress: Progress = NO_PROGRESS,
 ) -> Report:
     """Check every release of every project of an index."""
-    collector = _Collector(options.machines)
+    collector = _Collector(options.find_machines)
     report = Report()
 
     def check(name: NormalizedName) -> Report:
         with suppress(WheelfitError):  # `check_project` reports it
             page = repository.project(name)
             if page is None:
-                message = f"{name} is in the list of projects, and has no page"
+                message = f"{name} is in the list of projects, but has no page"
                 finding = Location(repository.name).finding(checks.STRANGE_ANSWER, message)
                 return Report.of([finding])
-        report_ = check_project(
+        project_report = check_project(
             repository,
             name,
             SpecifierSet(),
@@ -107,12 +107,12 @@ def check_index(
             with_plain_releases=True,
             on_release=collector,
         )
-        return report_ + Report.of(_unhashed_files(repository, name))
+        return project_report + Report.of(_unhashed_files(repository, name))
 
     progress.start(len(projects))
     with ThreadPoolExecutor(_MAX_PROJECTS) as pool:
-        for report__ in pool.map(check, projects):
-            report += report__
+        for project_report in pool.map(check, projects):
+            report += project_report
             progress.advance(1)
     progress.done()
     sources = [repository, *filter(None, [options.upstream])]
@@ -123,7 +123,7 @@ def check_index_folder(
     folder: Path, options: IndexCheckOptions, *, progress: Progress = NO_PROGRESS
 ) -> Report:
     """Check a folder of wheels, or a local index."""
-    collector = _Collector(options.machines)
+    collector = _Collector(options.find_machines)
     report = check_paths([folder], options.options, progress=progress, on_release=collector)
     local_versions: dict[NormalizedName, set[Version]] = {}
     for release in collector.releases:
@@ -141,10 +141,9 @@ def _unhashed_files(repository: Repository, name: NormalizedName) -> Iterator[Fi
     files = () if page is None else page.files
     unhashed = sorted(file.filename for file in files if not file.hashes)
     if page is not None and unhashed:
-        message = f"{len(unhashed)} of {len(files)} files of {name} have no hash: "
-        yield Location(page.source).finding(
-            checks.UNHASHED_FILES, message + listed_briefly(unhashed)
-        )
+        counts = f"{len(unhashed)} of {len(files)}"
+        message = f"files of {name} without a hash ({counts}): {listed_briefly(unhashed)}"
+        yield Location(page.source).finding(checks.UNHASHED_FILES, message)
 
 
 def _pin_report(
@@ -158,7 +157,7 @@ def _pin_report(
 
     def versions(name: NormalizedName) -> set[Version] | None:
         """Return the versions in all sources, as any may meet a pin; None: none has the project."""
-        found = local_versions.get(name)
+        all_versions = local_versions.get(name)
         for source in sources:
             try:
                 page = source.project(name)
@@ -166,8 +165,8 @@ def _pin_report(
                 errors[name] = error
                 continue
             if page is not None:
-                found = (found or set()) | _versions(page)
-        return found
+                all_versions = (all_versions or set()) | _versions(page)
+        return all_versions
 
     pins = _pins_of(releases)
     names = sorted({pin.name for pin in pins})
@@ -189,7 +188,7 @@ def _pin_report(
 def _versions(page: ProjectPage) -> set[Version]:
     return {
         version
-        for (owner, version), listed in sort_files(page.files).items()
+        for (owner, version), listed in files_by_release(page.files).items()
         if owner == page.name and (listed.wheels or listed.has_source)
     }
 
@@ -231,7 +230,7 @@ def _unmet_reasons(
     """
     if versions is None:
         severity = None if has_upstream else Severity.WARNING
-        yield f"{pin} is required, and no source has the project", severity
+        yield f"{pin} is required, but no source has the project", severity
     elif not any(pin.specifier.contains(version, prereleases=True) for version in versions):
         existing = listed_briefly([*map(str, sorted(versions, reverse=True))]) or "nothing"
-        yield f"{pin} is required, and the sources have only {existing}", None
+        yield f"{pin} is required, but the sources have only {existing}", None

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.resolution.overview import OverviewHost
 
-    Machines = Callable[[VariantDocument], Iterable[OverviewHost]]
+    FindMachines = Callable[[VariantDocument], Iterable[OverviewHost]]
 
 
 _MAX_NAMED = 5
+"""Labels that a message lists."""
 
 
 def reach_findings(
-    release: ReleaseFacts, document: VariantDocument, machines: Machines
+    release: ReleaseFacts, document: VariantDocument, find_machines: FindMachines
 ) -> Iterator[Finding]:
     """Yield variants that fit no machine, and those that are never the best."""
     tags: dict[Label, set[Tag]] = {}
@@ -48,13 +49,15 @@ def reach_findings(
     ]
     if not checked_labels:
         return
-    reach = _find_reach(document, tags, machines)
+    reach = _find_reach(document, tags, find_machines)
     static_labels: list[Label] = []
     for label in checked_labels:
         location = Location(where[label])
         subject = f"{release.name} {release.version}: {label}"
         if label not in reach.fitting:
-            yield location.finding(checks.NO_KNOWN_MACHINE, f"{subject} fits none of the presets")
+            yield location.finding(
+                checks.NO_KNOWN_MACHINE, f"{subject} fits no machine among the presets"
+            )
         elif label in reach.chosen or label == NULL:  # null is for users who disable namespaces
             continue
         elif _differ_statically(document, [label, *reach.fitting[label]]):
@@ -62,7 +65,8 @@ def reach_findings(
         else:
             others = ", ".join(list(reach.fitting[label])[:_MAX_NAMED])
             yield location.finding(
-                checks.SHADOWED_VARIANT, f"{subject} is below {others} wherever it fits"
+                checks.SHADOWED_VARIANT,
+                f"{subject} ranks below {others} on every machine that it fits",
             )
     if static_labels:
         yield Location(release.where).finding(
@@ -84,11 +88,11 @@ class _Reach(NamedTuple):
 
 
 def _find_reach(
-    document: VariantDocument, tags: dict[Label, set[Tag]], machines: Machines
+    document: VariantDocument, tags: dict[Label, set[Tag]], find_machines: FindMachines
 ) -> _Reach:
     """Return the labels that fit some machine, and the chosen ones."""
     reach = _Reach({}, set())
-    for machine in machines(document):
+    for machine in find_machines(document):
         # The best label with a wheel, by kind of interpreter.
         best_labels: dict[str, Label] = {}
         for label in _ranked_labels(document, machine, tags):
@@ -144,7 +148,7 @@ def _has_known_providers(document: VariantDocument, label: Label) -> bool:
 
 def _differ_statically(document: VariantDocument, labels: Iterable[Label]) -> bool:
     """Return whether labels differ in static lists only, so that no detection decides."""
-    detected = {
+    detected_properties = {
         tuple(
             property_
             for property_ in document.properties(label) or ()
@@ -152,4 +156,4 @@ def _differ_statically(document: VariantDocument, labels: Iterable[Label]) -> bo
         )
         for label in labels
     }
-    return len(detected) == 1
+    return len(detected_properties) == 1

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.checking.releases import wrong_hash
+from wheelfit.checking.releases import wrong_hash_finding
 from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
 from wheelfit.errors import reporting_os_errors
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 _MAX_THREADS = 8
-_LARGE = 1 << 20
+_LARGE_SIZE = 1 << 20
+"""Bytes of a wheel that is checked in a thread of its own."""
 
 
 CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
@@ -85,7 +86,7 @@ def listing_differences(
         else:
             check_file(path, file.hashes, file.size, where=where)
     except IntegrityError as error:
-        yield wrong_hash(error, where)
+        yield wrong_hash_finding(error, where)
 
 
 def check_in_threads(
@@ -106,7 +107,9 @@ def check_in_threads(
 
     progress.start(sum(wheel.size for wheel in wheels))
     with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
-        large = {id(wheel): pool.submit(call, wheel) for wheel in wheels if wheel.size >= _LARGE}
+        large = {
+            id(wheel): pool.submit(call, wheel) for wheel in wheels if wheel.size >= _LARGE_SIZE
+        }
         for wheel in wheels:
             future = large.pop(id(wheel), None)
             checked = call(wheel) if future is None else future.result()

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
-from wheelfit.checking.pages import check_listing, sort_files
+from wheelfit.checking.pages import check_listing, files_by_release
 from wheelfit.checking.releases import (
     ReleaseFacts,
     check_index_file,
     check_release,
     check_snapshots,
-    wrong_hash,
+    wrong_hash_finding,
 )
 from wheelfit.checking.targets.each_wheel import (
     WheelToCheck,
@@ -48,6 +48,7 @@ from wheelfit_runtime.errors import (
     WheelfitError,
     os_reason,
 )
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -64,7 +65,7 @@ _DOCUMENT = "variant.json"
 _HINT = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"
 _PROJECT = "pyproject.toml"
 _PAGE = "index.html"
-_MAX_PAGE = 256 << 20
+_MAX_PAGE_SIZE = 256 << 20
 _SITE_MARK = b'<meta name="wheelfit:page" content="people">'
 """In the head of pages for people, which `wheelfit index generate --site` writes."""
 _HEAD_SIZE = 1 << 10
@@ -212,12 +213,12 @@ class _PathChecks:
 
     def report(self, progress: Progress) -> Report:
         for path in self.files.pages:
-            self._page(path)
-        self._wheels(progress)
+            self._check_page(path)
+        self._check_wheels(progress)
         for path in self.files.index_files:
-            self._index_file(path)
+            self._check_index_file(path)
         for path in self.files.documents:
-            self._document(path)
+            self._check_document(path)
         for path in self.files.projects:
             from wheelfit.checking.documents.document import check_project_file
 
@@ -225,7 +226,7 @@ class _PathChecks:
                 self.findings += check_project_file(data, Location(str(path)))
         for path, release in self.files.sources.items():
             self._group(release, path).has_source = True
-        releases = self._releases()
+        releases = self._check_releases()
         count = CheckedCounts(len(self.files.wheels), len(self.files.index_files), releases)
         return Report.of(self.findings, self.files.unchecked, count)
 
@@ -236,8 +237,8 @@ class _PathChecks:
             group.is_whole = False
         return group
 
-    def _page(self, path: Path) -> None:
-        body = self._read(path, _MAX_PAGE)
+    def _check_page(self, path: Path) -> None:
+        body = self._read(path, _MAX_PAGE_SIZE)
         if body is None or _SITE_MARK in body[:_HEAD_SIZE]:
             return
         try:
@@ -255,7 +256,7 @@ class _PathChecks:
         self.findings += check_listing(
             files, notes, str(path), self.options.profiles, name_of=name_of
         )
-        for release, listed in sort_files(files).items():
+        for release, listed in files_by_release(files).items():
             group = self.groups[release].setdefault(path.parent, _ReleaseFiles())
             group.is_listed = True
             group.has_source |= listed.has_source
@@ -279,7 +280,7 @@ class _PathChecks:
             self.findings.append(location.finding(checks.MISSING_FILE, message))
             return False
         if path.name != file.filename:  # the kind of the file is uncertain, so it is not opened
-            message = f"{file.filename} leads to a file of another name, {path.name}"
+            message = f"the entry {file.filename} leads to a file with another name, {path.name}"
             self.findings.append(Location(str(page)).finding(checks.STRANGE_ENTRY, message))
             return False
         real = os.path.realpath(path)
@@ -290,7 +291,7 @@ class _PathChecks:
             (self.files.wheels if path.suffix == ".whl" else self.files.index_files)[path] = None
         return True
 
-    def _wheels(self, progress: Progress) -> None:
+    def _check_wheels(self, progress: Progress) -> None:
         wheels = [
             WheelToCheck(path, _size(path), self.options, self.entries.get(os.path.realpath(path)))
             for path in self.files.wheels
@@ -326,13 +327,13 @@ class _PathChecks:
         try:
             check_bytes(data, file.metadata_hashes, None, where=f"{path}.metadata")
         except IntegrityError as error:
-            yield wrong_hash(error, f"{path}.metadata")
+            yield wrong_hash_finding(error, f"{path}.metadata")
         if facts.metadata and data != facts.metadata:
             yield location.finding(
-                checks.METADATA_DIFFERS, "the file beside the wheel has other bytes"
+                checks.METADATA_DIFFERS, "the file beside the wheel has other content"
             )
 
-    def _index_file(self, path: Path) -> None:
+    def _check_index_file(self, path: Path) -> None:
         data = self._read(path, DEFAULT_LIMITS.size)
         if data is None:
             return
@@ -352,7 +353,7 @@ class _PathChecks:
                 self.snapshots[release].append(facts)
             group.index_files.append(facts)
 
-    def _document(self, path: Path) -> None:
+    def _check_document(self, path: Path) -> None:
         data = self._read(path, DEFAULT_LIMITS.size)
         if data is None:
             return
@@ -371,7 +372,7 @@ class _PathChecks:
             return
         labels = [*document.variants, *document.unusable]
         if len(labels) != 1:
-            message = f"it has {len(labels)} labels, a wheel has one"
+            message = f"it has {count_of(len(labels), 'label')}; the document of a wheel has one"
             self.findings.append(Location(str(path)).finding(checks.WRONG_LABEL, message))
 
     def _read(self, path: Path, limit: int) -> bytes | None:
@@ -383,7 +384,8 @@ class _PathChecks:
             self.files.unchecked.append(UncheckedTarget(str(path), FileProblem.reference, message))
             return None
 
-    def _releases(self) -> int:
+    def _check_releases(self) -> int:
+        """Check the files of each release together, and return the number of releases."""
         for (name, version), groups in self.groups.items():
             for folder, group in _merged(groups):
                 facts = ReleaseFacts(
@@ -403,7 +405,7 @@ class _PathChecks:
 
 
 def _merged(groups: dict[Path, _ReleaseFiles]) -> Iterator[tuple[Path, _ReleaseFiles]]:
-    """Yield the files of a release, from all folders together, but each further index by itself."""
+    """Yield the files of a release by folder; folders without an index belong to the first one."""
     with_index = [folder for folder, group in groups.items() if group.has_index]
     first = with_index[0] if with_index else next(iter(groups))
     separate = with_index if len(with_index) > 1 else [first]

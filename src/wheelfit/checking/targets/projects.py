@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
-from wheelfit.checking.pages import ListedRelease, check_listing, sort_files
+from wheelfit.checking.pages import ListedRelease, check_listing, files_by_release
 from wheelfit.checking.releases import (
     IndexFacts,
     ReleaseFacts,
     check_index_file,
     check_release,
     closed_finding,
-    wrong_hash,
+    wrong_hash_finding,
 )
 from wheelfit.checking.tool_profiles import CheckOptions, Profile, is_closed
 from wheelfit.checking.wheels.wheel import WheelFacts, check_parts, check_wheel
@@ -93,7 +93,7 @@ def check_project(
     is_limited = bool(str(versions))
     releases = {
         version: listed
-        for (owner, version), listed in sort_files(page.files).items()
+        for (owner, version), listed in files_by_release(page.files).items()
         if owner == name and versions.contains(version, prereleases=True)
     }
     files = page.files
@@ -126,13 +126,13 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
     plain_url = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(plain_url), plain_url)
     url_checks = _ProjectChecks(repository, redact(plain_url), options)
-    listed = next(iter(sort_files([file]).values()), ListedRelease())
+    listed = next(iter(files_by_release([file]).values()), ListedRelease())
     if file.filename.endswith(".whl") and not listed.wheels:
         findings = check_listing([file], (), redact(plain_url))
         return Report.of(findings, (), CheckedCounts(wheels=1))
     outcomes = [
-        *map(url_checks.index_file, listed.index_files),
-        *map(url_checks.wheel, listed.wheels),
+        *map(url_checks.examine_index_file, listed.index_files),
+        *map(url_checks.examine_wheel, listed.wheels),
     ]
     if outcomes:
         (outcome,) = outcomes
@@ -188,10 +188,11 @@ class _ProjectChecks:
         with ThreadPoolExecutor(_THREADS) as pool:
             for version, listed in releases.items():
                 # Variants first: they show whether the server supports range requests.
-                wheels = sorted(listed.wheels, key=lambda outcome_: not outcome_[1].is_variant)
+                wheels = sorted(listed.wheels, key=lambda wheel: not wheel[1].is_variant)
                 outcomes: list[_Outcome] = []
                 for outcome in chain(
-                    pool.map(self.index_file, listed.index_files), pool.map(self.wheel, wheels)
+                    pool.map(self.examine_index_file, listed.index_files),
+                    pool.map(self.examine_wheel, wheels),
                 ):
                     outcomes.append(outcome)
                     progress.advance(1)
@@ -201,11 +202,9 @@ class _ProjectChecks:
                     name,
                     version,
                     self.source,
-                    tuple(outcome_.wheel for outcome_ in outcomes if outcome_.wheel is not None),
+                    tuple(result.wheel for result in outcomes if result.wheel is not None),
                     tuple(
-                        outcome_.index_file
-                        for outcome_ in outcomes
-                        if outcome_.index_file is not None
+                        result.index_file for result in outcomes if result.index_file is not None
                     ),
                     has_source=listed.has_source,
                     is_listed=True,
@@ -220,7 +219,7 @@ class _ProjectChecks:
         progress.done()
         return Report.of(self.findings, self.unchecked, count)
 
-    def index_file(self, file: File) -> _Outcome:
+    def examine_index_file(self, file: File) -> _Outcome:
         """Check an index file."""
 
         def check() -> _Outcome:
@@ -241,16 +240,16 @@ class _ProjectChecks:
             outcome.index_file = IndexFacts(_name_of(file), file.filename)
         return outcome
 
-    def wheel(self, listed: tuple[File, WheelFilename]) -> _Outcome:
+    def examine_wheel(self, listed: tuple[File, WheelFilename]) -> _Outcome:
         """Check a wheel."""
         file, filename = listed
-        check = self._whole if self.options.full else self._parts
+        check = self._check_whole_wheel if self.options.full else self._check_ranges
         outcome = self._run_check(file, lambda: check(file, filename))
         if outcome.wheel is None:
             outcome.wheel = WheelFacts(_name_of(file), filename)
         return outcome
 
-    def _parts(self, file: File, filename: WheelFilename) -> _Outcome:
+    def _check_ranges(self, file: File, filename: WheelFilename) -> _Outcome:
         """Check a wheel by a few ranges of bytes."""
         if file.size == 0:  # a range request would fail
             raise InvalidWheel("the file is empty", where=_name_of(file))
@@ -273,7 +272,7 @@ class _ProjectChecks:
             findings.append(location.finding(checks.MISSING_DOCUMENT, "there is no variant.json"))
         return _Outcome(findings, wheel=facts)
 
-    def _whole(self, file: File, filename: WheelFilename) -> _Outcome:
+    def _check_whole_wheel(self, file: File, filename: WheelFilename) -> _Outcome:
         """Fetch a wheel, and check all of it."""
         where = _name_of(file)
         with TemporaryDirectory(prefix="wheelfit-") as folder:
@@ -283,7 +282,7 @@ class _ProjectChecks:
             if file.metadata_hashes is not None and facts is not None and facts.metadata:
                 separate = self.repository.metadata(file)
                 if separate != facts.metadata:
-                    message = "the file beside the wheel has other bytes"
+                    message = "the file beside the wheel has other content"
                     location = Location(where, "METADATA")
                     findings.append(location.finding(checks.METADATA_DIFFERS, message))
         return _Outcome(findings, wheel=facts)
@@ -300,7 +299,7 @@ class _ProjectChecks:
         except InvalidWheel as error:
             return _Outcome([location.finding(checks.UNSOUND_ARCHIVE, error.message)])
         except IntegrityError as error:
-            return _Outcome([wrong_hash(error, where)])
+            return _Outcome([wrong_hash_finding(error, where)])
         except TooCostly as error:
             reason = UncheckedTarget(where, error.reference, error.message, "--full fetches it")
             return _Outcome(unchecked=reason)

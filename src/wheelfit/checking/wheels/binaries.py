@@ -86,7 +86,7 @@ def _level_findings(
         if is_below(claimed, level):
             yield location.finding(
                 checks.LEVEL_TOO_LOW,
-                f"{listed_briefly(members)} refuses to load below {level}, {claim}",
+                f"processors below {level} cannot load {listed_briefly(members)}; {claim}",
                 severity=severity,
             )
     for code in unguarded_code(binaries, claimed):
@@ -118,7 +118,7 @@ def _code_findings(
     with_code = binaries.with_code
     has_unreadable = any(binary.faults for binary in binaries)
     if not with_code:
-        yield from _no_code_findings("sm_arch", location, is_partial=has_unreadable)
+        yield from _no_code_findings("sm_arch", location, has_unreadable=has_unreadable)
         return
     present = listed([str(code) for code in binaries.code])
     for value in values:
@@ -130,37 +130,39 @@ def _code_findings(
             if not binary.faults and (gpus := gpus_without_code(value, binary.code))
         }
         if lacking_members:
-            missing = f"{_gpus(min(lacking_members.values(), key=len))}: only {present}"
-            yield _missing_code(value, list(lacking_members), len(with_code), missing, location)
+            fewest_gpus = _gpus(min(lacking_members.values(), key=len))
+            message = f"it claims {value}, but has no code for {fewest_gpus}, only for {present}"
+            yield _missing_code(value, list(lacking_members), len(with_code), message, location)
         elif not has_unreadable and not any(_has_value(code, value) for code in binaries.code):
             yield location.finding(
                 checks.NO_SUCH_CODE,
-                f"it claims {value}, and has only other code that runs on these GPUs",
+                f"it claims {value}, but has only other code that runs on these GPUs",
                 severity=Severity.NOTE,
             )
     yield from _unclaimed_code(binaries, values, location)
 
 
 def _missing_code(
-    value: str, members: Sequence[str], count: int, missing: str, location: Location
+    value: str, members: Sequence[str], count: int, message: str, location: Location
 ) -> Finding:
     """Return the finding of members without GPU code for a value.
 
     :param count: the number of all members with code for GPUs.
-    :param missing: the missing code, and the present one.
+    :param message: the fault if all of them lack it.
     """
     if len(members) == count:
-        message = f"it claims {value}, and has no code for {missing}"
         return location.finding(checks.NO_SUCH_CODE, message)
     message = f"it claims {value}, for which there is no code in {listed_briefly(members)}"
     return location.finding(checks.NO_SUCH_CODE, message, severity=Severity.WARNING)
 
 
-def _no_code_findings(feature: str, location: Location, *, is_partial: bool) -> Iterator[Finding]:
-    if not is_partial:
+def _no_code_findings(
+    feature: str, location: Location, *, has_unreadable: bool
+) -> Iterator[Finding]:
+    if not has_unreadable:
         yield location.finding(
             checks.NO_SUCH_CODE,
-            f"it claims {feature}, and no binary in it has code for GPUs",
+            f"it claims {feature}, but no binary in it has code for GPUs",
             severity=Severity.NOTE,
         )
 
@@ -173,8 +175,8 @@ def _amd_findings(
         return
     with_code = binaries.with_targets
     if not with_code:
-        is_partial = any(binary.faults for binary in binaries)
-        yield from _no_code_findings("gfx_arch", location, is_partial=is_partial)
+        has_unreadable = any(binary.faults for binary in binaries)
+        yield from _no_code_findings("gfx_arch", location, has_unreadable=has_unreadable)
         return
     present = sorted({target for binary in with_code for target in binary.targets})
     for value in values:
@@ -185,8 +187,8 @@ def _amd_findings(
             and not any(value in values_of(target) for target in binary.targets)
         ]
         if lacking_members:
-            missing = f"that: only {listed(present)}"
-            yield _missing_code(value, lacking_members, len(with_code), missing, location)
+            message = f"it claims {value}, but has code only for {listed(present)}"
+            yield _missing_code(value, lacking_members, len(with_code), message, location)
     unclaimed = [target for target in present if set(values).isdisjoint(values_of(target))]
     if unclaimed:
         yield location.finding(
@@ -196,7 +198,7 @@ def _amd_findings(
 
 
 def _has_value(code: DeviceCode, value: str) -> bool:
-    """Return whether an image has a value; code of the family 100f has ``100_real`` as well."""
+    """Return whether an image covers a value; code of the family 100f covers ``100_real``, too."""
     kind = "virtual" if code.kind is CodeKind.PTX else "real"
     return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
 
@@ -235,7 +237,7 @@ class _Bound(Struct, frozen=True):
     """The lowest driver that a wheel claims to support, as a CUDA version."""
 
     text: str
-    pair: tuple[int, int]
+    version: tuple[int, int]
 
 
 def _driver_findings(
@@ -251,21 +253,21 @@ def _driver_findings(
         if majors and "cuda_version_lower_bound" not in claimed:
             yield location.finding(
                 checks.WRONG_CUDA_BOUND,
-                f"it needs libraries of CUDA {min(majors)}, and claims no lower bound for drivers",
+                f"it needs libraries of CUDA {min(majors)}, but claims no lower bound for drivers",
                 severity=Severity.WARNING,
             )
         return
-    if majors and min(majors) > bound.pair[0]:
+    if majors and min(majors) > bound.version[0]:
         members = [binary.member for binary in majors[min(majors)]]
         yield location.finding(
             checks.WRONG_CUDA_BOUND,
-            f"it claims {bound.text}, and libraries of CUDA {min(majors)} are needed by "
+            f"it claims {bound.text}, but libraries of CUDA {min(majors)} are needed by "
             f"{listed_briefly(members)}",
         )
-    elif majors and max(majors) < bound.pair[0]:
+    elif majors and max(majors) < bound.version[0]:
         yield location.finding(
             checks.WRONG_CUDA_BOUND,
-            f"it claims {bound.text}, and its libraries are of CUDA {max(majors)}: older drivers "
+            f"it claims {bound.text}, but its libraries are of CUDA {max(majors)}: older drivers "
             "would be sufficient",
             severity=Severity.NOTE,
         )
@@ -279,7 +281,7 @@ def _ptx_findings(
     boards = has_boards(binaries)
     for value in values:
         for binary in binaries.with_code:
-            refused = refused_ptx(value, binary.code, Capability(*bound.pair), boards=boards)
+            refused = refused_ptx(value, binary.code, Capability(*bound.version), boards=boards)
             needed = {
                 gpu: cuda
                 for gpu, code in refused.items()
@@ -289,7 +291,7 @@ def _ptx_findings(
                 code = refused[min(needed)]
                 yield location.finding(
                     checks.WRONG_CUDA_BOUND,
-                    f"it claims {value} and {bound.text}, and the only code of {binary.member} for "
+                    f"it claims {value} and {bound.text}, but the only code of {binary.member} for "
                     f"{_gpus(sorted(needed))} is {code}, which needs a driver for CUDA "
                     f"{max(needed.values())}",
                 )
@@ -303,7 +305,7 @@ def _bound(values: Sequence[str]) -> _Bound | None:
         except InvalidVersion:
             continue
         bounds.append(_Bound(value, (version.major, version.minor)))
-    return min(bounds, key=lambda bound: bound.pair, default=None)
+    return min(bounds, key=lambda bound: bound.version, default=None)
 
 
 # --- traces of the build --------------------------------------------------------------------
@@ -326,7 +328,8 @@ def _trace_findings(binaries: Binaries, location: Location) -> Iterator[Finding]
     if sum(debug.values()) > _MAX_DEBUG_SIZE:
         largest = sorted(debug, key=lambda member: -debug[member])
         size = size_in_words(sum(debug.values()))
-        yield location.finding(checks.DEBUG_SYMBOLS, f"{size} in {listed_briefly(largest)}")
+        message = f"it has {size} of debug information, in {listed_briefly(largest)}"
+        yield location.finding(checks.DEBUG_SYMBOLS, message)
     paths = [(path, binary.member) for binary in binaries for path in binary.build_paths or ()]
     personal = [(path, member) for path, member in paths if _is_personal(path)]
     if shown := personal or paths:

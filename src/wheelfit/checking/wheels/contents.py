@@ -69,12 +69,12 @@ def _tag_findings(archive: WheelArchive, location: Location) -> Iterator[Finding
     """Compare the tags in WHEEL, which tools read after installation, with the file name (F-15)."""
     if f"{archive.dist_info}/WHEEL" not in archive:
         return
-    inside = location.inside("WHEEL")
+    member_location = location.inside("WHEEL")
     texts = list(header_values(archive.read(f"{archive.dist_info}/WHEEL"), "Tag"))
     try:
         wheel_tags = frozenset(tag for text in texts for tag in parse_tag(text))
     except (InvalidTag, TooManyTagsError, ValueError):
-        yield inside.finding(
+        yield member_location.finding(
             checks.WRONG_WHEEL_TAGS, f"it has invalid tags: {listed(texts, most=2)}"
         )
         return
@@ -89,7 +89,7 @@ def _tag_findings(archive: WheelArchive, location: Location) -> Iterator[Finding
     # `pip check` and `uv pip check` report the installed package as incompatible otherwise.
     are_compatible = any(_covers(tag, other) for tag in wheel_tags for other in filename_tags)
     severity = Severity.WARNING if are_compatible else Severity.ERROR
-    yield inside.finding(checks.WRONG_WHEEL_TAGS, message, severity=severity)
+    yield member_location.finding(checks.WRONG_WHEEL_TAGS, message, severity=severity)
 
 
 def _in_words(tags: Iterable[Tag]) -> str:
@@ -108,28 +108,27 @@ def _covers(wheel_tag: Tag, filename_tag: Tag) -> bool:
     return (wheel_tag.interpreter, wheel_tag.abi) == (filename_tag.interpreter, filename_tag.abi)
 
 
-def _is_wider_form(inner: str, named: str) -> bool:
-    """Return whether a platform tag is the wider form of another: linux, or macOS universal2."""
-    if named.startswith(("manylinux", "musllinux")):
-        machine = _LINUX_POLICY.sub("", named)
-        return inner == f"linux_{machine}"
-    return named.startswith("macosx_") and inner == _MACHINE.sub("_universal2", named)
+def _is_wider_form(platform: str, other: str) -> bool:
+    """Return whether a platform tag is a wider form of another: linux, or macOS universal2."""
+    if other.startswith(("manylinux", "musllinux")):
+        return platform == f"linux_{_LINUX_POLICY.sub('', other)}"
+    return other.startswith("macosx_") and platform == _MACHINE.sub("_universal2", other)
 
 
-def _exports_findings(archive: WheelArchive, inside: Location) -> Iterator[Finding]:
-    """Yield the faults of the promises about a library's ABI (B-61)."""
+def _exports_findings(archive: WheelArchive, location: Location) -> Iterator[Finding]:
+    """Yield the faults of declared ABI exports (B-61)."""
     try:
         exports = parse_abi_exports(
             archive.read(f"{archive.dist_info}/{EXPORTS_FILE}"), where=archive.where
         )
     except InvalidDocument as error:
         for fault in error.faults:
-            yield inside.finding(checks.WRONG_ABI_EXPORTS, fault.message, path=fault.path)
+            yield location.finding(checks.WRONG_ABI_EXPORTS, fault.message, path=fault.path)
         return
     names = {name.rpartition("/")[2] for name in archive.names()}
     for library in exports.libraries:
         if not any(AbiExports(libraries=(library,)).covers(name) for name in names):
-            yield inside.finding(
+            yield location.finding(
                 checks.WRONG_ABI_EXPORTS,
                 f"the wheel has no file named {library}",
                 path="libraries",
@@ -177,16 +176,14 @@ def _bytecode_findings(
             is_copy = "__pycache__" in name.split("/") or name[:-1] in archive
             (copies if is_copy else without_source).append(name)
     if copies:
-        message = (
-            f"{listed(copies, most=2)}: installers compile it themselves, for the Python in use"
-        )
+        message = f"{listed(copies, most=2)}: installers compile Python code for the version in use"
         yield location.finding(checks.COMPILED_PYTHON, message)
     pythons = {tag.interpreter for tag in archive.filename.tags}
     has_one_python = len(pythons) == 1 and all(map(_CPYTHON_3.fullmatch, pythons))
     if without_source and not has_one_python:
         message = (
-            f"{listed(without_source, most=2)} has no source and works with one Python only; the "
-            f"tag allows {', '.join(sorted(pythons))}"
+            f"only one version of Python can import {listed(without_source, most=2)}, which has no "
+            f"source; the tag allows {', '.join(sorted(pythons))}"
         )
         yield location.finding(checks.COMPILED_PYTHON, message, severity=Severity.ERROR)
 
@@ -236,8 +233,10 @@ def _portable_findings(
 ) -> Iterator[Finding]:
     if modules:
         first = [files[0][0] for files in modules.values()]
-        message = f"{listed_briefly(first)} is for one platform, but the platform tag is any"
+        message = (
+            f"only one platform can import {listed_briefly(first)}, but the platform tag is any"
+        )
         yield location.finding(checks.NATIVE_CODE_FOR_ANY, message)
     elif libraries:
-        message = f"{listed_briefly(libraries)} is native code, but the platform tag is any"
+        message = f"there is native code ({listed_briefly(libraries)}), but the platform tag is any"
         yield location.finding(checks.NATIVE_CODE_FOR_ANY, message, severity=Severity.NOTE)

@@ -27,11 +27,11 @@ from wheelfit_runtime.loader.declaration_files import (
 from wheelfit_runtime.loader.declarations import Implementation, read
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from wheelfit.checking.findings import Finding, Location
     from wheelfit.wheels.archive import WheelArchive
-    from wheelfit_runtime.loader.declarations import KnownImplementation, Property
+    from wheelfit_runtime.loader.declarations import KnownGroup, Property
 
 _MAX_MODULE_DEPTH = 21
 """The number of names in the longest module name that a declaration may have."""
@@ -41,10 +41,9 @@ def declaration_findings(archive: WheelArchive, location: Location) -> Iterator[
     """Yield faults of the declarations of a wheel, and of the folder they lie in."""
     members = _members_by_path(archive)
     modules = _modules(members)
-    first_files: dict[tuple[str, str], str] = {}
-    declaration_paths = sorted(
-        path for path in members if FOLDER in path
-    )  # the order of the loader
+    first_files: dict[tuple[str, ...], str] = {}
+    # In the order of the loader.
+    declaration_paths = sorted(path for path in members if FOLDER in path)
     if len(declaration_paths) > MAX_FILES:
         message = f"{FOLDER} has {len(declaration_paths)} files; {MAX_FILES} are read"
         yield location.finding(checks.BAD_DECLARATION, message)
@@ -67,16 +66,14 @@ def declaration_findings(archive: WheelArchive, location: Location) -> Iterator[
             except InvalidDeclaration as error:
                 yield member_location.finding(checks.BAD_DECLARATION, f"{name}: {error}")
             else:
-                key = (
-                    (declaration.group, declaration.name)
-                    if isinstance(declaration, Implementation)
-                    else (declaration[0], "")
-                )
+                names = [declaration.group]
+                if isinstance(declaration, Implementation):
+                    names.append(declaration.name)
                 findings = [*_content_findings(declaration, archive, modules, member_location)]
-                findings += _file_name_findings(name, key, archive, member_location)
-                if (other := first_files.setdefault(key, name)) != name:
-                    declared = " ".join(filter(None, key))
-                    message = f"{other} declares {declared} already, and the first one counts"
+                findings += _file_name_findings(name, names, archive, member_location)
+                if (other := first_files.setdefault(tuple(names), name)) != name:
+                    declared = " ".join(names)
+                    message = f"{other} declares {declared} already, and only the first is used"
                     findings.append(member_location.finding(checks.REPEATED_DECLARATION, message))
                 yield from with_positions(findings, data)
 
@@ -88,7 +85,7 @@ def _looks_like_declaration(path: str) -> bool:
 
 
 def _content_findings(
-    declaration: Implementation | tuple[str, tuple[KnownImplementation, ...]],
+    declaration: Implementation | KnownGroup,
     archive: WheelArchive,
     modules: Container[str],
     location: Location,
@@ -100,7 +97,7 @@ def _content_findings(
             message = f"the wheel has no module {declaration.module}"
             yield location.finding(checks.MISSING_MODULE, message, path="module")
         if declaration.distribution and canonicalize_name(declaration.distribution) != own:
-            message = f"it names {declaration.distribution}, but the wheel is of {own}"
+            message = f"it names {declaration.distribution}, but the wheel belongs to {own}"
             yield location.finding(checks.WRONG_DISTRIBUTION, message, path="distribution")
         dimensions = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
         required = (
@@ -108,7 +105,7 @@ def _content_findings(
         )
         yield from _property_findings(required, "properties", location)
         return
-    for number, implementation in enumerate(declaration[1]):
+    for number, implementation in enumerate(declaration.implementations):
         path = f"known[{number}]"
         try:
             parse_requirement(implementation.install, allow_variant_markers=False)
@@ -136,12 +133,17 @@ def _property_findings(
 
 
 def _file_name_findings(
-    name: str, key: tuple[str, str], archive: WheelArchive, location: Location
+    name: str, declared_names: Sequence[str], archive: WheelArchive, location: Location
 ) -> Iterator[Finding]:
-    """Yield a finding if another distribution could have a file of the same name."""
+    """Yield a finding if another distribution could have a file of the same name.
+
+    :param declared_names: the group, and for an implementation also its name.
+    """
     words = _words(name.removesuffix(".json"))
-    is_of_implementation = key[1] and all(_words(part) in words for part in key)
-    if _words(archive.filename.name) not in words and not is_of_implementation:
+    names_implementation = len(declared_names) == 2 and all(
+        _words(declared) in words for declared in declared_names
+    )
+    if _words(archive.filename.name) not in words and not names_implementation:
         message = f"another distribution may have a {name} too, and one overwrites the other"
         yield location.finding(checks.SHARED_DECLARATION_NAME, message)
 
@@ -160,7 +162,7 @@ def _members_by_path(archive: WheelArchive) -> dict[str, str]:
 
 
 def _modules(paths: Iterable[str]) -> set[str]:
-    """Return the importable modules among some files, packages without ``__init__`` too."""
+    """Return the importable modules among some files, including packages without ``__init__``."""
     modules: set[str] = set()
     for path in paths:
         *folders, file = path.split("/")

@@ -22,7 +22,7 @@ from wheelfit.core.properties import PropertySet, is_name, is_value
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidRequirement
-from wheelfit_runtime.wording import listed
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
 
 
+_MAX_QUOTED = 120
+"""Characters of a dependency that a message quotes."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredNames:
     """The labels and properties that the variants of a release declare together."""
@@ -44,7 +48,7 @@ class DeclaredNames:
     """Paths of properties: of a namespace, of a feature and of a value."""
 
     @classmethod
-    def by(cls, documents: Iterable[VariantDocument]) -> DeclaredNames:
+    def of(cls, documents: Iterable[VariantDocument]) -> DeclaredNames:
         """Return the labels and properties of documents."""
         labels: set[str] = {NULL}
         paths: set[tuple[str, ...]] = set()
@@ -56,7 +60,7 @@ class DeclaredNames:
                     paths.update((path[:1], path[:2], path))
         return cls(frozenset(labels), frozenset(paths))
 
-    def has(self, variable: str, literal: str) -> bool:
+    def contains(self, variable: str, literal: str) -> bool:
         """Return whether any variant has the label or property of a marker."""
         if variable == VARIANT_LABEL:
             return literal in self.labels
@@ -74,16 +78,16 @@ def check_dependencies(
         except InvalidRequirement as error:
             yield location.finding(
                 checks.INVALID_REQUIREMENT,
-                f"{shortened(text, _LONGEST)!r}: {error.message}",
+                f"{shortened(text, _MAX_QUOTED)!r}: {error.message}",
                 rule="F-105" if "variant_" in text else "PEP 508",
             )
             continue
         if requirement.marker is None or not requirement.marker.uses_variants:
             continue
-        quoted = repr(shortened(text, _LONGEST))
+        quoted = repr(shortened(text, _MAX_QUOTED))
         with_markers.append(quoted)
         for comparison in comparisons(requirement.marker.expression):
-            reason = _reason_to_never_match(comparison)
+            reason = _why_never_matches(comparison)
             if reason is not None:
                 yield location.finding(checks.MARKER_NEVER_MATCHES, f"{quoted}: {reason}")
     if with_markers and label is None:
@@ -103,17 +107,17 @@ def undeclared_findings(
             continue
         for comparison in comparisons(requirement.marker.expression):
             variable, literal = comparison.variable(), _literal(comparison)
-            if literal is None or _reason_to_never_match(comparison) is not None:
+            if literal is None or _why_never_matches(comparison) is not None:
                 continue
             if variable == VARIANT_LABEL:
                 if comparison.operator not in ("==", "!=") or not literal:
                     continue
             elif variable not in VARIANT_SETS:
                 continue
-            if not declared.has(variable, literal):
+            if not declared.contains(variable, literal):
                 yield location.finding(
                     checks.UNDECLARED_IN_MARKER,
-                    f"{shortened(text, _LONGEST)!r}: no variant of the release has {literal}",
+                    f"{shortened(text, _MAX_QUOTED)!r}: no variant of the release has {literal}",
                 )
 
 
@@ -133,7 +137,8 @@ def abi_findings(
         on_project = [requirement for requirement in requirements if requirement.name == project]
         if not on_project:
             yield location.finding(
-                checks.ABI_NOT_REQUIRED, f"{feature} is declared, but {project} is not required"
+                checks.ABI_NOT_REQUIRED,
+                f"{feature} is declared, but the wheel does not require {project}",
             )
         for value in values:
             # A marker may restrict its dependency to this value (P-53).
@@ -168,7 +173,7 @@ def _valid_requirements(core: CoreMetadata) -> Iterator[tuple[Requirement, str]]
             continue
 
 
-def _reason_to_never_match(comparison: Comparison) -> str | None:
+def _why_never_matches(comparison: Comparison) -> str | None:
     """Return the reason why a comparison with a variant variable can never match (F-106)."""
     variable, literal = comparison.variable(), _literal(comparison)
     if literal is None:
@@ -177,7 +182,9 @@ def _reason_to_never_match(comparison: Comparison) -> str | None:
         count = VARIANT_SETS[variable]
         parts = _parts(literal)
         if len(parts) != count:
-            return f"{literal!r} has {len(parts)} parts, {variable} has items of {count}"
+            return (
+                f"{literal!r} has {count_of(len(parts), 'part')}; items of {variable} have {count}"
+            )
         *names, last = parts
         valid = all(map(is_name, names)) and (is_value(last) if count == 3 else is_name(last))
         return None if valid else f"{literal!r} is not an item of {variable}"
@@ -195,6 +202,3 @@ def _literal(comparison: Comparison) -> str | None:
 
 def _parts(literal: str) -> list[str]:
     return [part.strip(" \t") for part in literal.split("::")]
-
-
-_LONGEST = 120

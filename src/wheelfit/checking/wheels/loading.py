@@ -77,8 +77,8 @@ def search_path_findings(binaries: Binaries, location: Location) -> Iterator[Fin
                 folders[severity][entry or "the current folder"] = None
                 members[severity][binary.member] = None
     for severity, entries in folders.items():
-        binaries_in_words = listed(list(members[severity]), most=2)
-        message = f"{binaries_in_words} search libraries in {listed_briefly(entries)}"
+        searching = listed(list(members[severity]), most=2)
+        message = f"libraries are searched in {listed_briefly(entries)}, by {searching}"
         yield location.finding(checks.RPATH_LEADS_OUT, message, severity=severity)
 
 
@@ -132,17 +132,17 @@ def library_findings(
         if policy.has_library(name):
             yield from _version_findings(name, needing, tag, policy, location)
         elif _DRIVERS.fullmatch(name):
-            lacking["drivers provide them"][name] = needing
+            lacking["which drivers provide"][name] = needing
         elif all(_searches_other_packages(binary, native) for binary in needing):
-            lacking["their search path is in other packages"][name] = needing
+            lacking["which the search path finds in other packages"][name] = needing
         else:
             lacking[""][name] = needing
     for origin, libraries in lacking.items():
-        message = (
-            f"{_needed_libraries_in_words(libraries)}; {origin or f'{tag} does not guarantee it'}"
-        )
+        reason = origin or f"which {tag} does not guarantee"
         yield location.finding(
-            checks.EXTERNAL_LIBRARY, message, severity=Severity.NOTE if origin else None
+            checks.EXTERNAL_LIBRARY,
+            f"{_needed_libraries_in_words(libraries)}, {reason}",
+            severity=Severity.NOTE if origin else None,
         )
 
 
@@ -150,7 +150,7 @@ def _needed_libraries_in_words(libraries: dict[str, list[Binary]]) -> str:
     """Return a text on the needed libraries that are not in the wheel, and their binaries."""
     members = dict.fromkeys(binary.member for needing in libraries.values() for binary in needing)
     needed_by = listed(list(members), most=2)
-    return f"{listed_briefly(sorted(libraries))} not in the wheel, needed by {needed_by}"
+    return f"needed by {needed_by}, but not in the wheel: {listed_briefly(sorted(libraries))}"
 
 
 def _version_findings(
@@ -160,8 +160,8 @@ def _version_findings(
     for binary in needing:
         needed = [version.name for version in binary.versions if version.library == name]
         if too_new := [version for version in needed if policy.is_too_new(version)]:
-            needs = f"{binary.member} needs {listed_briefly(too_new)} of {name}"
-            message = f"{needs}, which {tag} does not guarantee"
+            message = f"{binary.member} needs {listed_briefly(too_new)} of {name}"
+            message += f", which {tag} does not guarantee"
             yield location.finding(checks.PLATFORM_TOO_OLD, message)
 
 
@@ -181,7 +181,7 @@ def macos_library_findings(native: Sequence[Binary], location: Location) -> Iter
         if name.startswith("/") and not name.startswith(_MACOS_SYSTEM_FOLDERS)
     }
     if lacking:
-        message = f"{_needed_libraries_in_words(lacking)}; it is not part of macOS"
+        message = f"{_needed_libraries_in_words(lacking)}, which macOS does not have"
         yield location.finding(checks.EXTERNAL_LIBRARY, message)
 
 
@@ -198,12 +198,12 @@ def windows_library_findings(native: Sequence[Binary], location: Location) -> It
             if name.lower() not in bundled and origin not in ("Windows", "Python"):
                 lacking[origin or ""][name].append(binary)
     for origin, libraries in lacking.items():
-        reason = "neither Windows nor Python has it"
+        reason = "which neither Windows nor Python has"
         if origin:
-            reason = f"not every Windows has {origin}"
+            reason = f"which come with {origin}"
         yield location.finding(
             checks.EXTERNAL_LIBRARY,
-            f"{_needed_libraries_in_words(libraries)}; {reason}",
+            f"{_needed_libraries_in_words(libraries)}, {reason}",
             severity=Severity.NOTE if origin else None,
         )
 

@@ -64,10 +64,10 @@ def read_platform(tag: str) -> ClaimedPlatform | None:
     """
     for old, floor in _OLD_MANYLINUX.items():
         if tag.startswith(f"{old}_"):
-            return _linux(tag, "manylinux", floor, tag.removeprefix(f"{old}_"))
+            return _linux_platform(tag, "manylinux", floor, tag.removeprefix(f"{old}_"))
     if (match := _LINUX.fullmatch(tag)) is not None:
         pair = None if match[1] is None else (int(match[2]), int(match[3]))
-        return _linux(tag, match[1], pair, match[4])
+        return _linux_platform(tag, match[1], pair, match[4])
     if (match := _MACOS.fullmatch(tag)) is not None:
         machines = _UNIVERSAL.get(match[3], frozenset([match[3]]))
         return ClaimedPlatform(tag, Format.MACHO, machines, "", (int(match[1]), int(match[2])))
@@ -76,7 +76,7 @@ def read_platform(tag: str) -> ClaimedPlatform | None:
     return None
 
 
-def _linux(
+def _linux_platform(
     tag: str, kind: str | None, floor: tuple[int, int] | None, machine: str
 ) -> ClaimedPlatform:
     libraries = {"manylinux": "glibc", "musllinux": "musl"}
@@ -113,7 +113,7 @@ def platform_findings(
             if glibc := _required_glibc(binary):
                 yield location.finding(
                     checks.FOREIGN_BINARY,
-                    f"{binary.member} needs glibc ({glibc[1]}), the tag is for musl",
+                    f"{binary.member} needs glibc ({glibc[1]}); the tag is for musl",
                 )
 
 
@@ -146,7 +146,7 @@ def _machine_findings(
         )
         yield location.finding(
             checks.FOREIGN_BINARY,
-            f"the tag is {claim.tag}, and no binary is for "
+            f"the tag is {claim.tag}, but no binary is for "
             f"{listed(sorted(missing))}, only for {present}",
         )
         return
@@ -154,7 +154,7 @@ def _machine_findings(
         if claim.machines.isdisjoint(binary.machines):
             yield location.finding(
                 checks.FOREIGN_BINARY,
-                f"{binary.member} is for {listed(binary.machines)}, the tag is {claim.tag}",
+                f"{binary.member} is for {listed(binary.machines)}; the tag is {claim.tag}",
                 severity=Severity.WARNING,
             )
 
@@ -170,29 +170,29 @@ def _floor_findings(
     floor = _floor(claim)
     if claim.policy is not None and (glibc := claim.policy.symbols.get("GLIBC")):
         floor = max(floor, (glibc[0], glibc[1]))  # manylinux_2_17 on aarch64 has symbols of 2.18
-    members_by_message: dict[tuple[str, Severity | None], list[str]] = defaultdict(list)
+    allowed = f"{floor[0]}.{floor[1]}"
+    members_by_requirement: dict[tuple[str, Severity | None], list[str]] = defaultdict(list)
     for binary in native:
         if binary.format is not claim.format or claim.machines.isdisjoint(binary.machines):
             continue
         if claim.format is Format.ELF:
             required = _required_glibc(binary)
             if required is not None and required[0] > floor:
-                admitted = f"{floor[0]}.{floor[1]}"
-                message = f"needs {required[1]}, the tag {claim.tag} admits glibc {admitted}"
-                members_by_message[message, None].append(binary.member)
+                members_by_requirement[required[1], None].append(binary.member)
             continue
         for system in binary.minimum_systems:
             if system.machine in claim.machines and system.version > floor:
                 severity = _macos_severity(system.version, claim)
                 version = f"{system.version[0]}.{system.version[1]}"
-                message = (
-                    f"is made for macOS {version} on {system.machine}, the tag {claim.tag} admits "
-                    f"{floor[0]}.{floor[1]}"
-                )
-                members_by_message[message, severity].append(binary.member)
-    for (message, severity), members in members_by_message.items():
+                requirement = f"macOS {version} on {system.machine}"
+                members_by_requirement[requirement, severity].append(binary.member)
+    system_name = "glibc" if claim.format is Format.ELF else "macOS"
+    for (requirement, severity), members in members_by_requirement.items():
         yield location.finding(
-            checks.PLATFORM_TOO_OLD, f"{listed_briefly(members)} {message}", severity=severity
+            checks.PLATFORM_TOO_OLD,
+            f"{requirement} is needed by {listed_briefly(members)}; the tag {claim.tag} allows "
+            f"{system_name} {allowed}",
+            severity=severity,
         )
 
 

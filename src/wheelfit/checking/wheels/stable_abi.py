@@ -46,16 +46,15 @@ def stable_abi_findings(
             used_by.setdefault(symbol, binary.member)
     outside = sorted(symbol for symbol in used_by if symbol not in since)
     if outside:
-        message = (
-            f"{used_by[outside[0]]} uses {listed_briefly(outside)}, which is not in the stable ABI"
-        )
+        symbols = listed_briefly(outside)
+        message = f"{used_by[outside[0]]} uses symbols outside of the stable ABI: {symbols}"
         yield location.finding(checks.OUTSIDE_STABLE_ABI, message)
     newer = sorted(symbol for symbol in used_by if since.get(symbol, 0) > oldest)
     if newer:
         newest = max(since[symbol] for symbol in newer)
         message = (
-            f"{used_by[newer[0]]} uses {listed_briefly(newer)}, which the stable ABI has since "
-            f"Python 3.{newest}; the tag allows 3.{oldest}"
+            f"{used_by[newer[0]]} uses symbols of the stable ABI of Python 3.{newest} "
+            f"({listed_briefly(newer)}); the tag allows 3.{oldest}"
         )
         yield location.finding(checks.OUTSIDE_STABLE_ABI, message)
 

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import Fault
 
 
+_MAX_NAME_SIZE = 255
+"""Bytes of a file name in common file systems."""
+
+
 @dataclass(frozen=True, slots=True)
 class LibraryFacts:
     """A native library in a wheel, by its row in RECORD."""
@@ -189,10 +193,10 @@ def check_parts(
     elif document is not None:
         from wheelfit.checking.documents.document import check_variant_document
 
-        document_findings_, parsed = check_variant_document(
+        variant_findings, parsed = check_variant_document(
             document, member_location, label=name.label, profiles=profiles
         )
-        findings += document_findings_
+        findings += variant_findings
     if core is not None and parsed is not None and name.label is not None:
         findings += abi_findings(core, name.label, parsed, location.inside("METADATA"))
     return findings, WheelFacts(location.where, name, parsed, core, metadata or b"")
@@ -208,9 +212,6 @@ def filename_findings(name: WheelFilename, location: Location) -> Iterator[Findi
         )
 
 
-_MAX_NAME_SIZE = 255
-
-
 def _identity_findings(
     name: WheelFilename, core: CoreMetadata, location: Location
 ) -> Iterator[Finding]:
@@ -219,7 +220,7 @@ def _identity_findings(
         ("version", core.version, name.version),
     ):
         if value != expected:
-            message = f"the {field_name} is {value}, in the file name {expected}"
+            message = f"the {field_name} is {value}, but {expected} in the file name"
             yield location.finding(checks.WRONG_METADATA, message)
 
 
@@ -227,23 +228,25 @@ def _archive_findings(
     archive: WheelArchive, location: Location, *, full: bool
 ) -> Iterator[Finding]:
     for fault in archive.faults(contents=full, identity=False):
-        yield location.inside(fault.path).finding(_check_of(fault), fault.message, rule=fault.rule)
+        yield location.inside(fault.path).finding(_check_for(fault), fault.message, rule=fault.rule)
     zstandard_member = next(
         (member.name for member in archive.members if member.method == ZSTANDARD), None
     )
     if zstandard_member is not None:
-        message = f"{zstandard_member!r} has Zstandard compression, which pip needs Python 3.14 for"
+        message = (
+            f"{zstandard_member!r} is compressed with Zstandard, which pip reads since Python 3.14"
+        )
         yield location.finding(checks.UNSOUND_ARCHIVE, message)
     names = [member.name for member in archive.members]
-    everywhere = {fault.message for fault in archive.tolerated}
-    only_windows = all(tag.platform.startswith("win") for tag in archive.filename.tags)
-    severity = Severity.ERROR if only_windows else Severity.WARNING
+    reported = {fault.message for fault in archive.tolerated}
+    is_for_windows_only = all(tag.platform.startswith("win") for tag in archive.filename.tags)
+    severity = Severity.ERROR if is_for_windows_only else Severity.WARNING
     for message in target_faults(names, is_windows=True):
-        if message not in everywhere:
+        if message not in reported:
             yield location.finding(checks.UNPORTABLE_NAME, message, severity=severity)
 
 
-def _check_of(fault: Fault) -> Check:
+def _check_for(fault: Fault) -> Check:
     match fault.path, fault.rule:
         case "METADATA", _:
             return checks.WRONG_METADATA
@@ -270,7 +273,7 @@ def _member_findings(
 ) -> Iterator[Finding]:
     for name in SIGNATURES:
         if f"{archive.dist_info}/{name}" in archive:
-            yield location.inside(name).finding(checks.SIGNED_RECORD, f"there is a {name}")
+            yield location.inside(name).finding(checks.SIGNED_RECORD, f"the wheel has a {name}")
     for name in archive.names():
         if _STARTUP_FILE.fullmatch(name):
             yield location.finding(checks.STARTUP_CODE, f"{name} runs whenever Python starts")
@@ -283,7 +286,7 @@ def _member_findings(
         expected = "-".join(str(archive.filename).split("-")[:2]) + ".dist-info"
         if archive.dist_info != expected:
             yield location.finding(
-                checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, and not {expected}"
+                checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, not {expected}"
             )
         with_descriptor = [
             member.name for member in archive.members if member.flags & _DATA_DESCRIPTOR

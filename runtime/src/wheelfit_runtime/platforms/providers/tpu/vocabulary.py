@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 VOCABULARY = Vocabulary(
     {
         "present": OfferedValues(tables.PRESENT),
-        "generation": OfferedValues(wider=tables.GENERATIONS, is_optional=True),
+        "generation": OfferedValues(unpublished=tables.GENERATIONS, is_optional=True),
     }
 )
 
