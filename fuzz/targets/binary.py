@@ -8,7 +8,7 @@ import json
 import elftools.elf.elffile  # noqa: F401  # now: what is imported later is not watched
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
+from wheelfit.building.abi.bounds import consumer_of, derive, symbols_of_release
 from wheelfit.checking.findings import Location
 from wheelfit.checking.wheels.binaries import claim_findings
 from wheelfit.core.abi_exports import AbiExports
@@ -58,7 +58,7 @@ def check(data: bytes) -> None:
     assert all(name and name.isprintable() for name in symbols.exported | symbols.imported)
     assert symbols.weak <= symbols.imported
     consumer = consumer_of([symbols])
-    own = offer_of(Version("1"), "some", {"some.so": symbols}, consumer, AbiExports())
+    own = symbols_of_release(Version("1"), "some", {"some.so": symbols}, consumer, AbiExports())
     bounds = derive(consumer, [own], AbiExports())
     assert all(one.fits for one in bounds.releases)  # nothing lacks what only it offers
 

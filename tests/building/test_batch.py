@@ -75,7 +75,7 @@ def test_few_are_under_way_at_once(tmp_path: Path, batch: int) -> None:
     """However many items there are, only what workers need is sent to them."""
     executor = Counting(2)
     errands = [BatchItem(n, tmp_path) for n in range(300)]
-    outcomes = Batch(run_item, errands, executor=executor, workers=2, batch=batch).run()
+    outcomes = Batch(run_item, errands, executor=executor, workers=2, batch_size=batch).run()
     assert numbers(outcomes) == list(range(300))
     assert 2 <= executor.most <= 4
 
@@ -143,7 +143,7 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     """An item that kills its process each time is given up, and takes no other along."""
     errands = [BatchItem(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
-        outcomes = Batch(run_item, errands, executor=workers.executor, workers=2, batch=2).run()
+        outcomes = Batch(run_item, errands, executor=workers.executor, workers=2, batch_size=2).run()
     assert [n for n, one in enumerate(outcomes) if one.error] == [3, 4]
     error = outcomes[3].error
     assert isinstance(error, WorkerLost)

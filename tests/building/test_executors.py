@@ -69,7 +69,7 @@ def test_faults_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
         BatchItem(2, tmp_path, "unsendable"),
         BatchItem(3, tmp_path),
     ]
-    outcomes = carried_out(cluster, errands, batch=2)
+    outcomes = carried_out(cluster, errands, batch_size=2)
     first = outcomes[0].error
     assert first is not None
     assert first.reference == "invalid-label"
@@ -90,7 +90,7 @@ def test_equal_bytes(cluster: DaskCluster, tmp_path: Path) -> None:
         with open_workers(url) as workers:
             workers.check_files(wheels[:1], [folder])
             outcomes = Batch(
-                make, wheels, executor=workers.executor, workers=workers.count, batch=3
+                make, wheels, executor=workers.executor, workers=workers.count, batch_size=3
             ).run()
         assert [outcome.value for outcome in outcomes] == sorted(folder.iterdir(), key=_minor)
         made.append(
@@ -191,7 +191,10 @@ def test_worker_without_wheelfit(tmp_path: Path) -> None:
         cluster.add_workers(
             1, before=f"import sys; sys.path.append({str(packages)!r})", flags=("-S", "-E")
         )
-        with raises_code("unfit-workers", match="it has no wheelfit"), open_workers(cluster.url):
+        with (
+            raises_code("unfit-workers", match="the worker has no wheelfit"),
+            open_workers(cluster.url),
+        ):
             pytest.fail("it was opened")
 
 
@@ -199,7 +202,10 @@ def test_worker_without_wheelfit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "description"),
     [
-        ("import sys; sys.path.insert(0, {folder!r})", "it has wheelfit 99.9, here it is"),
+        (
+            "import sys; sys.path.insert(0, {folder!r})",
+            "the worker has wheelfit 99.9, and this machine",
+        ),
         (
             "import zlib; old = zlib.compressobj; zlib.compressobj = lambda _, *all: old(1, *all)",
             "its zlib compresses to other bytes",
@@ -243,7 +249,7 @@ def test_files_that_a_worker_does_not_see(tmp_path: Path, *, is_written: bool) -
                 "tcp://two": [None for _ in paths],
             },
         )
-        with raises_code("unfit-workers", match="it has other files in") as excinfo:
+        with raises_code("unfit-workers", match="the worker has other files in") as excinfo:
             workers.check_files(*(([], [tmp_path]) if is_written else ([tmp_path / "a.whl"], [])))
     assert excinfo.value.where == "tcp://two"
     assert [path.name for path in tmp_path.iterdir()] == ["a.whl"]

@@ -14,7 +14,7 @@ from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, Tun
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.toolchains.rust import CompiledCrates
 from wheelfit.building.front_end.variants import PLAIN, WheelToBuild
-from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
+from wheelfit.building.jobs import order_digest, record_of_wheels, source_digest, wheels_of_record
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
 
@@ -69,10 +69,10 @@ def built(folder: Path) -> BuiltWheel:
         path=path,
         label=Label("v3"),
         properties=V3,
-        how="converted",
+        method="converted",
         backend="flit-core 3.12",
         flags=("-march=x86-64-v3",),
-        validated={"x86_64": "built-in provider", "blas": None},
+        validators={"x86_64": "built-in provider", "blas": None},
         plugins={"blas": "some 1.0"},
         notes=("a note",),
         content="00",
@@ -85,15 +85,15 @@ def built(folder: Path) -> BuiltWheel:
 def test_remembered(tmp_path: Path) -> None:
     """All that is told of a wheel is remembered."""
     wheel = built(tmp_path)
-    assert of_record(to_record([wheel]), tmp_path) == (wheel,)
+    assert wheels_of_record(record_of_wheels([wheel]), tmp_path) == (wheel,)
 
 
 def test_remembered_wheels_that_are_others(tmp_path: Path) -> None:
     """A wheel with other content is none of those that were built; nor is one elsewhere."""
-    data = to_record([built(tmp_path)])
+    data = record_of_wheels([built(tmp_path)])
     (tmp_path / "demo-1.0-py3-none-any-v3.whl").write_bytes(b"other")
-    assert of_record(data, tmp_path) is None
+    assert wheels_of_record(data, tmp_path) is None
     data["wheels"][0]["name"] = "../../demo-1.0-py3-none-any-v3.whl"
     (tmp_path / "x").mkdir()
     with pytest.raises(FileNotFoundError):
-        of_record(data, tmp_path / "x")
+        wheels_of_record(data, tmp_path / "x")

@@ -257,7 +257,7 @@ def test_github_limit() -> None:
     """More jobs than GitHub takes are refused, with a way out."""
     pythons = ", ".join(f'"3.{n}"' for n in range(100))
     found = matrix(f"[tool.wheelfit.matrix]\npythons = [{pythons}]\nplatforms = ['any']")
-    with pytest.raises(UsageError, match="these are 400 jobs") as excinfo:
+    with pytest.raises(UsageError, match="the matrix has 400 jobs") as excinfo:
         github_matrix(found, found.jobs)
     assert "--job-per target" in (excinfo.value.hint or "")
     assert len(json.loads(github_matrix(found, found.jobs, by_target=True))["include"]) == 100

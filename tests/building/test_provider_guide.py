@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
-from wheelfit.building.table_editing import TableEdits, edited
+from wheelfit.building.table_editing import TableEdits, edit_table
 from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import Location, Severity
 from wheelfit.checking.tool_profiles import Profile
@@ -37,7 +37,7 @@ def test_entries_are_understood_without_a_plugin(namespace: str) -> None:
     guide = guide_to(namespace)
     assert guide is not None
     edits = TableEdits(providers={namespace: guide.entry})
-    table = read_project_table(tomllib.loads(edited(b"", edits, where="x").decode()))
+    table = read_project_table(tomllib.loads(edit_table(b"", edits, where="x").decode()))
     assert table is not None
     assert not table.notes
     provider = table.providers[namespace]

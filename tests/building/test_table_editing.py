@@ -9,7 +9,7 @@ from error_codes import raises_code
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelfit.building.table_editing import TableEdits, edited
+from wheelfit.building.table_editing import TableEdits, edit_table
 from wheelfit.core.labels import Label, writer_faults
 from wheelfit.core.project_table import read_project_table
 from wheelfit_runtime.errors import InvalidDocument
@@ -60,7 +60,7 @@ FORMS = {
 
 def edit(text: str, **edits: object) -> str:
     """Edit a text."""
-    return edited(text.encode(), TableEdits(**edits), where="pyproject.toml").decode()  # type: ignore[arg-type]
+    return edit_table(text.encode(), TableEdits(**edits), where="pyproject.toml").decode()  # type: ignore[arg-type]
 
 
 def test_a_new_table_stands_behind_everything() -> None:
@@ -109,7 +109,7 @@ def test_line_endings_stay_and_byte_order_marks_go(bom: bytes, ending: str) -> N
     """B-8: new lines end as the others do; with a byte order mark nobody could read the file."""
     data = bom + WITH_COMMENTS.replace("\n", ending).encode()
     edits = TableEdits(providers={"nvidia": NVIDIA}, without_variants=("v3",))
-    found = edited(data, edits, where="pyproject.toml")
+    found = edit_table(data, edits, where="pyproject.toml")
     assert found.startswith(b"# the project")
     assert found.count(ending.encode()) == found.count(b"\n")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from wheelfit.building.variant_wheel import make_plain, repack_wheel, single_label
+from wheelfit.building.variant_wheel import make_plain, reduce_to_label, repack_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import check_document, read_document, write_document
@@ -313,10 +313,10 @@ def test_unsound_source(plain: Path, output: Path) -> None:
 
 def test_single_label() -> None:
     """F-24, F-26: one label is left; null needs no entry."""
-    only = single_label(DOCUMENT, parse_label("mkl"))
+    only = reduce_to_label(DOCUMENT, parse_label("mkl"))
     assert list(only.variants) == ["mkl"]
     assert only.priorities == DOCUMENT.priorities
-    null = single_label(only, parse_label("null"))
+    null = reduce_to_label(only, parse_label("null"))
     assert not null.properties("null")
 
 

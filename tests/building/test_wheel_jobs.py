@@ -11,12 +11,12 @@ import pytest
 
 from wheelfit.building.repack.edits import Edits
 from wheelfit.building.wheel_jobs import (
-    Act,
     Convert,
+    MakePlain,
+    Operation,
     Relabel,
     Repack,
     Repair,
-    Unmake,
     WheelJob,
     run_job,
 )
@@ -32,9 +32,9 @@ CONTENT = release_document(
 )
 DOCUMENT = write_document(read_document(CONTENT, where="document"))
 MKL = parse_label("mkl")
-ACTS: list[Act] = [
+ACTS: list[Operation] = [
     Relabel(),
-    Unmake(),
+    MakePlain(),
     Convert(),
     Repack(label=MKL, document=DOCUMENT),
     Repack(Edits(name="other"), MKL, DOCUMENT),
@@ -49,11 +49,11 @@ def out(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("act", ACTS, ids=lambda act: type(act).__name__)
-def test_travels(act: Act, tmp_path: Path, out: Path) -> None:
+@pytest.mark.parametrize("operation", ACTS, ids=lambda operation: type(operation).__name__)
+def test_travels(operation: Operation, tmp_path: Path, out: Path) -> None:
     """A job and what became of it can be sent to another process and back."""
     source = build_wheel(tmp_path, "fast", "1.0", label="mkl", document=CONTENT)
-    job = WheelJob(source, act, out, RewriteOptions(epoch=0), copy_unchanged=True)
+    job = WheelJob(source, operation, out, RewriteOptions(epoch=0), copy_unchanged=True)
     assert pickle.loads(pickle.dumps(job)) == job
     done = run_job(job)
     assert pickle.loads(pickle.dumps(done)) == done
@@ -67,36 +67,38 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
     wheels = [build_wheel(tmp_path / name, name, "1.0") for name in ("a", "b")]
     here = tmp_path / "here"
     here.mkdir()
-    act = Repack(label=MKL, document=DOCUMENT)
+    operation = Repack(label=MKL, document=DOCUMENT)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        theirs = list(pool.map(run_job, [WheelJob(wheel, act, out) for wheel in wheels]))
+        theirs = list(pool.map(run_job, [WheelJob(wheel, operation, out) for wheel in wheels]))
         wheels[0].write_bytes(b"no wheel")
         failed = pool.submit(
-            run_job, WheelJob(wheels[0], act, out, options=RewriteOptions(overwrite=True))
+            run_job, WheelJob(wheels[0], operation, out, options=RewriteOptions(overwrite=True))
         ).exception()
     assert isinstance(failed, InvalidWheel)
-    ours = run_job(WheelJob(wheels[1], act, here))
+    ours = run_job(WheelJob(wheels[1], operation, here))
     assert theirs[1].path.read_bytes() == ours.path.read_bytes()
     assert theirs[1].content_verified
 
 
 def test_repair(tmp_path: Path, out: Path) -> None:
     """A wheel for any platform needs no repair; one for a platform is given to the command."""
-    act = Repair("false {wheel} {dest_dir}")
-    assert not run_job(WheelJob(build_wheel(tmp_path, "fast", "1.0"), act, out)).is_new
+    operation = Repair("false {wheel} {dest_dir}")
+    assert not run_job(WheelJob(build_wheel(tmp_path, "fast", "1.0"), operation, out)).is_new
     source = build_wheel(tmp_path, "fast", "1.0", tag="py3-none-linux_x86_64")
     with pytest.raises(BuildFailed, match="false failed with 1"):
-        run_job(WheelJob(source, act, out))
+        run_job(WheelJob(source, operation, out))
 
 
 def test_nothing_to_do(tmp_path: Path, out: Path) -> None:
     """A wheel that needs nothing is left alone, or copied byte by byte if that is wanted."""
     plain = build_wheel(tmp_path, "fast", "1.0")
-    for act in (Unmake(skip_plain=True), Convert()):
-        done = run_job(WheelJob(plain, act, out))
+    for operation in (MakePlain(skip_plain=True), Convert()):
+        done = run_job(WheelJob(plain, operation, out))
         assert (done.path, done.is_new) == (plain, False)
         done = run_job(
-            WheelJob(plain, act, out, options=RewriteOptions(overwrite=True), copy_unchanged=True)
+            WheelJob(
+                plain, operation, out, options=RewriteOptions(overwrite=True), copy_unchanged=True
+            )
         )
         assert done.is_new
         assert done.path.read_bytes() == plain.read_bytes()

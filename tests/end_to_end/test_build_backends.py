@@ -87,8 +87,8 @@ def test_every_backend(backend: str, build: Build, tmp_path: Path, variantlib_py
     wheels = by_label(result)
     assert list(wheels) == LABELS
     assert result["backend"].startswith(f"{backend} ")
-    assert {wheel["how"] for wheel in result["wheels"]} == {"plain", "converted"}
-    assert wheels["v3"]["validated"] == {"x86_64": "built-in provider"}
+    assert {wheel["method"] for wheel in result["wheels"]} == {"plain", "converted"}
+    assert wheels["v3"]["validators"] == {"x86_64": "built-in provider"}
     assert wheels["v1"]["flags"] == ["-march=x86-64"]
     names = {path.name for path in (tmp_path / "dist").glob("*.whl")}
     assert names == {wheel["filename"] for wheel in result["wheels"]}
@@ -258,7 +258,7 @@ SCIKIT_ON = {
 def test_scikit_build_core_without_what_it_calls(build: Build) -> None:
     """B-18: what it asks for is published without a function it calls, so it is not asked."""
     result = build(SCIKIT_ON, "--variant", "v3")
-    assert result["wheels"][0]["how"] == "converted"
+    assert result["wheels"][0]["method"] == "converted"
 
 
 def test_scikit_build_core_natively(build: Build, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_scikit_build_core_natively(build: Build, tmp_path: Path) -> None:
     build_wheel(tmp_path / "links", "variantlib", "0.0.9", files=VARIANTLIB)
     result = build(SCIKIT_ON, "--variant", "v3", "--plain", "--find-links", tmp_path / "links")
     wheels = by_label(result)
-    assert {label: wheel["how"] for label, wheel in wheels.items()} == {
+    assert {label: wheel["method"] for label, wheel in wheels.items()} == {
         None: "plain",
         "v3": "native",
     }

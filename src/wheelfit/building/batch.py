@@ -43,7 +43,8 @@ Value = TypeVar("Value")
 
 _BATCHES_PER_WORKER = 2
 """Batches in progress for each worker, so that none is idle."""
-_LONGEST_PAUSE = 2.0
+_MAX_PAUSE = 2.0
+"""Seconds before another attempt at an item."""
 _TRANSIENT = frozenset(
     [
         errno.EAGAIN,
@@ -114,7 +115,7 @@ class Batch(Generic[Item, Value]):
     """The number of parallel items; a function where that may change."""
     attempts: int = 3
     """The number of attempts at an item."""
-    batch: int = 1
+    batch_size: int = 1
     """The number of items sent at once; more than 1 if sending takes as long as the work."""
     record: WorkRecord[Item, Value] | None = None
     """The record of finished items, of this run and earlier ones."""
@@ -165,11 +166,11 @@ class Batch(Generic[Item, Value]):
         limit = workers * _BATCHES_PER_WORKER
         while not self.suspects and len(self.running) < limit:
             if self.waiting:
-                count = min(max(1, self.batch), len(self.waiting))
+                count = min(max(1, self.batch_size), len(self.waiting))
                 self._submit(tuple(self.waiting.popleft() for _ in range(count)))
             elif self.retries:
                 position = self.retries.popleft()
-                self.pause(min(_LONGEST_PAUSE, 0.125 * 2 ** self.attempt_counts[position]))
+                self.pause(min(_MAX_PAUSE, 0.125 * 2 ** self.attempt_counts[position]))
                 self._submit((position,))
             else:
                 break

@@ -81,7 +81,7 @@ def github_matrix(
         entries.append({**_entry(group, project), "runner": runner})
     if len(entries) > _GITHUB_MAX_JOBS:
         raise UsageError(
-            f"these are {len(entries)} jobs; GitHub runs {_GITHUB_MAX_JOBS} of one matrix",
+            f"the matrix has {len(entries)} jobs; GitHub allows {_GITHUB_MAX_JOBS}",
             hint="give --job-per target, or one matrix for each --platform",
         )
     return json.dumps({"include": entries}, separators=(",", ":"))

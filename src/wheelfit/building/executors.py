@@ -75,11 +75,11 @@ class Workers:
                 expected[token] = _file_status(token)
             for worker, statuses in self.call_on_all(_file_statuses, tuple(expected)).items():
                 if isinstance(statuses, BaseException):
-                    raise _unfit(f"a worker cannot read files: {statuses}", worker)
+                    raise _unfit_workers(f"a worker cannot read files: {statuses}", worker)
                 for path, status in zip(expected, statuses, strict=True):
                     if status != expected[path]:
-                        raise _unfit(
-                            f"it has other files in {Path(path).parent} than this machine",
+                        raise _unfit_workers(
+                            f"the worker has other files in {Path(path).parent} than this machine",
                             worker,
                             "put the files on a file system that all workers share, under the "
                             "same path",
@@ -103,8 +103,7 @@ def open_workers(
         wheelfit, or another one.
     """
     if url is None or url == "processes":
-        # The processors of this process: a container has fewer than the machine.
-        count = jobs or (1 if url is None else len(os.sched_getaffinity(0)) if _LINUX else _CORES)
+        count = jobs or (1 if url is None else _processor_count())
         with _ThisProcess() if count == 1 else _Processes(count) as executor:
             description = "this process" if count == 1 else f"{count} processes"
             yield Workers(executor, lambda: count, description)
@@ -122,12 +121,17 @@ def open_workers(
         yield _dask_workers(client, timeout)
 
 
-def _unfit(message: str, where: str | None, hint: str | None = None) -> EnvironmentUnavailable:
+def _unfit_workers(
+    message: str, where: str | None, hint: str | None = None
+) -> EnvironmentUnavailable:
     return EnvironmentUnavailable(message, code="unfit-workers", where=where, hint=hint)
 
 
-_LINUX = hasattr(os, "sched_getaffinity")
-_CORES = os.cpu_count() or 1
+def _processor_count() -> int:
+    """Return the processors of this process: a container has fewer than the machine."""
+    if hasattr(os, "sched_getaffinity"):  # on Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _ThisProcess(Executor):
@@ -162,7 +166,7 @@ class _Processes(Executor):
             self._pool = None
             task = self._open_pool().submit(_call, fn, args, kwargs)
         future: Future[Result] = Future()
-        task.add_done_callback(lambda task: _pass_on(task.result, future))
+        task.add_done_callback(lambda task: _copy_result(task.result, future))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as in Executor
@@ -183,11 +187,11 @@ class _Processes(Executor):
             from concurrent.futures import ProcessPoolExecutor
 
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._count, context, initializer=_begin_process)
+            self._pool = ProcessPoolExecutor(self._count, context, initializer=_initialise_process)
         return self._pool
 
 
-def _pass_on(
+def _copy_result(
     result: Callable[[], Result],
     future: Future[Result],
     translate: Callable[[BaseException], BaseException] = lambda error: error,
@@ -208,7 +212,7 @@ class _Terminated(BaseException):
 _is_working = False
 
 
-def _begin_process() -> None:
+def _initialise_process() -> None:
     """Prepare a process for work: it ends with its parent, and ignores the terminal."""
     import multiprocessing
 
@@ -273,7 +277,7 @@ def _dask_workers(client: Client, timeout: float) -> Workers:
         client.wait_for_workers(1, timeout=timeout)
     except TimeoutError:
         message = "the scheduler has no workers"
-        raise _unfit(message, address, "start some: `dask worker`") from None
+        raise _unfit_workers(message, address, "start some: `dask worker`") from None
 
     def call_on_all(function: Callable[..., Any], argument: Any) -> Mapping[str, Any]:
         answers: dict[str, Any] = client.run(function, argument, on_error="return")
@@ -286,20 +290,20 @@ def _dask_workers(client: Client, timeout: float) -> Workers:
     # The workers have this version of wheelfit, so functions of this module can be called there.
     for worker, compressed in call_on_all(_compress, _SAMPLE).items():
         if compressed != expected:
-            message = "its zlib compresses to other bytes, so wheels would depend on the worker"
-            raise _unfit(message, worker, "use the same build of Python everywhere")
+            message = "zlib of the worker compresses to other bytes, so wheels would depend on it"
+            raise _unfit_workers(message, worker, "use the same build of Python everywhere")
     executor = _Dask(client)
     return Workers(executor, executor.count, f"Dask at {address}", call_on_all)
 
 
 def _other_version(worker: str, version: object) -> EnvironmentUnavailable:
     if isinstance(version, str):
-        message = f"it has wheelfit {version}, here it is {__version__}"
+        message = f"the worker has wheelfit {version}, and this machine {__version__}"
     elif isinstance(version, metadata.PackageNotFoundError):
-        message = "it has no wheelfit"
+        message = "the worker has no wheelfit"
     else:
-        message = f"its version of wheelfit cannot be read: {version}"
-    return _unfit(message, worker, f"install wheelfit=={__version__} where workers run")
+        message = f"the version of wheelfit on the worker cannot be read: {version}"
+    return _unfit_workers(message, worker, f"install wheelfit=={__version__} where workers run")
 
 
 class _Dask(Executor):
@@ -331,7 +335,7 @@ class _Dask(Executor):
         self._tasks[future] = task
         future.add_done_callback(self._release)
         task.add_done_callback(
-            lambda task: _pass_on(partial(_result, task), future, _as_wheelfit_error)
+            lambda task: _copy_result(partial(_result, task), future, _as_wheelfit_error)
         )
         return future
 
@@ -361,7 +365,7 @@ def _as_wheelfit_error(error: BaseException) -> BaseException:
     if isinstance(error, KilledWorker):
         return WorkerLost("the process that worked on it ended")
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("wheelfit"):
-        return _unfit("a worker has no wheelfit, or another one", None, _HINT)
+        return _unfit_workers("a worker has no wheelfit, or another version of it", None, _HINT)
     return error
 
 

@@ -49,7 +49,9 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
             errors.append(error)
     if errors:
         raise _merged_error(errors)
-    return tuple(_update(folder / name, content) for name, content in sorted(contents.items()))
+    return tuple(
+        _write_if_changed(folder / name, content) for name, content in sorted(contents.items())
+    )
 
 
 def read_wheel_document(path: Path) -> VariantDocument:
@@ -88,9 +90,8 @@ def check_consistency(wheels: Mapping[Path, Path]) -> None:
             continue  # a single document cannot contradict itself
         documents = [(name, read_wheel_document(path)) for name, path in given]
         for path in neighbour_paths:
-            with suppress(
-                InvalidWheel, FileProblem
-            ):  # faults of other wheels are not ours to report
+            # Faults of other wheels are not reported here.
+            with suppress(InvalidWheel, FileProblem):
                 documents.append((path.name, read_wheel_document(path)))
         combine(documents)
 
@@ -131,7 +132,7 @@ def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> byt
         ) from None
 
 
-def _update(path: Path, content: bytes) -> Path:
+def _write_if_changed(path: Path, content: bytes) -> Path:
     if not (path.is_file() and path.read_bytes() == content):
         with new_file(path, overwrite=True) as file:
             write_all(file, content)

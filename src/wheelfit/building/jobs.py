@@ -55,11 +55,11 @@ class JobResult:
         }
 
 
-def is_for(job: Job, platform: str) -> bool:
-    """Return whether a job can be done on a platform.
+def runs_on(job: Job, platform: str) -> bool:
+    """Return whether a job can run on a platform.
 
     >>> from wheelfit.building.matrix import Job
-    >>> is_for(Job(None, "3.13", "macosx_universal2"), "macosx_arm64")
+    >>> runs_on(Job(None, "3.13", "macosx_universal2"), "macosx_arm64")
     True
 
     :param platform: as `wheelfit.building.matrix.platform_of` returns it; empty if it has no name.
@@ -69,7 +69,7 @@ def is_for(job: Job, platform: str) -> bool:
     return job.platform in (ANY, platform)
 
 
-def same_files(results: Iterable[JobResult]) -> Iterator[str]:
+def notes_on_repeated_builds(results: Iterable[JobResult]) -> Iterator[str]:
     """Yield a note on each wheel that several jobs built under the same file name."""
     jobs_by_file: dict[str, list[Job]] = {}
     for result in results:
@@ -78,7 +78,7 @@ def same_files(results: Iterable[JobResult]) -> Iterator[str]:
     for name, jobs in jobs_by_file.items():
         if len(jobs) > 1:
             targets = ", ".join(f"Python {job.python} on {job.platform}" for job in jobs)
-            yield f"{name} was built by several jobs; the matrix needs only one of them: {targets}"
+            yield f"several jobs built {name}, and the matrix needs only one of them: {targets}"
 
 
 def source_digest(archive: Path) -> str:
@@ -131,7 +131,7 @@ def order_digest(
     return digest_of(project, json.dumps(parts, sort_keys=True))
 
 
-def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
+def record_of_wheels(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
     """Return wheels as plain data, for the record of a run."""
     return {"wheels": [_to_mapping(wheel) for wheel in wheels]}
 
@@ -145,7 +145,7 @@ def _to_mapping(wheel: BuiltWheel) -> dict[str, Any]:
     }
 
 
-def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] | None:
+def wheels_of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] | None:
     """Return the recorded wheels; None if they are missing or have changed.
 
     :raises LookupError: the data has another form; TypeError and ValueError are raised as well.

@@ -33,12 +33,9 @@ def build_system_of(folder: Path) -> tuple[str, tuple[str, ...]] | None:
         return None
     modules = _required_modules(folder, script) if script.is_file() else ()
     requirements = tuple(dict.fromkeys(_PACKAGES.get(name, name) for name in modules))
-    setuptools = (
-        []
-        if any(requirement.startswith("setuptools<") for requirement in requirements)
-        else ["setuptools"]
-    )
-    requires = ", ".join(json.dumps(requirement) for requirement in (*setuptools, *requirements))
+    limits_setuptools = any(text.startswith("setuptools<") for text in requirements)
+    all_requirements = requirements if limits_setuptools else ("setuptools", *requirements)
+    requires = ", ".join(map(json.dumps, all_requirements))
     text = f'[build-system]\nrequires = [{requires}]\nbuild-backend = "{BACKEND}"\n'
     return text, requirements
 
@@ -78,9 +75,7 @@ def _top_imports(statements: Iterable[ast.stmt]) -> Iterator[str]:
 
 def _catches(handler: ast.ExceptHandler) -> bool:
     """Return whether a handler catches the failed import of a module."""
-    names = (
-        {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
-        if handler.type
-        else _IMPORT_ERRORS
-    )
+    if handler.type is None:
+        return True
+    names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
     return not _IMPORT_ERRORS.isdisjoint(names)

@@ -77,8 +77,8 @@ class ProviderAnswers:
             raise InvalidDocument(faults)
         return document
 
-    def validated(self, properties: PropertySet) -> Mapping[str, str | None]:
-        """Return the validator of each namespace of a wheel; None if there was none."""
+    def validators(self, properties: PropertySet) -> Mapping[str, str | None]:
+        """Return the validator of the properties of each namespace; None if there was none."""
         return {namespace: self._validator(namespace) for namespace in properties.namespaces}
 
     def _validator(self, namespace: str) -> str | None:
@@ -89,14 +89,14 @@ class ProviderAnswers:
                 return "static list"
             case BuiltinProvider():
                 return "built-in provider"
-            case PluginProvider() if self._is_valid(namespace):
+            case PluginProvider() if self._has_answer(namespace):
                 return f"plugin {self.plugins[namespace]}"
             case PluginProvider() as provider if uses_vendor_vocabulary(namespace, provider):
                 return "built-in provider"
             case _:
                 return None
 
-    def _is_valid(self, namespace: str) -> bool:
+    def _has_answer(self, namespace: str) -> bool:
         return namespace in self.valid and self.valid[namespace].failure is None
 
 

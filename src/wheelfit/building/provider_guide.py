@@ -39,12 +39,12 @@ class Guide:
 
     def lines(self) -> list[str]:
         """Return the guide as text."""
-        how = {
+        kind_in_words = {
             "detected": "detected on each machine",
             "static": "the same everywhere; the list ranks the values",
             "built in": "part of every tool",
         }[self.kind]
-        lines = [f"{self.namespace}: {self.purpose} ({how})"]
+        lines = [f"{self.namespace}: {self.purpose} ({kind_in_words})"]
         shown_features = self.features[:3]
         for feature in shown_features:
             values = ", ".join(feature.values[:_MAX_VALUES]) + (

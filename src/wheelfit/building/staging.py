@@ -54,9 +54,9 @@ class Staging:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number in self._locks:
+        for descriptor in self._locks:
             with suppress(OSError):
-                os.close(number)
+                os.close(descriptor)
         with _deferred_signals():  # without effect: everything is published, or an error is raised
             for stage in self._folders.values():
                 shutil.rmtree(stage, ignore_errors=True)
@@ -203,15 +203,15 @@ def _deferred_signals() -> Iterator[list[int]]:
 
 
 def _lock(path: Path) -> list[int]:
-    """Mark a folder as in use until this process ends."""
+    """Mark a folder as in use until this process ends; return the descriptor of its lock."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # not on Windows
     except ImportError:
         return []
-    number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     with suppress(OSError):
-        flock(number, LOCK_EX | LOCK_NB)
-    return [number]
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    return [descriptor]
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -229,18 +229,17 @@ def _remove_abandoned(folder: Path) -> None:
                     part.unlink()
     for stage in folder.glob(f"{_PREFIX}*"):
         try:
-            number = os.open(stage / _LOCK, os.O_RDWR)
-        except (
-            FileNotFoundError
-        ):  # its removal was interrupted: the lock is created before its name
+            descriptor = os.open(stage / _LOCK, os.O_RDWR)
+        except FileNotFoundError:
+            # Its removal was interrupted: a folder has its lock before it has this name.
             shutil.rmtree(stage, ignore_errors=True)
             continue
         except OSError:
             continue  # of another user
         try:
-            flock(number, LOCK_EX | LOCK_NB)  # refused while its owner runs
+            flock(descriptor, LOCK_EX | LOCK_NB)  # refused while its owner runs
             shutil.rmtree(stage, ignore_errors=True)
         except OSError:
             pass
         finally:
-            os.close(number)
+            os.close(descriptor)

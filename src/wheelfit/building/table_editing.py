@@ -62,7 +62,7 @@ def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
         raise _fault("", str(error), where) from None
 
 
-def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
+def edit_table(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     """Return the file with its table changed; comments, order and line endings stay.
 
     A byte order mark is removed: readers of TOML refuse files with one.
@@ -76,13 +76,13 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     read_project_table(before, where=where)
     after = _edited_data(before, edits, where)
     read_project_table(after, where=where)
-    crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
-    lines = text.replace("\r\n", "\n") if crlf else text
+    uses_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
+    lines = text.replace("\r\n", "\n") if uses_crlf else text
     for expected, methods in _steps(before, after, edits):
         lines = _apply_first(lines, expected, methods, where)
     if not _has_data(lines, after):
         raise _uneditable(where, after)
-    lines = lines.replace("\n", "\r\n") if crlf else lines
+    lines = lines.replace("\n", "\r\n") if uses_crlf else lines
     return lines.encode()
 
 
@@ -96,7 +96,7 @@ def _edited_data(before: Table, edits: TableEdits, where: str) -> dict[str, Any]
         if label not in variants:
             raise _fault(f"variant.variants.{label}", "the table does not exist", where)
         del variants[label]
-    used = {space: label for label, spaces in variants.items() for space in spaces}
+    used = {namespace: label for label, namespaces in variants.items() for namespace in namespaces}
     for namespace in edits.without_providers:
         path = f"variant.providers.{namespace}"
         if namespace not in providers:
@@ -113,7 +113,7 @@ def _edited_data(before: Table, edits: TableEdits, where: str) -> dict[str, Any]
     priorities += [name for name in edits.providers if name not in priorities]
     first = [name for name in edits.first if name in priorities]
     priorities = [*first, *(name for name in priorities if name not in first)]
-    variants |= {label: _copy(spaces) for label, spaces in edits.variants.items()}
+    variants |= {label: _copy(features) for label, features in edits.variants.items()}
     others = {key: value for key, value in before.items() if key != _ROOT}
     if not (priorities or providers or variants):
         return others
@@ -221,7 +221,7 @@ def _uneditable(where: str, expected: Table) -> InvalidDocument:
         if _ROOT in expected
         else "no [variant] table\n"
     )
-    message = "the list cannot be edited without changing its other lines"
+    message = "the table cannot be edited without changing its other lines"
     error = _fault(_ROOT, message, where)
     error.hint = "change it by hand; nothing was written"
     error.note = f"the expected table is\n{table.rstrip()}"
@@ -259,8 +259,8 @@ def _remove_lines(text: str, path: Sequence[str], remarks: Mapping[str, str]) ->
 def _insert_lines(text: str, path: Sequence[str], new: str) -> str:
     """Insert a table after the last of its kind."""
     blocks = blocks_of(text)
-    for kind in (tuple(path[:2]), *((_PROVIDERS, _PRIORITIES) if path[1] == "variants" else
-                                    (_PRIORITIES,)), (_ROOT,)):  # fmt: skip
+    preceding = (_PROVIDERS, _PRIORITIES) if path[1] == "variants" else (_PRIORITIES,)
+    for kind in (tuple(path[:2]), *preceding, (_ROOT,)):
         ends = [end for _, end, steps in blocks if steps[: len(kind)] == kind]
         if ends:
             lines = text.split("\n")
@@ -347,8 +347,8 @@ def format_variant_table(table: Table, remarks: Mapping[str, str]) -> str:
     parts = [_format_table(_PRIORITIES, priorities)]
     for name, entry in table.get("providers", {}).items():
         parts.append(_format_table((*_PROVIDERS, name), entry, remarks.get(name, "")))
-    for label, spaces in table.get("variants", {}).items():
-        parts.append(_format_table((*_VARIANTS, label), spaces))
+    for label, features in table.get("variants", {}).items():
+        parts.append(_format_table((*_VARIANTS, label), features))
     return "\n".join(parts)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from wheelfit.building.repack.edits import NOTHING, apply_edits
+from wheelfit.building.repack.edits import NO_EDITS, apply_edits
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import write_abi_exports
 from wheelfit.core.filename import parse_wheel_filename, with_label
@@ -44,7 +44,7 @@ _MAX_FILENAME_BYTES = 255
 def repack_wheel(
     source: Path,
     folder: Path,
-    edits: Edits = NOTHING,
+    edits: Edits = NO_EDITS,
     *,
     label: Label | None = None,
     document: VariantDocument | None = None,
@@ -85,7 +85,7 @@ def repack_wheel(
     relabelled = filename if label is None and not is_plain else with_label(filename, result_label)
     new_document = None
     if label is not None and document is not None:
-        new_document = single_label(document, label)
+        new_document = reduce_to_label(document, label)
     with WheelArchive(source, filename) as archive:
         context = None
         if result_label is None or resolve_markers:
@@ -93,7 +93,7 @@ def repack_wheel(
         edited = apply_edits(
             archive.metadata(), edits, filename, where=str(source), context=context
         )
-        new_filename = renamed(relabelled, edited.name, edited.version)
+        new_filename = with_release(relabelled, edited.name, edited.version)
         folders = _renamed_folders(archive, filename, new_filename)
         dist_info = folders.get(archive.dist_info, archive.dist_info)
         replaced: dict[str, bytes] = {}
@@ -175,7 +175,7 @@ def make_plain(
     return repack_wheel(source, folder, is_plain=True, options=options, note=note)
 
 
-def single_label(document: VariantDocument, label: Label) -> VariantDocument:
+def reduce_to_label(document: VariantDocument, label: Label) -> VariantDocument:
     """Reduce the document of a release to one label, as in ``variant.json`` (F-24).
 
     Priorities and providers stay, used or not (B-2).
@@ -189,7 +189,7 @@ def single_label(document: VariantDocument, label: Label) -> VariantDocument:
     return replace(document, variants={label: properties}, unusable={})
 
 
-def renamed(filename: WheelFilename, name: NormalizedName, version: Version) -> WheelFilename:
+def with_release(filename: WheelFilename, name: NormalizedName, version: Version) -> WheelFilename:
     """Return the file name of a wheel for another name and version; the rest stays (F-17).
 
     :raises InvalidFilename: the name is not valid for a project, or the result is too long.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.building.repack.edits import NOTHING, Edits
+from wheelfit.building.repack.edits import NO_EDITS, Edits
 from wheelfit.building.variant_wheel import make_plain, relabel, repack_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
@@ -32,7 +32,7 @@ class Relabel:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmake:
+class MakePlain:
     """The conversion of a variant wheel to a plain one (B-32)."""
 
     skip_plain: bool = False
@@ -50,7 +50,7 @@ class Convert:
 class Repack:
     """Edits to a wheel, and the variant that it becomes, if any (B-32, B-42, B-43)."""
 
-    edits: Edits = NOTHING
+    edits: Edits = NO_EDITS
     label: Label | None = None
     document: bytes | None = None
     """The document of the label, or of the release, as JSON; given together with the label."""
@@ -66,8 +66,8 @@ class Repair:
     """As ``auditwheel repair -w {dest_dir} {wheel}``."""
 
 
-Act: TypeAlias = Relabel | Unmake | Convert | Repack | Repair
-"""The operation on a wheel."""
+Operation: TypeAlias = Relabel | MakePlain | Convert | Repack | Repair
+"""An operation on a wheel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class WheelJob:
     """A job on one wheel; can be pickled."""
 
     source: Path
-    act: Act
+    operation: Operation
     folder: Path
     options: RewriteOptions = RewriteOptions()
     copy_unchanged: bool = False
@@ -106,7 +106,7 @@ def run_job(job: WheelJob) -> WheelJobResult:
     :raises WheelfitError: the job failed; nothing was written.
     """
     notes: list[str] = []
-    path, converted = _do(job, notes.append)
+    path, converted = _run_operation(job, notes.append)
     layout, lost = (None, ()) if converted is None else (converted.layout, converted.lost)
     if path is None:
         path = job.source
@@ -122,13 +122,15 @@ def run_job(job: WheelJob) -> WheelJobResult:
     return WheelJobResult(job.source, path, tuple(notes), verified, layout, lost)
 
 
-def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, ConversionResult | None]:
+def _run_operation(
+    job: WheelJob, note: Callable[[str], None]
+) -> tuple[Path | None, ConversionResult | None]:
     """Return the path of the result, None without one; and the details of a conversion."""
     source, folder, options = job.source, job.folder, job.options
-    match job.act:
+    match job.operation:
         case Relabel(label):
             return relabel(source, folder, label=label, options=options, note=note), None
-        case Unmake(skip_plain):
+        case MakePlain(skip_plain):
             if skip_plain and not parse_wheel_filename(source.name).is_variant:
                 return None, None
             return make_plain(source, folder, options=options, note=note), None

@@ -14,10 +14,10 @@ from packaging.version import InvalidVersion
 from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
 from wheelfit.building.abi.python_api import python_bounds
 from wheelfit.building.abi.release_comparison import (
-    Release,
+    LibraryRelease,
     choose_wheels,
     compare_releases,
-    find_program,
+    find_abicompat,
     read_libraries,
 )
 from wheelfit.building.abi.torch_api import TORCH, torch_bounds
@@ -94,7 +94,7 @@ class AbiBoundsReport:
                 plain_fields(
                     release,
                     "version origin fits missing_libraries missing_symbols",
-                    changed=release.changed or None,
+                    changed_types=release.changed_types or None,
                     refusal=release.refusal or None,
                     undecided=release.undecided or None,
                 )
@@ -144,7 +144,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
             against,
             exports,
             scratch,
-            program=find_program(),
+            program=find_abicompat(),
             built_with=built_with,
         )
     bounds = _require_fit(bounds, consumer, releases.project or "the library")
@@ -211,9 +211,9 @@ class _Releases:
         self.are_published = True
         """Whether all of them come from an index, and none is a named file."""
 
-    def find(self) -> list[Release]:
+    def find(self) -> list[LibraryRelease]:
         """Return the releases, each version once, the oldest first."""
-        releases: dict[Version, Release] = {}
+        releases: dict[Version, LibraryRelease] = {}
         for text in self._request.against:
             for release in self._named_by(text):
                 earlier = releases.setdefault(release.version, release)
@@ -226,7 +226,7 @@ class _Releases:
             raise UsageError("no release was found to compare with")
         return [releases[version] for version in sorted(releases)]
 
-    def _named_by(self, text: str) -> Iterator[Release]:
+    def _named_by(self, text: str) -> Iterator[LibraryRelease]:
         version, equals, file = text.partition("=")
         if equals and version[:1].isdigit() and not file.startswith("="):
             self.are_published = False
@@ -236,7 +236,7 @@ class _Releases:
         else:
             yield from self._files(Path(text))
 
-    def _files(self, path: Path) -> Iterator[Release]:
+    def _files(self, path: Path) -> Iterator[LibraryRelease]:
         self.are_published = False
         if path.is_dir():
             wheels = sorted(path.glob("*.whl"))
@@ -256,7 +256,7 @@ class _Releases:
             if self._request.label is None or name.label == self._request.label:
                 yield _release(name.version, wheel)
 
-    def _published(self, requirement: Requirement) -> Iterator[Release]:
+    def _published(self, requirement: Requirement) -> Iterator[LibraryRelease]:
         self._set_project(requirement.name)
         # Wheels as they are published, not as variants.
         request = self._request.with_options(no_bridges=True)
@@ -292,13 +292,13 @@ class _Releases:
         self.project = name
 
 
-def _release(version: Version, path: Path) -> Release:
-    return Release(version, path.name, lambda: path)
+def _release(version: Version, path: Path) -> LibraryRelease:
+    return LibraryRelease(version, path.name, lambda: path)
 
 
 def _published_release(
     version: Version, file: File, repository: Repository, scratch: Path, reporter: Reporter
-) -> Release:
+) -> LibraryRelease:
     def fetch() -> Path:
         reporter.detail(f"fetching {file.filename}")
         return repository.download(file, scratch)
@@ -310,7 +310,7 @@ def _published_release(
         except TooCostly:
             return None
 
-    return Release(version, file.filename, fetch, is_temporary=True, open=open_parts)
+    return LibraryRelease(version, file.filename, fetch, is_temporary=True, open=open_parts)
 
 
 # --- verdicts in words ---------------------------------------------------------------------
@@ -334,8 +334,8 @@ def verdict_in_words(verdict: ReleaseVerdict) -> str:
         names = ", ".join(map(_short, verdict.missing_symbols[:_MAX_SYMBOLS]))
         more = len(verdict.missing_symbols) - _MAX_SYMBOLS
         reasons.append(f"lacks {names}{f' (and {more} more)' if more > 0 else ''}")
-    if verdict.changed:
-        reasons.append(f"changed {verdict.changed}")
+    if verdict.changed_types:
+        reasons.append(f"changed {verdict.changed_types}")
     if verdict.refusal:
         reasons.append(verdict.refusal)
     if verdict.undecided:

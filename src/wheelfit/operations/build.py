@@ -14,7 +14,7 @@ from wheelfit.building.front_end.comparison import compare_with_plain
 from wheelfit.building.front_end.recipes import Recipe, read_recipes
 from wheelfit.building.front_end.source import open_source
 from wheelfit.building.front_end.variants import PLAIN, RequestedWheels, choose, requested_wheels
-from wheelfit.building.jobs import same_files
+from wheelfit.building.jobs import notes_on_repeated_builds
 from wheelfit.building.staging import deliver
 from wheelfit.core.labels import NULL, parse_label
 from wheelfit.core.properties import parse_namespace, parse_property
@@ -134,7 +134,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             *notes,
             *job_notes,
             *(_sdist_warnings(sdist, results) if sdist is not None else ()),
-            *same_files(results),
+            *notes_on_repeated_builds(results),
         )
         built = [sdist] if sdist is not None and request.sdist else []
         files = deliver([*built, *(wheel.path for wheel in wheels)], Path(request.folder))
@@ -259,7 +259,7 @@ def _warnings(wheels: Sequence[BuiltWheel], further: Sequence[str]) -> tuple[str
     unknown = dict.fromkeys(
         namespace
         for wheel in wheels
-        for namespace, provider in wheel.validated.items()
+        for namespace, provider in wheel.validators.items()
         if provider is None
     )
     return (
@@ -276,7 +276,7 @@ def _warnings(wheels: Sequence[BuiltWheel], further: Sequence[str]) -> tuple[str
 def _to_mapping(wheel: BuiltWheel, path: Path) -> dict[str, object]:
     return plain_fields(
         wheel,
-        "sha256 size label properties how flags tuned validated plugins notes",
+        "sha256 size label properties method flags tuned validators plugins notes",
         filename=path.name,
         path=str(path),
     )

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 from wheelfit.building.batch import Batch
 from wheelfit.building.batch_record import WorkRecord
 from wheelfit.building.front_end.building import ProjectBuilder
-from wheelfit.building.front_end.comparison import ComparedWheels, compare_with_plain
+from wheelfit.building.front_end.comparison import Comparison, compare_with_plain
 from wheelfit.building.front_end.variants import PLAIN, WheelToBuild
 from wheelfit.building.jobs import (
     JobResult,
-    is_for,
-    of_record,
     order_digest,
+    record_of_wheels,
+    runs_on,
     source_digest,
-    to_record,
+    wheels_of_record,
 )
 from wheelfit.building.matrix import ANY, Job, platform_of
 from wheelfit.building.staging import deliver
@@ -118,7 +118,7 @@ def select_jobs(
         )
     is_musl = "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "")
     current = platform_of(platform.system(), platform.machine(), is_musl=is_musl)
-    here = tuple(job for job in jobs if is_for(job, current))
+    here = tuple(job for job in jobs if runs_on(job, current))
     return Jobs(here, tuple(job for job in jobs if job not in here), default)
 
 
@@ -207,7 +207,7 @@ def _compare(
     orders: Callable[[Sequence[WheelToBuild]], Sequence[BuildOrder]],
     share: Callable[[Path], Path],
     reporter: Reporter,
-) -> tuple[Mapping[Path, WheelfitError], ComparedWheels]:
+) -> tuple[Mapping[Path, WheelfitError], Comparison]:
     """Compare variants with a plain wheel, and remove those without their optimisation.
 
     :returns: the errors of removed wheels by path, and the comparison.
@@ -244,7 +244,7 @@ def _compare(
                 _report_done(outcome, reporter, is_failed=is_rejected)
         notes += compared.notes
         parts |= compared.parts
-    return rejected, ComparedWheels(notes=tuple(notes), parts=parts)
+    return rejected, Comparison(notes=tuple(notes), parts=parts)
 
 
 def _has_variants(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]]) -> bool:
@@ -343,8 +343,8 @@ def _record(
         path,
         purpose="build",
         key=key,
-        to_data=to_record,
-        from_data=lambda data: of_record(data, target),
+        to_data=record_of_wheels,
+        from_data=lambda data: wheels_of_record(data, target),
         sign=lambda text: signer.of("what is built", str(path), text),
         note=context.reporter.warn,
     ) as record:

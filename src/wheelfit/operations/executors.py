@@ -80,7 +80,7 @@ class _WorkerMapper:
             [replace(wheel, folder=current_folder) for wheel in wheels],
             executor=workers.executor,
             workers=workers.count,
-            batch=batch_for([wheel.size for wheel in wheels], workers),
+            batch_size=batch_for([wheel.size for wheel in wheels], workers),
             progress=progress,
             size_of=lambda wheel: wheel.size,
         ).run()
@@ -136,7 +136,7 @@ def write_with_workers(
             absolute_jobs,
             executor=workers.executor,
             workers=workers.count,
-            batch=batch_for(sizes, workers),
+            batch_size=batch_for(sizes, workers),
             progress=progress,
             size_of=lambda job: sizes[indexes[id(job)]],
             on_outcome=add_in_order,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.legacy_project import build_system_of
 from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
-from wheelfit.building.table_editing import TableEdits, edited, read_pyproject
+from wheelfit.building.table_editing import TableEdits, edit_table, read_pyproject
 from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.plugin_answer import vocabulary_faults
 from wheelfit.core.project_table import read_project_table
@@ -95,7 +95,7 @@ def init(request: InitRequest, context: Context) -> InitReport:
     table = read_project_table(read_pyproject(original, where=where)[1], where=where)
     edits = _edits(request, table)
     _check_values(edits, table, where)
-    new_data = edited(original, edits, where=where)
+    new_data = edit_table(original, edits, where=where)
     old_data = old_data or b""
     old, new = (
         data.decode("utf-8-sig").replace("\r\n", "\n").splitlines() for data in (old_data, new_data)

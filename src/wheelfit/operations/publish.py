@@ -46,7 +46,7 @@ from wheelfit.operations.release_checks import (
     check_files,
     disable_jekyll,
     publish_static,
-    read_release_statements,
+    read_declared_release,
     tool_offers,
 )
 from wheelfit.server.hosting.client import ServerAdministration
@@ -240,7 +240,7 @@ def _check_release(
     comparison = compare(outgoing.files, _by_name(published))
     forecasts, findings = forecast(comparison.new, published, limits_of(request, destination))
     further = [*comparison.findings, *findings]
-    statements = read_release_statements(Path(request.project))
+    statements = read_declared_release(Path(request.project))
     further += completeness_findings(outgoing, published, statements)
     further += untested_findings(comparison.new)
     if Profile.PYPI in profiles:

@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.building.matrix import read_matrix
-from wheelfit.building.publishing.completeness import ReleaseStatements
+from wheelfit.building.publishing.completeness import DeclaredRelease
 from wheelfit.building.publishing.refusals import BAD_ATTESTATION
 from wheelfit.building.publishing.release_files import FileKind, index_files_of
-from wheelfit.building.publishing.tool_choices import ToolOffer, listed_wheel, read_outgoing_wheel
+from wheelfit.building.publishing.tool_choices import (
+    PlannedRelease,
+    listed_wheel,
+    read_outgoing_wheel,
+)
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Finding, Location, Report, Severity
@@ -216,7 +220,7 @@ def _attestation_faults(outgoing: OutgoingFile) -> list[Finding]:
     return [checked.finding(BAD_ATTESTATION, violation.message) for violation in violations]
 
 
-def read_release_statements(folder: Path) -> ReleaseStatements | None:
+def read_declared_release(folder: Path) -> DeclaredRelease | None:
     """Return the releases that a project declares; None if there is no project with a name.
 
     :raises InvalidDocument: its variant table or its matrix is invalid.
@@ -232,7 +236,7 @@ def read_release_statements(folder: Path) -> ReleaseStatements | None:
         return None
     table = read_project_table(pyproject, where=str(path))
     matrix = read_matrix(pyproject, table.variants if table else (), where=str(path))
-    return ReleaseStatements(canonicalize_name(name), table, matrix.jobs if matrix else ())
+    return DeclaredRelease(canonicalize_name(name), table, matrix.jobs if matrix else ())
 
 
 def build_index_files(
@@ -265,7 +269,7 @@ def tool_offers(
     outgoing: ReleaseSet,
     published: Mapping[NormalizedName, Sequence[File]],
     index_files: Mapping[Release, bytes],
-) -> tuple[ToolOffer, ...]:
+) -> tuple[PlannedRelease, ...]:
     """Return releases as they will be on the index.
 
     :param outgoing: the files to publish, whose wheels are valid.
@@ -284,5 +288,5 @@ def tool_offers(
         data = index_files.get(release)
         document = None if data is None else read_document(data, where=str(release[0]))
         has_source = listed.has_source or any(file.kind is FileKind.SOURCE for file in files)
-        offers.append(ToolOffer(*release, tuple(wheels.values()), document, has_source))
+        offers.append(PlannedRelease(*release, tuple(wheels.values()), document, has_source))
     return tuple(offers)

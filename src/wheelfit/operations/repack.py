@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.building.index_file import write_index_files
 from wheelfit.building.repack.configs import WheelRule, read_config
-from wheelfit.building.repack.edits import NOTHING, Edits
+from wheelfit.building.repack.edits import NO_EDITS, Edits
 from wheelfit.building.wheel_jobs import Repack
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL, OLD_NULL
@@ -123,7 +123,7 @@ class _Plan:
             label, document, variant_edits = self._variant(rule.variant)
             edits_name = edits_name or variant_edits
         edits = self._merged_edits(edits_name)
-        if edits == NOTHING and label is None and not self._request.resolve_markers:
+        if edits == NO_EDITS and label is None and not self._request.resolve_markers:
             raise UsageError(
                 f"there is nothing to change in {wheel.name}",
                 hint="give edits, a variant, or a file of them (--config)",

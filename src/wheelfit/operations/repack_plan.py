@@ -15,11 +15,11 @@ from wheelfit.building.repack.joining import (
     FamilyProject,
     JoinableWheel,
     WheelSummary,
-    differences,
     join_releases,
     joined_name,
     label_of,
     repack_file,
+    wheel_differences,
 )
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_wheel_filename
@@ -147,7 +147,9 @@ def _release(release: JoinedRelease) -> dict[str, object]:
             for (python, platform), names in release.targets().items()
         ],
         differences=[
-            plain_fields(difference, "what message", rule=difference.rule or None)
+            plain_fields(
+                difference, "message", what=difference.aspect, rule=difference.rule or None
+            )
             for difference in release.differences
         ],
         notes=list(release.notes()),
@@ -184,7 +186,7 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
                     project.name: finder.summary(project.releases[version])
                     for project, version in release.parts
                 }
-                releases.append(replace(release, differences=tuple(differences(summaries))))
+                releases.append(replace(release, differences=tuple(wheel_differences(summaries))))
             elif number < SHOWN:
                 releases.append(release)
     return RepackPlan(name, projects, tuple(releases), files)

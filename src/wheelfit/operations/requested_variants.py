@@ -103,7 +103,7 @@ def build_document(
             missing = [name for name in properties.namespaces if name not in table.providers]
             error.hint = " ".join(map(_provider_option, missing))
         raise
-    for namespace, validator in answers.validated(properties).items():
+    for namespace, validator in answers.validators(properties).items():
         if validator is None:
             reporter.warn(
                 f"properties of {namespace} are not validated: its provider is not available"

@@ -24,7 +24,7 @@ from wheelfit_runtime.errors import FileProblem, WheelfitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.building.wheel_jobs import Act, WheelJobResult
+    from wheelfit.building.wheel_jobs import Operation, WheelJobResult
     from wheelfit.operations.context import Context
 
 
@@ -115,7 +115,7 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
 
 
 def rewrite(
-    work: Sequence[tuple[Path, Act]],
+    work: Sequence[tuple[Path, Operation]],
     request: RewriteRequest,
     context: Context,
     *,
@@ -263,7 +263,7 @@ def _to_json(job_result: WheelJobResult, source: str) -> dict[str, object]:
 
 
 def _output_folders(
-    work: Sequence[tuple[Path, Act]], request: RewriteRequest, stack: ExitStack
+    work: Sequence[tuple[Path, Operation]], request: RewriteRequest, stack: ExitStack
 ) -> list[Path]:
     """Return the folder for the result of each wheel."""
     if request.output is None:

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit.building.repack.edits import NOTHING
-from wheelfit.building.wheel_jobs import Convert, Relabel, Repack, Repair, Unmake
+from wheelfit.building.repack.edits import NO_EDITS
+from wheelfit.building.wheel_jobs import Convert, MakePlain, Relabel, Repack, Repair
 from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import parse_property
 from wheelfit.errors import UsageError
@@ -168,7 +168,7 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
             )
         variants = [(wheel, variant) for wheel in wheels]
     return [
-        (wheel, Repack(NOTHING, label, document, request.layout, request.resolve_markers))
+        (wheel, Repack(NO_EDITS, label, document, request.layout, request.resolve_markers))
         for wheel, (label, document) in variants
     ]
 
@@ -181,7 +181,7 @@ def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
 
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
     """Write plain wheels from variant wheels."""
-    return _apply(Unmake(skip_plain=request.skip_plain), request, context)
+    return _apply(MakePlain(skip_plain=request.skip_plain), request, context)
 
 
 def repair(request: RepairRequest, context: Context) -> RewriteReport:

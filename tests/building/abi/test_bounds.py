@@ -13,12 +13,18 @@ from packaging.version import Version
 from server.debian import Unavailable, find_or_install
 from wheels.binaries.compiling import FAST, POINT, Workshop, versions_of_fast
 
-from wheelfit.building.abi.bounds import Bounds, LibraryOffer, consumer_of, derive, offer_of
+from wheelfit.building.abi.bounds import (
+    Bounds,
+    ReleaseSymbols,
+    consumer_of,
+    derive,
+    symbols_of_release,
+)
 from wheelfit.building.abi.release_comparison import (
-    Release,
+    LibraryRelease,
     choose_wheels,
     compare_releases,
-    find_program,
+    find_abicompat,
 )
 from wheelfit.core.abi_dependency import matches
 from wheelfit.core.abi_exports import AbiExports, AbiLevel, exported_value, values_for
@@ -44,7 +50,7 @@ def found(
     """Hold a consumer against versions of a library."""
     scratch.mkdir()
     releases = [
-        Release(Version(version), path.name, lambda path=path: path)  # type: ignore[misc]
+        LibraryRelease(Version(version), path.name, lambda path=path: path)  # type: ignore[misc]
         for version, path in libraries.items()
     ]
     return compare_releases(consumer, releases, AbiExports(), scratch, program=program)
@@ -93,7 +99,7 @@ class TestCompiled:
     def test_types(self, workshop: Workshop, tmp_path: Path) -> None:
         """B-61: with debug information and abicompat a structure that grows is found."""
         try:
-            program = find_or_install("abigail-tools", find_program)
+            program = find_or_install("abigail-tools", find_abicompat)
         except Unavailable as error:
             pytest.skip(str(error))
         libraries = {
@@ -104,7 +110,7 @@ class TestCompiled:
         consumer = workshop.user(libraries["1.1"], debug=True)
         result = found(consumer, libraries, tmp_path / "scratch", program)
         assert [release.fits for release in result.releases] == [True, True, False]
-        assert "fast_new" in result.releases[2].changed
+        assert "fast_new" in result.releases[2].changed_types
         assert result.values == ("1.1", "1.2")
         assert not any("debug information" in note for note in result.notes)
         without = found(consumer, libraries, tmp_path / "again")
@@ -144,11 +150,13 @@ def symbols(
     )
 
 
-def offer(version: str, exported: str, *, wanted: str, soname: str = "liba.so") -> LibraryOffer:
+def candidate(
+    version: str, exported: str, *, wanted: str, soname: str = "liba.so"
+) -> ReleaseSymbols:
     """Return what a library with some symbols offers."""
     consumer = consumer_of([symbols(needed="liba.so", wanted=wanted)])
     libraries = {"liba.so": symbols(soname=soname, exported=exported)}
-    return offer_of(Version(version), "file", libraries, consumer, AbiExports())
+    return symbols_of_release(Version(version), "file", libraries, consumer, AbiExports())
 
 
 class TestSymbols:
@@ -156,7 +164,7 @@ class TestSymbols:
 
     def test_versions_of_symbols(self) -> None:
         """B-61: a symbol with a version wants that one, a symbol without takes any."""
-        given = offer("1", "f@A_1 g@A_2", wanted="f@A_1 g@A_1 f g h")
+        given = candidate("1", "f@A_1 g@A_2", wanted="f@A_1 g@A_1 f g h")
         assert given.symbols == {"f@A_1", "f", "g"}
 
     def test_of_others(self) -> None:
@@ -172,8 +180,8 @@ class TestSymbols:
         )
         consumer = consumer_of([one])
         libraries = {"liba.so": symbols(exported="f memcpy@GLIBC_2.14")}
-        old = offer_of(Version("1"), "file", libraries, consumer, AbiExports())
-        new = offer_of(
+        old = symbols_of_release(Version("1"), "file", libraries, consumer, AbiExports())
+        new = symbols_of_release(
             Version("2"), "file", {"liba.so": symbols(exported="f")}, consumer, AbiExports()
         )
         bounds = derive(consumer, [old, new], AbiExports())
@@ -188,7 +196,7 @@ class TestSymbols:
             "libb.so": symbols(exported="g"),
             "libc.so": symbols(exported="h"),
         }
-        given = offer_of(Version("1"), "file", libraries, consumer, AbiExports())
+        given = symbols_of_release(Version("1"), "file", libraries, consumer, AbiExports())
         assert given.symbols == {"f", "g"}
 
     def test_own_libraries(self) -> None:
@@ -207,20 +215,20 @@ class TestSymbols:
         consumer = consumer_of([symbols(needed="liba.so libb.so", wanted="f g")])
         libraries = {"liba.so": symbols(exported="f"), "libb.so": symbols(exported="g")}
         exports = AbiExports(libraries=("liba*",))
-        given = offer_of(Version("1"), "file", libraries, consumer, exports)
+        given = symbols_of_release(Version("1"), "file", libraries, consumer, exports)
         assert given.libraries == {"liba.so"}
         assert given.symbols == {"f"}
 
     def test_a_gap(self) -> None:
         """B-61: a release between those that fit is excluded by itself."""
         consumer = consumer_of([symbols(needed="liba.so", wanted="f g")])
-        offers = [
-            offer("1.0", "f g", wanted="f g"),
-            offer("1.0.1", "f", wanted="f g"),
-            offer("1.0.2", "f g", wanted="f g"),
-            offer("1.1", "f g", wanted="f g"),
+        candidates = [
+            candidate("1.0", "f g", wanted="f g"),
+            candidate("1.0.1", "f", wanted="f g"),
+            candidate("1.0.2", "f g", wanted="f g"),
+            candidate("1.1", "f g", wanted="f g"),
         ]
-        bounds = derive(consumer, offers, AbiExports())
+        bounds = derive(consumer, candidates, AbiExports())
         assert bounds.requirement == ">=1.0,!=1.0.1"
         assert bounds.values == ("1.0.0", "1.0.2", "1.1")
         assert (bounds.broken_by, bounds.last) == (None, Version("1.1"))

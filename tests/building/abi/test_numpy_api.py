@@ -8,7 +8,7 @@ import pytest
 from packaging.version import Version
 
 from wheelfit.building.abi.numpy_api import NumpyApi, numpy_bounds, read_numpy_api
-from wheelfit.building.abi.release_comparison import Release
+from wheelfit.building.abi.release_comparison import LibraryRelease
 from wheelfit.core.abi_exports import AbiExports
 from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.wheels import build_wheel
@@ -23,13 +23,13 @@ def module(folder: Path, *texts: bytes) -> Path:
     return build_wheel(folder, "user", "1.0", files={"user/_c.so": binary})
 
 
-def releases(*versions: str) -> list[Release]:
+def releases(*versions: str) -> list[LibraryRelease]:
     """Return releases whose files nobody may fetch."""
 
     def fetch() -> Path:
         raise AssertionError("a release was fetched")
 
-    return [Release(Version(version), f"numpy-{version}.whl", fetch) for version in versions]
+    return [LibraryRelease(Version(version), f"numpy-{version}.whl", fetch) for version in versions]
 
 
 @pytest.mark.parametrize(

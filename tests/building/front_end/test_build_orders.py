@@ -21,8 +21,8 @@ V3_GNU = WheelToBuild(
     Label("v3_gnu"),
     PropertySet(map(parse_property, ("x86_64 :: level :: v3", "openmp :: provider :: gnu"))),
 )
-NOTHING = WheelToBuild(NULL)
-ALL = (PLAIN, NOTHING, V3, V3_GNU)
+NO_EDITS = WheelToBuild(NULL)
+ALL = (PLAIN, NO_EDITS, V3, V3_GNU)
 ORDER = BuildOrder(Path("project"), (), Recipe())
 
 
@@ -38,12 +38,12 @@ def test_all_alike() -> None:
 
 def test_flags_tell_apart() -> None:
     """Flags are those of the properties; equal ones are built together."""
-    assert sets(Recipes(), Recipe(flags=True)) == [(PLAIN, NOTHING), (V3, V3_GNU)]
+    assert sets(Recipes(), Recipe(flags=True)) == [(PLAIN, NO_EDITS), (V3, V3_GNU)]
     assert sets(Recipes(every=Recipe(flags=True)), Recipe(flags=None)) == [
-        (PLAIN, NOTHING), (V3, V3_GNU),
+        (PLAIN, NO_EDITS), (V3, V3_GNU),
     ]  # fmt: skip
     words = Recipes(variants={Label("v3"): Recipe(further_flags=("-O3",))})
-    assert sets(words) == [(PLAIN, NOTHING, V3_GNU), (V3,)]
+    assert sets(words) == [(PLAIN, NO_EDITS, V3_GNU), (V3,)]
 
 
 def test_other_libraries_tell_apart() -> None:
@@ -61,9 +61,9 @@ def test_settings_and_variables_tell_apart() -> None:
         Label("v3_gnu"): Recipe(environment={"A": "b"}),
         NULL: Recipe({}),
     }
-    assert sets(Recipes(variants=own)) == [(PLAIN, NOTHING), (V3,), (V3_GNU,)]
+    assert sets(Recipes(variants=own)) == [(PLAIN, NO_EDITS), (V3,), (V3_GNU,)]
     same = {Label("v3"): Recipe({"a": "b"}), Label("v3_gnu"): Recipe({"a": "b"})}
-    assert sets(Recipes(variants=same)) == [(PLAIN, NOTHING), (V3, V3_GNU)]
+    assert sets(Recipes(variants=same)) == [(PLAIN, NO_EDITS), (V3, V3_GNU)]
     assert sets(Recipes(variants=same), Recipe({"a": "c"})) == [ALL]  # the command line counts
 
 

@@ -48,7 +48,7 @@ def test_a_place_is_filled(tmp_path: Path) -> None:
     order = BuildOrder(project, (PLAIN,), Recipe({"a": "b"}))
     (wheel,) = ProjectBuilder(here, {}, told.append).wheels(order, tmp_path)
     assert here.added == ["one>=1", "two"]
-    assert (wheel.label, wheel.how, wheel.backend) == (None, "plain", "own_backend")
+    assert (wheel.label, wheel.method, wheel.backend) == (None, "plain", "own_backend")
     assert wheel.path.is_relative_to(tmp_path)
     assert wheel.path.name == "demo-1.0-py3-none-any.whl"
     assert told[0] == "preparing to build demo"
@@ -58,10 +58,10 @@ def test_no_room(tmp_path: Path) -> None:
     """What the system refuses is an error with a remedy, for wheels and source distributions."""
     project = write_project(tmp_path / "p", "demo")
     gone = tmp_path / "gone"
-    with pytest.raises(FileProblem, match="building cannot go on") as raised:
+    with pytest.raises(FileProblem, match="the build cannot continue") as raised:
         ProjectBuilder(Here(), {}).wheels(BuildOrder(project, (PLAIN,), Recipe()), gone)
     assert str(raised.value.where).startswith(str(gone))
-    with pytest.raises(FileProblem, match="building cannot go on"):
+    with pytest.raises(FileProblem, match="the build cannot continue"):
         ProjectBuilder(Here(), {}).sdist(project, Recipe(), gone)
 
 

@@ -21,17 +21,27 @@ DEBIAN = "-g -O2 -ffile-prefix-map=/build=. -fstack-protector-strong -Wformat -m
         ("CFLAGS", DEBIAN, V3, None),
         ("CFLAGS", "-march=native", V3, None),  # ours comes behind it
         ("CPPFLAGS", "-march=native", V3, "is compiled for the processor of this machine"),
-        ("CPPFLAGS", "-march=x86-64-v2", V3, "the wheel claims v3, and is compiled for v2"),
+        ("CPPFLAGS", "-march=x86-64-v2", V3, "the wheel claims v3, but is compiled for v2"),
         ("CPPFLAGS", "-march=x86-64-v3", V3, None),
-        ("CXXFLAGS", "-O2 -mno-avx2", V3, "the wheel claims v3, and is compiled without that"),
-        ("CC", "gcc -mno-lzcnt", V3, "is compiled without that"),
+        (
+            "CXXFLAGS",
+            "-O2 -mno-avx2",
+            V3,
+            "the wheel claims v3, but is compiled without a feature of v3",
+        ),
+        ("CC", "gcc -mno-lzcnt", V3, "is compiled without a feature of v3"),
         ("CFLAGS", "-mno-avx512f", V3, None),
-        ("CFLAGS", "-mavx512f", V3, "the wheel claims v3, and is compiled for more"),
+        ("CFLAGS", "-mavx512f", V3, "the wheel claims v3, but is compiled for a feature of v4"),
         ("CFLAGS", "-mavx2 -msse4.2", V3, None),
-        ("CFLAGS", "-msse4.2", EMPTY, "the wheel claims no level, and is compiled for more"),
-        ("CFLAGS", "-march=native", EMPTY, "the wheel claims no level, and is compiled for the"),
-        ("CFLAGS", "-mcpu=native", BLAS, "claims no level, and is compiled for the processor"),
-        ("CFLAGS", "-march=x86-64-v3", EMPTY, "the wheel claims no level, and is compiled for v3"),
+        (
+            "CFLAGS",
+            "-msse4.2",
+            EMPTY,
+            "the wheel claims no level, but is compiled for a feature of v2",
+        ),
+        ("CFLAGS", "-march=native", EMPTY, "the wheel claims no level, but is compiled for the"),
+        ("CFLAGS", "-mcpu=native", BLAS, "claims no level, but is compiled for the processor"),
+        ("CFLAGS", "-march=x86-64-v3", EMPTY, "the wheel claims no level, but is compiled for v3"),
         ("CFLAGS", "-march=x86-64", EMPTY, None),
         ("CFLAGS", CONDA, EMPTY, None),
         ("CFLAGS", "-mavx512f", AVX2, None),  # who names abilities has a reason
@@ -56,4 +66,4 @@ def test_a_variant_of_one_plain_build() -> None:
     """Without flags of ours an ``-march`` before them counts, for the variant too."""
     given = {"CFLAGS": "-march=x86-64-v2"}
     (told,) = notes_on_packager_flags(given, V3, adds_level=False)
-    assert told == "CFLAGS has -march=x86-64-v2: the wheel claims v3, and is compiled for v2"
+    assert told == "CFLAGS has -march=x86-64-v2: the wheel claims v3, but is compiled for v2"

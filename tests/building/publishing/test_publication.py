@@ -91,7 +91,7 @@ class Sending:
         self._index = index
         self._stage = stage
 
-    def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
+    def send(self, file: OutgoingFile, progress: Callable[[int], None]) -> None:
         """Send a file."""
         name = file.filename
         self._index.before(name)
@@ -106,7 +106,7 @@ class Sending:
             raise UploadRefused("it waits", details=[taken])
         self._index.waiting[self._stage][name] = file.sha256
         self._index.sent.append(name)
-        sent(file.size)
+        progress(file.size)
 
     def send_index_file(self, release: tuple[NormalizedName, Version], data: bytes) -> None:
         """Nobody sends one to an index that makes it."""

@@ -12,7 +12,7 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.matrix import Job, read_matrix
 from wheelfit.building.publishing.completeness import (
-    ReleaseStatements,
+    DeclaredRelease,
     closed_findings,
     compare,
     completeness_findings,
@@ -145,9 +145,7 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
 
     def codes(files: list[Path], there: list[File], *labels: str) -> list[tuple[str, str]]:
         known = {FAST: tuple(there)}
-        found = completeness_findings(
-            collect(files), known, ReleaseStatements(FAST, table(*labels))
-        )
+        found = completeness_findings(collect(files), known, DeclaredRelease(FAST, table(*labels)))
         return [(one.code, one.severity.value) for one in found]
 
     assert codes([mkl], []) == [("no-plain-wheel", "error")]
@@ -157,7 +155,7 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
     assert codes([mkl, plain], [listed(extra)], "mkl", "open") == []
     assert codes([mkl, plain, extra], [], "mkl") == [("unlisted-variant", "warning")]
     assert codes([plain], [], "mkl") == []  # a release without variants
-    strange = ReleaseStatements(canonicalize_name("other"), table("open"))
+    strange = DeclaredRelease(canonicalize_name("other"), table("open"))
     other = completeness_findings(collect([mkl, plain]), {}, strange)
     assert not list(other)
 
@@ -189,7 +187,7 @@ def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
         tmp_path / "late", "fast", "1.0", label="mkl", document=DOCUMENT,
         tag="cp313-cp313-manylinux_2_28_x86_64",
     )  # fmt: skip
-    project = ReleaseStatements(FAST, None, matrix.jobs)
+    project = DeclaredRelease(FAST, None, matrix.jobs)
     (finding,) = completeness_findings(collect(build), {}, project)
     assert (finding.code, finding.message) == (
         "missing-wheel",

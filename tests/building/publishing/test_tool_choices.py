@@ -11,8 +11,8 @@ from wheelfit.building.publishing.tool_choices import (
     MACHINES,
     TOOLS,
     OfferedWheel,
+    PlannedRelease,
     ReleaseChoices,
-    ToolOffer,
     tool_choices,
 )
 from wheelfit.core.filename import parse_wheel_filename
@@ -59,7 +59,7 @@ def choices(
             variants, providers={name: one for name, one in PROVIDERS.items() if name in used}
         )
         document = replace(read_document(written, where="test"), schema=schema)
-    offer = ToolOffer(canonicalize_name("fast"), Version("1.0"), wheels, document, has_source)
+    offer = PlannedRelease(canonicalize_name("fast"), Version("1.0"), wheels, document, has_source)
     return tool_choices(offer)
 
 

@@ -8,7 +8,7 @@ import pytest
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from wheelfit.building.repack.edits import NOTHING, Edits, apply_edits
+from wheelfit.building.repack.edits import NO_EDITS, Edits, apply_edits
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import InvalidWheel
@@ -48,7 +48,7 @@ def test_by_exact_name() -> None:
 
 def test_other_bytes_stay() -> None:
     """B-42: what is not edited keeps its bytes: line ends, folding, bytes that are no UTF-8."""
-    assert apply_edits(METADATA, NOTHING, NAME, where="wheel").data == METADATA
+    assert apply_edits(METADATA, NO_EDITS, NAME, where="wheel").data == METADATA
     edits = Edits(
         name="torch",
         strip_local=True,
@@ -116,7 +116,7 @@ def test_new_names(edits: Edits, wanted: str) -> None:
 def test_new_versions() -> None:
     """B-43: a version is replaced, or loses its local part."""
     version = Version("1!2.0rc1.post2.dev3+cu126")
-    assert NOTHING.new_version(version) == version
+    assert NO_EDITS.new_version(version) == version
     assert str(Edits(strip_local=True).new_version(version)) == "1!2.0rc1.post2.dev3"
     assert str(Edits(version=Version("3")).new_version(version)) == "3"
 
@@ -125,7 +125,7 @@ def test_metadata_of_something_else() -> None:
     """B-34: METADATA of another release than the file name says is not edited."""
     other = parse_wheel_filename("other-1-py3-none-any.whl")
     with pytest.raises(InvalidWheel, match=r"torch-cu126 2\.10\.0\+cu126"):
-        apply_edits(METADATA, NOTHING, other, where="wheel")
+        apply_edits(METADATA, NO_EDITS, other, where="wheel")
 
 
 def test_dependency_that_cannot_be_read() -> None:

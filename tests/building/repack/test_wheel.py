@@ -11,7 +11,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.building.repack.edits import NOTHING, Edits
+from wheelfit.building.repack.edits import NO_EDITS, Edits
 from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.labels import parse_label
@@ -110,7 +110,7 @@ def test_with_a_variant(wheel: Path, output: Path) -> None:
         assert b'"blas :: library :: mkl" in variant_properties' in archive.metadata()
         assert b"nvidia" not in archive.metadata()
     resolved = repack_wheel(
-        again, output, NOTHING, resolve_markers=True, options=RewriteOptions(overwrite=True)
+        again, output, NO_EDITS, resolve_markers=True, options=RewriteOptions(overwrite=True)
     )
     with WheelArchive(resolved) as archive:
         assert b"Requires-Dist: mkl\n" in archive.metadata()
@@ -118,7 +118,7 @@ def test_with_a_variant(wheel: Path, output: Path) -> None:
 
 def test_nothing_to_do(wheel: Path, output: Path) -> None:
     """B-39: without edits the result has the same members with the same bytes."""
-    path = repack_wheel(wheel, output, NOTHING)
+    path = repack_wheel(wheel, output, NO_EDITS)
     with WheelArchive(path) as after, WheelArchive(wheel) as before:
         assert path.name == wheel.name
         assert sorted(after.names()) == sorted(before.names())
@@ -155,7 +155,7 @@ def test_long_names(wheel: Path, output: Path) -> None:
 def test_label_without_document(wheel: Path, output: Path) -> None:
     """F-24: a label needs a document."""
     with pytest.raises(ValueError, match="together"):
-        repack_wheel(wheel, output, NOTHING, label=MKL)
+        repack_wheel(wheel, output, NO_EDITS, label=MKL)
 
 
 def test_other_tools_install_the_result(output: Path, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class TestLibraries:
         )
         assert finding.severity == "warning"
         assert (
-            "needed by fast/one.so, but not in the wheel: liba.so.1 and libb.so.1"
+            "needed by fast/one.so and fast/two.so, but not in the wheel: liba.so.1 and libb.so.1"
             in finding.message
         )
         assert "which manylinux_2_28_x86_64 does not guarantee" in finding.message
@@ -147,7 +147,7 @@ def test_debug_information(tmp_path: Path, size: int, expected: list[str]) -> No
         ("PyList_New", STABLE, None),
         ("_PyDict_SetItem_KnownHash", STABLE, "symbols outside of the stable ABI"),
         ("_PyDict_SetItem_KnownHash", LINUX, None),  # promises nothing
-        ("PyType_GetName", STABLE, "since Python 3.11; the tag allows 3.9"),
+        ("PyType_GetName", STABLE, "of Python 3.11 (PyType_GetName); the tag allows 3.9"),
         ("PyType_GetName", STABLE.replace("cp39", "cp311"), None),
         ("PyType_GetName", STABLE.replace("cp39-abi3", "cp315-abi3t"), None),
     ],

@@ -414,7 +414,7 @@ class TestProviders:
         assert "has 2 values" in builder.build(*two, code=1).err
         assert "no provider" in builder.build("--property", "a :: b :: c", code=1).err
         assert (builder.count(), builder.dist.exists()) == (0, False)
-        validated = builder.build("--variant", "v3_mkl", "--json").object["wheels"][0]["validated"]
+        validated = builder.build("--variant", "v3_mkl", "--json").object["wheels"][0]["validators"]
         assert validated == {"blas": "static list", "x86_64": "built-in provider"}
 
     def table_with(self, plugin: Plugin, key: str = "requires") -> str:
@@ -446,7 +446,7 @@ tech.kind = ["z"]
         found = builder.build("--variant", "good", "--ask-plugins", "--json").object
         assert found["warnings"] == []
         (wheel,) = found["wheels"]
-        assert wheel["validated"] == {"tech": "plugin tech-provider 1.0.0"}
+        assert wheel["validators"] == {"tech": "plugin tech-provider 1.0.0"}
 
     def test_plugin_among_the_build_requirements(self, builder: Builder) -> None:
         """B-25: A plugin among the build requirements validates properties."""
@@ -846,7 +846,7 @@ INFO = STEM + ".dist-info"
         (wheel,) = report["wheels"]
         assert wheel["label"] == "v3"
         assert wheel["flags"] == ["-march=x86-64-v3"]
-        assert wheel["how"] == "converted"
+        assert wheel["method"] == "converted"
         assert (wheel["size"], wheel["path"]) == (
             Path(wheel["path"]).stat().st_size, str(builder.dist / wheel["filename"]),
         )  # fmt: skip

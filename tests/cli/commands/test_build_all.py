@@ -16,7 +16,7 @@ from cli.running import CommandResult, Runner, tree
 from dask_cluster import DaskCluster, until
 from projects.writing import write_project
 
-from wheelfit.building.jobs import is_for
+from wheelfit.building.jobs import runs_on
 from wheelfit.building.matrix import Job
 
 pytestmark = pytest.mark.integration
@@ -367,4 +367,4 @@ def test_sdist_is_delivered(builder: Builder) -> None:
 )
 def test_job_for_this_platform(asked: str, here: str, *, expected: bool) -> None:
     """A machine builds only for its own platform."""
-    assert is_for(Job(None, "3.13", asked), here) is expected
+    assert runs_on(Job(None, "3.13", asked), here) is expected

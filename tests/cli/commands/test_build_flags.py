@@ -150,9 +150,9 @@ def test_flags_of_the_environment(builder: Builder, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("CFLAGS", "-O3 -DNDEBUG -g -march=x86-64-v2 -mno-bmi2")
     report = builder.build("--all", "--flags", "--json").object
     plain, variant = report["wheels"]
-    stands = "CFLAGS has -march=x86-64-v2: the wheel claims no level, and is compiled for v2"
+    stands = "CFLAGS has -march=x86-64-v2: the wheel claims no level, but is compiled for v2"
     assert plain["notes"] == [stands]
-    taken = "CFLAGS has -mno-bmi2: the wheel claims v3, and is compiled without that"
+    taken = "CFLAGS has -mno-bmi2: the wheel claims v3, but is compiled without a feature of v3"
     assert variant["notes"] == [taken]
     assert f"{variant['filename']}: {taken}" in report["warnings"]
 

@@ -29,8 +29,8 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryOffer:
-    """The symbols for a consumer in one release of a library."""
+class ReleaseSymbols:
+    """The symbols of a consumer that one release of a library has."""
 
     version: Version
     origin: str
@@ -40,7 +40,7 @@ class LibraryOffer:
     """The symbols of the consumer that it has, with the versions that the consumer names."""
     has_debug: bool = False
     """Whether it has debug information, so that types can be compared."""
-    changed: str = ""
+    changed_types: str = ""
     """The types of the consumer that differ from those of the release it was built with; empty:
     none, or unknown.
     """
@@ -56,7 +56,7 @@ class ReleaseVerdict:
     origin: str
     missing_libraries: tuple[str, ...] = ()
     missing_symbols: tuple[str, ...] = ()
-    changed: str = ""
+    changed_types: str = ""
     refusal: str = ""
     """A reason other than symbols why it does not fit."""
     undecided: str = ""
@@ -65,7 +65,9 @@ class ReleaseVerdict:
     @property
     def fits(self) -> bool:
         """Whether it was examined without an objection."""
-        objections = self.missing_libraries or self.missing_symbols or self.changed or self.refusal
+        objections = (
+            self.missing_libraries or self.missing_symbols or self.changed_types or self.refusal
+        )
         return not objections and not self.undecided
 
     @property
@@ -173,14 +175,14 @@ def name_of(symbol: str) -> str:
     return symbol.partition("@")[0]
 
 
-def offer_of(
+def symbols_of_release(
     version: Version,
     origin: str,
     libraries: Mapping[str, Symbols],
     consumer: Consumer,
     exports: AbiExports,
-) -> LibraryOffer:
-    """Return the symbols for a consumer in the libraries of a release that it loads."""
+) -> ReleaseSymbols:
+    """Return the symbols of a consumer that the libraries of a release have."""
     by_name: dict[str, Symbols] = {}
     for file, symbols in libraries.items():
         if exports.covers(file) or (symbols.soname is not None and exports.covers(symbols.soname)):
@@ -194,7 +196,7 @@ def offer_of(
             pending += [library for library in by_name[name].needed if library in by_name]
     exported = {symbol for library in loaded.values() for symbol in library.exported}
     names = {name_of(symbol) for symbol in exported}
-    return LibraryOffer(
+    return ReleaseSymbols(
         version,
         origin,
         frozenset(by_name),
@@ -208,34 +210,25 @@ def offer_of(
     )
 
 
-def derive(consumer: Consumer, offers: Sequence[LibraryOffer], exports: AbiExports) -> Bounds:
+def derive(consumer: Consumer, candidates: Sequence[ReleaseSymbols], exports: AbiExports) -> Bounds:
     """Return the releases that a consumer works with, as bounds (B-61).
 
     A symbol that no release has is taken for one of another library. So the release that the
     consumer was built with, or a similar one, must be among them.
 
-    :param offers: the symbols of each release, each version once.
+    :param candidates: the symbols of each release, each version once.
     """
-    provided = frozenset[str]().union(*(offer.libraries for offer in offers))
+    provided = frozenset[str]().union(*(candidate.libraries for candidate in candidates))
     libraries = consumer.needed & provided
     symbols = frozenset(
         symbol
-        for offer in offers
-        for symbol in offer.symbols & consumer.symbols
+        for candidate in candidates
+        for symbol in candidate.symbols & consumer.symbols
         if consumer.providers.get(symbol, "") in ("", *libraries)
     )
     releases = tuple(
-        ReleaseVerdict(
-            offer.version,
-            offer.origin,
-            missing := tuple(sorted(libraries - offer.libraries)),
-            # The symbols of a missing library are missing too, and not reported separately.
-            () if missing else tuple(sorted(symbols - offer.symbols)),
-            offer.changed,
-        )
-        if not offer.undecided
-        else ReleaseVerdict(offer.version, offer.origin, undecided=offer.undecided)
-        for offer in sorted(offers, key=lambda offer: offer.version)
+        _verdict(release, libraries, symbols)
+        for release in sorted(candidates, key=lambda candidate: candidate.version)
     )
     fitting = {release.version: release.fits for release in releases if not release.undecided}
     return Bounds(
@@ -244,6 +237,24 @@ def derive(consumer: Consumer, offers: Sequence[LibraryOffer], exports: AbiExpor
         releases,
         values_for(fitting, exports),
         tuple(sorted(filter(_is_unversioned, consumer.symbols - symbols))),
+    )
+
+
+def _verdict(
+    release: ReleaseSymbols, libraries: frozenset[str], symbols: frozenset[str]
+) -> ReleaseVerdict:
+    """Return the verdict on a release.
+
+    :param libraries: the libraries that the consumer loads.
+    :param symbols: the symbols of these libraries that it uses.
+    """
+    if release.undecided:
+        return ReleaseVerdict(release.version, release.origin, undecided=release.undecided)
+    missing_libraries = tuple(sorted(libraries - release.libraries))
+    # The symbols of a missing library are missing too, and not reported separately.
+    missing_symbols = () if missing_libraries else tuple(sorted(symbols - release.symbols))
+    return ReleaseVerdict(
+        release.version, release.origin, missing_libraries, missing_symbols, release.changed_types
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.building.abi.bounds import Bounds
-    from wheelfit.building.abi.release_comparison import Release
+    from wheelfit.building.abi.release_comparison import LibraryRelease
     from wheelfit.core.abi_exports import AbiExports
 
 NUMPY = "numpy"
@@ -73,7 +73,9 @@ def _read(file: BinaryIO) -> NumpyApi | None:
     return NumpyApi(oldest, supports_numpy_2) if uses_numpy else None
 
 
-def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExports) -> Bounds | None:
+def numpy_bounds(
+    consumer: Path, releases: Iterable[LibraryRelease], exports: AbiExports
+) -> Bounds | None:
     """Return the releases of NumPy that a consumer works with; no release is fetched.
 
     :param releases: each version once, the oldest first.

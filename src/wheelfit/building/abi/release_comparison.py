@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.building.abi.bounds import consumer_of, derive, name_of, offer_of
+from wheelfit.building.abi.bounds import consumer_of, derive, name_of, symbols_of_release
 from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.platform_tags import read_platform
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-    from wheelfit.building.abi.bounds import Bounds, Consumer, LibraryOffer
+    from wheelfit.building.abi.bounds import Bounds, Consumer, ReleaseSymbols
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class LibraryRelease:
     """A release of the library, with functions that obtain its file."""
 
     version: Version
@@ -59,7 +59,7 @@ class Release:
 
 def compare_releases(
     consumer: Path,
-    releases: Iterable[Release],
+    releases: Iterable[LibraryRelease],
     exports: AbiExports | None,
     scratch: Path,
     *,
@@ -84,7 +84,7 @@ def compare_releases(
     if not consumer_files.symbols:
         raise FileProblem("no ELF file in it can be read", where=str(consumer))
     needs = consumer_of(consumer_files.symbols.values())
-    offers: list[LibraryOffer] = []
+    candidates: list[ReleaseSymbols] = []
     files: dict[Version, LibraryFiles] = {}
     notes = list(consumer_files.faults)
     declared: AbiExports | None = None
@@ -94,22 +94,22 @@ def compare_releases(
     releases = list(releases)
     with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
         results = list(pool.map(partial(_read_release, needs, exports), releases, folders))
-    for release, (offer, libraries) in zip(releases, results, strict=True):
+    for release, (candidate, libraries) in zip(releases, results, strict=True):
         declared = libraries.exports or declared
-        offers.append(offer)
+        candidates.append(candidate)
         files[release.version] = libraries
-        if not offer.undecided:
+        if not candidate.undecided:
             notes += [f"{release.origin}: {fault}" for fault in libraries.faults]
-        if not offer.has_debug:
+        if not candidate.has_debug:
             for copy in libraries.copies.values():
                 copy.unlink()
-    for offer in offers:
-        if offer.version == built_with:
-            needs = replace(needs, symbols=needs.symbols & offer.symbols)
+    for candidate in candidates:
+        if candidate.version == built_with:
+            needs = replace(needs, symbols=needs.symbols & candidate.symbols)
     used_exports = exports or declared or AbiExports()
     if exports is None and declared is not None:
         notes.append(f"the library promises that its {declared.level} releases are compatible")
-    bounds = derive(needs, offers, used_exports)
+    bounds = derive(needs, candidates, used_exports)
     if not bounds.libraries:
         raise FileProblem(
             "the binary loads no library of any of these releases",
@@ -119,13 +119,13 @@ def compare_releases(
         )
     if program is not None:
         with_changes = _with_type_changes(
-            program, consumer_files, offers, files, bounds, built_with
+            program, consumer_files, candidates, files, bounds, built_with
         )
         bounds = derive(needs, with_changes, used_exports)
         shutil.rmtree(scratch / "consumer", ignore_errors=True)
     notes += namespace_notes(needs.symbols)
     notes += torch_notes(needs.symbols)
-    notes += _limits(bounds, offers, program=program)
+    notes += _limits(bounds, candidates, program=program)
     return replace(bounds, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -134,9 +134,12 @@ _MAX_PARALLEL = 4
 
 
 def _read_release(
-    consumer: Consumer, declared: AbiExports | None, release: Release, copies_folder: Path | None
-) -> tuple[LibraryOffer, LibraryFiles]:
-    """Return the symbols that a release offers, and its libraries.
+    consumer: Consumer,
+    declared: AbiExports | None,
+    release: LibraryRelease,
+    copies_folder: Path | None,
+) -> tuple[ReleaseSymbols, LibraryFiles]:
+    """Return the symbols of a consumer that a release has, and its libraries.
 
     :param copies_folder: the folder for copies of libraries to compare; None: there are none.
     """
@@ -154,16 +157,20 @@ def _read_release(
         ]
         undecided = f"the file cannot be read: {'; '.join(faults)}" if faults else ""
     declared = declared or libraries.exports or AbiExports()
-    offer = offer_of(release.version, release.origin, libraries.symbols, consumer, declared)
-    return replace(offer, undecided=undecided), libraries
+    candidate = symbols_of_release(
+        release.version, release.origin, libraries.symbols, consumer, declared
+    )
+    return replace(candidate, undecided=undecided), libraries
 
 
-def _libraries_of(consumer: Consumer, release: Release, copies_folder: Path | None) -> LibraryFiles:
+def _libraries_of(
+    consumer: Consumer, release: LibraryRelease, copies_folder: Path | None
+) -> LibraryFiles:
     """Return the libraries of a release; of a remote one only those that are loaded.
 
     Only symbols of the consumer are stored: there may be hundreds of releases with a million each.
     """
-    libraries = LibraryFiles(only=frozenset(map(name_of, consumer.symbols)))
+    libraries = LibraryFiles(relevant_symbols=frozenset(map(name_of, consumer.symbols)))
     source = release.open()
     if source is not None:
         with closing(source):
@@ -198,31 +205,35 @@ def _file_names(libraries: Iterable[str]) -> frozenset[str]:
 def _with_type_changes(
     program: str,
     consumer_files: LibraryFiles,
-    offers: Sequence[LibraryOffer],
+    candidates: Sequence[ReleaseSymbols],
     files: dict[Version, LibraryFiles],
     bounds: Bounds,
     built_with: Version | None,
-) -> list[LibraryOffer]:
-    """Return the offers with their differences of types from the reference release."""
+) -> list[ReleaseSymbols]:
+    """Return the releases with their differences of types from the reference release."""
     fitting = {release.version for release in bounds.releases if release.fits}
-    comparable = [offer for offer in offers if offer.has_debug and offer.version in fitting]
+    comparable = [
+        candidate
+        for candidate in candidates
+        if candidate.has_debug and candidate.version in fitting
+    ]
     first = built_with if built_with is not None else bounds.first
-    reference = next((offer for offer in comparable if offer.version == first), None)
+    reference = next((candidate for candidate in comparable if candidate.version == first), None)
     if reference is None:
-        return list(offers)
+        return list(candidates)
     results = []
-    for offer in offers:
-        if offer not in comparable or offer is reference:
-            results.append(offer)
+    for candidate in candidates:
+        if candidate not in comparable or candidate is reference:
+            results.append(candidate)
             continue
         differences = _changes(
             program,
             consumer_files,
             files[reference.version],
-            files[offer.version],
+            files[candidate.version],
             bounds.libraries,
         )
-        results.append(replace(offer, changed="; ".join(differences)))
+        results.append(replace(candidate, changed_types="; ".join(differences)))
     return results
 
 
@@ -254,11 +265,11 @@ def _file_of(libraries: LibraryFiles, name: str) -> Path | None:
 
 
 def _limits(
-    bounds: Bounds, offers: Sequence[LibraryOffer], *, program: str | None
+    bounds: Bounds, candidates: Sequence[ReleaseSymbols], *, program: str | None
 ) -> Iterator[str]:
     """Yield the limits of the bounds."""
     fitting = [release for release in bounds.releases if release.fits]
-    with_debug = {offer.version for offer in offers if offer.has_debug}
+    with_debug = {candidate.version for candidate in candidates if candidate.has_debug}
     stripped = [str(release.version) for release in fitting if release.version not in with_debug]
     if stripped:
         yield (
@@ -285,13 +296,15 @@ def _limits(
         yield f"{bounds.last} is the newest examined release; later ones may drop symbols"
 
 
+# Bits of the exit status of abicompat.
 _FAILED, _CHANGED = 1 | 2, 4 | 8
 _TIME_LIMIT = 300.0
 """Seconds; hundreds of megabytes of debug information may take minutes."""
 _SHOWN = 3
+"""Changes that a message lists."""
 
 
-def find_program() -> str | None:
+def find_abicompat() -> str | None:
     """Return the path of abicompat, if it is installed."""
     return shutil.which("abicompat")
 
@@ -335,7 +348,7 @@ class LibraryFiles:
     """Errors of unreadable files."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """Errors of unreadable libraries, by file name."""
-    only: frozenset[str] | None = None
+    relevant_symbols: frozenset[str] | None = None
     """Names of the relevant symbols; None: all."""
     copies: dict[str, Path] = field(default_factory=dict)
     """Copies of the libraries with debug information, by file name."""
@@ -364,7 +377,7 @@ class LibraryFiles:
             return
         file_name = name.rpartition("/")[2]
         try:
-            symbols = symbols_in(file, self.only)
+            symbols = symbols_in(file, self.relevant_symbols)
         except Unreadable as error:
             self.faults.append(f"{name}: {error}")
             self.unreadable[file_name] = str(error)
@@ -467,7 +480,7 @@ def choose_wheels(
             continue
         if not _fits(name, machines) or (label is not None and name.label != label):
             continue
-        rank = (not _same_python(name, consumer), name.is_variant, file.filename)
+        rank = (not _has_same_python(name, consumer), name.is_variant, file.filename)
         if name.version not in best_files or rank < best_files[name.version][0]:
             best_files[name.version] = (rank, file)
     chosen = [(version, best_files[version][1]) for version in sorted(best_files)]
@@ -484,7 +497,7 @@ def _fits(name: WheelFilename, machines: frozenset[str]) -> bool:
     )
 
 
-def _same_python(name: WheelFilename, consumer: WheelFilename | None) -> bool:
+def _has_same_python(name: WheelFilename, consumer: WheelFilename | None) -> bool:
     if consumer is None:
         return True
     pythons = {tag.interpreter for tag in name.tags}

@@ -148,19 +148,18 @@ def torch_bounds(
 
 def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
     table = torch_interface()
-    missing = [
-        name
-        for name in use.stable
+
+    def is_missing(name: str) -> bool:
         # Older releases may have some of the functions of the first release in the table.
-        if version < table.since[name] > table.oldest or version >= table.until.get(name, _NEVER)
-    ]
+        is_added_later = table.oldest < table.since[name] and version < table.since[name]
+        until = table.until.get(name)
+        return is_added_later or (until is not None and version >= until)
+
+    missing = sorted(filter(is_missing, use.stable))
     undecided = ""
     if version < table.oldest and not missing:
         undecided = f"the table of functions begins with torch {table.oldest}"
-    return ReleaseVerdict(version, origin, (), tuple(sorted(missing)), undecided=undecided)
-
-
-_NEVER = Version("999999")
+    return ReleaseVerdict(version, origin, (), tuple(missing), undecided=undecided)
 
 
 def _limits(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:

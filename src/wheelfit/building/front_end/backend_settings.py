@@ -46,8 +46,10 @@ class BackendSettings:
     """The setting for the null variant, with its value; None: it cannot be requested."""
     switch: tuple[str, ...] = ()
     """The key of pyproject.toml that must be true for these settings to work."""
-    calls: tuple[str, str] | None = None
-    """A module, and text of its source that the backend needs: some of its releases lack it."""
+    called_function: tuple[str, str] | None = None
+    """A function that the backend calls, and some releases of its module lack: the module, and the
+    text that defines the function.
+    """
 
     def settings(self, choice: WheelToBuild, *, pass_properties: bool) -> ConfigSettings | None:
         """Return the settings that request a variant; None if there are none.
@@ -92,7 +94,7 @@ DIALECTS: Mapping[str, BackendSettings] = {
             build_setting="variant",
             null=("null-variant", "true"),
             switch=("tool", "scikit-build", "experimental"),
-            calls=("variantlib.api", "def get_variant_label("),
+            called_function=("variantlib.api", "def get_variant_label("),
         ),
     )
 }

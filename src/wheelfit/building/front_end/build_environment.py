@@ -35,8 +35,8 @@ class BuildEnvironmentContents:
     """Name and version of the backend's distribution; the name of its module if unknown."""
     supports_variants: bool
     """Whether the source of the backend mentions the library that writes variant wheels."""
-    has_called_module: bool
-    """Whether the module that the backend calls for variants exists; True if it calls none."""
+    has_called_function: bool
+    """Whether the function that the backend calls for variants exists; True if it calls none."""
     packages: Mapping[str, str | None] = field(hash=False)
     """Versions of the requested packages."""
     compiler: Compiler = Compiler()
@@ -49,12 +49,12 @@ def examine_environment(
     packages: Iterable[str],
 ) -> BuildEnvironmentContents:
     """Examine an environment without importing anything of the project or its backend."""
-    called_module = None if dialect is None else dialect.calls
+    called_function = None if dialect is None else dialect.called_function
     question = {
         "backend": source.backend,
         "path": source.backend_path,
         "mentions": [] if dialect is None else [REFERENCE_LIBRARY],
-        "has": [called_module] if called_module else [],
+        "has": [called_function] if called_function else [],
         "packages": list(packages),
     }
     # The scripts are files of a package; its `__path__` has one entry.
@@ -85,7 +85,7 @@ def examine_environment(
     return BuildEnvironmentContents(
         f"{canonicalize_name(name)} {version}" if version else name,
         supports_variants=contents["mentions"].get(REFERENCE_LIBRARY, False),
-        has_called_module=not called_module or bool(contents["has"]),
+        has_called_function=not called_function or bool(contents["has"]),
         packages=contents["packages"],
         compiler=Compiler(contents["compiler"]["CC"], contents["compiler"]["CFLAGS"]),
     )

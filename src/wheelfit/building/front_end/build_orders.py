@@ -93,14 +93,14 @@ class BuiltWheel:
     label: Label | None
     """Of the variant; None: it is plain."""
     properties: PropertySet
-    how: str
+    method: str
     """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend supports variants.
     """
     backend: str
     """Name and version of the build backend."""
     flags: tuple[str, ...]
     """Further flags of the compilers."""
-    validated: Mapping[str, str | None] = field(hash=False)
+    validators: Mapping[str, str | None] = field(hash=False)
     """The validator of each namespace's properties; None: there was none (B-25)."""
     plugins: Mapping[str, str] = field(hash=False)
     """Name and version of the plugin for each namespace, where one ran (B-24)."""
@@ -114,12 +114,19 @@ class BuiltWheel:
 
 
 def orders_for(
-    order: BuildOrder, choices: Iterable[WheelToBuild], recipes: Recipes, more: Recipe = Recipe()
+    order: BuildOrder,
+    choices: Iterable[WheelToBuild],
+    recipes: Recipes,
+    overrides: Recipe = Recipe(),
 ) -> tuple[BuildOrder, ...]:
-    """Return orders for wheels, as few as their recipes allow."""
+    """Return orders for wheels, as few as their recipes allow.
+
+    :param order: the common part of the orders.
+    :param overrides: the settings of the command line, which override those of the recipes.
+    """
     orders: dict[str, BuildOrder] = {}
     for choice in choices:
-        recipe = recipes.of(choice.label, more)
+        recipe = recipes.of(choice.label, overrides)
         key = _key(choice, recipe)
         if key in orders:
             earlier_choices = orders[key].choices
@@ -131,14 +138,15 @@ def orders_for(
 
 def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:
     """Return whether two orders compile code for processors with the same settings."""
-    first_key, second_key = (
-        # Architectures of GPUs do not affect code for processors.
-        _key(each.choices[0], replace(each.recipe, flags=None))
-        if not changes_processor_code(each.choices[0].properties)
-        else _key(each.choices[0], each.recipe)
-        for each in (order, other)
-    )
-    return first_key == second_key
+    return _processor_key(order) == _processor_key(other)
+
+
+def _processor_key(order: BuildOrder) -> str:
+    """Return the key of a build, for orders with different architectures of GPUs the same."""
+    choice, recipe = order.choices[0], order.recipe
+    if not changes_processor_code(choice.properties):
+        recipe = replace(recipe, flags=None)
+    return _key(choice, recipe)
 
 
 def _key(choice: WheelToBuild, recipe: Recipe) -> str:

@@ -23,7 +23,7 @@ from wheelfit.building.front_end.backend_settings import (
 from wheelfit.building.front_end.build_environment import examine_environment
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.finishing import (
-    CURRENT,
+    CURRENT_LAYOUT,
     finish,
     read_built_wheel,
     reproducible_copy,
@@ -86,7 +86,8 @@ class ProjectBuilder:
     environments: EnvironmentFactory
     environ: Mapping[str, str] = field(hash=False)
     """The environment of the process; plugins see little of it (P-35)."""
-    tell: Callable[[str], None] = lambda _: None
+    report: Callable[[str], None] = lambda _: None
+    """Called with each step of a build, in one line."""
     echo: Callable[[str], None] | None = None
     """Called with every line that a backend prints; None: lines go to the log only."""
 
@@ -122,7 +123,7 @@ class ProjectBuilder:
             yield _OpenOrder(self, order, folder.resolve(), children, source)
         except OSError as error:
             raise FileProblem(
-                f"building cannot go on: {os_reason(error)}",
+                f"the build cannot continue: {os_reason(error)}",
                 where=str(error.filename) if error.filename else None,
                 hint="make room, or set TMPDIR to another folder",
             ) from None
@@ -183,7 +184,7 @@ class _OpenOrder:
                 packages=contents.packages,
                 environ=self.builder.environ,
                 deadline=order.deadline,
-                note=self.builder.tell,
+                note=self.builder.report,
             )
             documents = self._documents(answers, variants)  # all, before anything is built
         built = self._build_all(environment, contents)
@@ -212,7 +213,7 @@ class _OpenOrder:
 
     def _new_environment(self) -> ExtensibleEnvironment:
         """Return a new environment with the backend and the plugins."""
-        self.builder.tell(f"preparing to build {self.source.name}")
+        self.builder.report(f"preparing to build {self.source.name}")
         environment = self.builder.environments.make(self._new_folder("environment"))
         settings = self.order.recipe.config_settings
         environment.add(
@@ -238,7 +239,7 @@ class _OpenOrder:
                 continue
             try:
                 documents[choice] = answers.document(
-                    choice.label, choice.properties, self.builder.tell
+                    choice.label, choice.properties, self.builder.report
                 )
             except InvalidDocument as error:
                 error.where = self.source.where
@@ -261,7 +262,7 @@ class _OpenOrder:
                 pass_properties = bool(self.order.recipe.pass_properties)
                 settings = dialect.settings(choice, pass_properties=pass_properties)
                 if settings is None:
-                    self.builder.tell(f"{contents.backend} has no setting for {choice}")
+                    self.builder.report(f"{contents.backend} has no setting for {choice}")
             raw = None
             if settings is not None and dialect is not None:
                 raw = self._build_natively(
@@ -293,7 +294,7 @@ class _OpenOrder:
             return None
         if not dialect.is_switched_on(self.source.value, self.order.recipe.config_settings):
             switch = ".".join(dialect.switch)
-            self.builder.tell(f"{contents.backend} builds variants only where {switch} = true")
+            self.builder.report(f"{contents.backend} builds variants only where {switch} = true")
             return None
         return dialect
 
@@ -305,20 +306,23 @@ class _OpenOrder:
         choice: WheelToBuild,
         variant_settings: ConfigSettings,
     ) -> BackendWheel | None:
-        """Build a variant by the backend itself; None: a module that it calls is missing."""
+        """Build a variant by the backend itself; None: a function that it calls is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **variant_settings}
         inputs = self._inputs(settings, choice.properties, environment, contents)
         self._prepare(environment, inputs)
-        if dialect.calls is not None and not self._examine(environment).has_called_module:
-            self.builder.tell(
-                f"{contents.backend} cannot build variants: the {dialect.calls[0]} that it needs "
-                "lacks the module that it calls"
+        if (
+            dialect.called_function is not None
+            and not self._examine(environment).has_called_function
+        ):
+            module, _ = dialect.called_function
+            self.builder.report(
+                f"{contents.backend} cannot build variants: {module} lacks a function that it calls"
             )
             return None
         words = " ".join(f"{key}={value}" for key, value in variant_settings.items())
-        self.builder.tell(f"building {choice} with {contents.backend}: {words}")
-        raw = self._process(*self._run(environment, inputs), choice)
+        self.builder.report(f"building {choice} with {contents.backend}: {words}")
+        raw = self._complete(*self._run(environment, inputs), choice)
         hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
             message = f"{contents.backend} built a plain wheel instead of {choice}"
@@ -326,10 +330,10 @@ class _OpenOrder:
         properties = raw.document.properties(raw.label)
         if properties != choice.properties:
             message = f"{contents.backend} built another variant instead of {choice}"
-            note = f"asked for: {choice.properties or 'nothing'}\nbuilt: {properties or 'nothing'}"
+            note = f"requested: {choice.properties or 'nothing'}\nbuilt: {properties or 'nothing'}"
             raise BuildFailed(message, where=raw.path.name, note=note, hint=hint)
-        if raw.document.layout != CURRENT:
-            self.builder.tell(f"converting its document of layout {raw.document.layout}")
+        if raw.document.layout != CURRENT_LAYOUT:
+            self.builder.report(f"converting its document of layout {raw.document.layout}")
         return raw
 
     def _build_plain(
@@ -345,17 +349,17 @@ class _OpenOrder:
         if recipe.pass_properties and any(choice.label is not None for choice in choices):
             if self.source.backend != "mesonpy":
                 raise InvalidConfiguration(
-                    f"{contents.backend} has no way to hand properties to a build system",
-                    hint="set what it reads in [tool.wheelfit.build.variants.LABEL]",
+                    f"{contents.backend} cannot pass properties to a build system",
+                    hint="configure the build system in [tool.wheelfit.build.variants.LABEL]",
                 )
             setup_args = settings.get("setup-args", [])
             setup_args = [setup_args] if isinstance(setup_args, str) else list(setup_args)
             settings["setup-args"] = [*setup_args, meson_argument(properties)]
         purpose = "" if len(choices) == 1 else f" for {len(choices)} wheels"
-        self.builder.tell(f"building a plain wheel{purpose} with {contents.backend}")
+        self.builder.report(f"building a plain wheel{purpose} with {contents.backend}")
         inputs = self._inputs(settings, properties, environment, contents)
         self._prepare(environment, inputs)
-        raw = self._process(*self._run(environment, inputs), choices[0])
+        raw = self._complete(*self._run(environment, inputs), choices[0])
         if raw.label is not None:
             raise BuildFailed(  # B-10
                 f"{contents.backend} built variant {raw.label} instead of a plain wheel",
@@ -364,7 +368,7 @@ class _OpenOrder:
             )
         return raw
 
-    def _process(self, path: Path, log: Path, choice: WheelToBuild) -> BackendWheel:
+    def _complete(self, path: Path, log: Path, choice: WheelToBuild) -> BackendWheel:
         """Repair a built wheel, and add what the project and the order configure."""
         raw = read_built_wheel(path, self.source.name)
         if self.order.recipe.flags:
@@ -373,19 +377,19 @@ class _OpenOrder:
         self._check_release(raw)
         order = self.order
         if order.repair and order.kind == "wheel" and not is_for_any_platform(path):
-            self.builder.tell(f"repairing {path.name}")
+            self.builder.report(f"repairing {path.name}")
             path = repair_wheel(
                 path, order.repair, self._new_folder("repaired"), self.builder.environ
             )
             raw = replace(read_built_wheel(path, self.source.name), crates=raw.crates)
         if order.dependencies:
-            folder = self._new_folder("needing")
+            folder = self._new_folder("dependencies")
             path = with_dependencies(path, folder, order.dependencies, order.epoch)
         if self.source.exports is not None:
-            folder = self._new_folder("promising")
+            folder = self._new_folder("exports")
             path = with_exports(path, folder, self.source.exports, order.epoch)
         if order.epoch is not None:
-            path = reproducible_copy(path, self._new_folder("alike"), order.epoch)
+            path = reproducible_copy(path, self._new_folder("reproducible"), order.epoch)
         return replace(raw, path=path)
 
     def _check_release(self, raw: BackendWheel) -> None:
@@ -456,12 +460,12 @@ class _OpenOrder:
     def _run(self, environment: ExtensibleEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
         """Run the build backend, and return the paths of the artifact and of the log."""
         log = self._log()
-        kind, began = self.order.kind, time.monotonic()
+        kind, started = self.order.kind, time.monotonic()
         if kind == "wheel":
             inputs = with_separate_objects(self.source, self._new_folder("objects"), inputs)
         backend = self._backend(environment, inputs.settings, inputs.environ, log)
         path = backend.build(kind, self._new_folder("built"))
-        self.builder.tell(f"built {path.name} in {duration_in_words(time.monotonic() - began)}")
+        self.builder.report(f"built {path.name} in {duration_in_words(time.monotonic() - started)}")
         return path, log
 
     def _finish(
@@ -492,7 +496,7 @@ class _OpenOrder:
             kind,
             contents.backend,
             (*derived, *(order.recipe.further_flags or ())),
-            {} if answers is None else answers.validated(choice.properties),
+            {} if answers is None else answers.validators(choice.properties),
             {} if answers is None else dict(answers.plugins),
             (
                 *notes,

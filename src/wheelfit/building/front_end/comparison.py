@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedWheels:
-    """The result of a comparison."""
+class Comparison:
+    """The result of comparing variants with the plain build."""
 
     losses: tuple[tuple[BuiltWheel, BuildFailed], ...] = ()
     """The variants that are worse than the plain build."""
@@ -39,18 +39,16 @@ class ComparedWheels:
     def with_parts(self, wheel: BuiltWheel) -> BuiltWheel:
         """Return a wheel with the comparison of its libraries."""
         parts = self.parts.get(wheel.content) if wheel.label is not None else None
-        return (
-            wheel
-            if parts is None
-            else replace(wheel, tuned=replace(parts, crates=wheel.tuned.crates))
-        )
+        if parts is None:
+            return wheel
+        return replace(wheel, tuned=replace(parts, crates=wheel.tuned.crates))
 
 
 def compare_with_plain(
     built: Sequence[tuple[BuildOrder, Sequence[BuiltWheel]]],
     plain_order: BuildOrder,
     build_plain: Callable[[], BuiltWheel],
-) -> ComparedWheels:
+) -> Comparison:
     """Compare the code of every variant wheel with that of the plain wheel.
 
     :param build_plain: builds a plain wheel; called at most once, and only if ``built`` has none.
@@ -62,13 +60,11 @@ def compare_with_plain(
     failure = ""  # the reason that there is no plain wheel
     for order, wheels in built:
         for wheel in wheels:
-            if (
-                wheel.label is None
-                or order.kind != "wheel"
-                or wheel.content in compared
-                or (wheel.how != "native" and compiles_alike(order, plain_order))
-                or not _has_binaries(wheel.path)
-            ):
+            is_variant = wheel.label is not None and order.kind == "wheel"
+            is_alike = wheel.method != "native" and compiles_alike(order, plain_order)
+            if not is_variant or is_alike or wheel.content in compared:
+                continue
+            if not _has_binaries(wheel.path):
                 continue
             compared.add(wheel.content)
             if plain is None and not failure:
@@ -88,17 +84,16 @@ def compare_with_plain(
             codes = _read_codes(wheel.path)
             parts[wheel.content] = _parts(codes, plain_codes)
             lines = tuple(_losses(codes, plain_codes, order.recipe))
+            # Default flags of compilers make no difference anyway.
+            effective_flags = [flag for flag in wheel.flags if flag not in DEFAULT_FLAGS]
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
-            # Default flags of compilers make no difference anyway.
-            elif (
-                effective_flags := [flag for flag in wheel.flags if flag not in DEFAULT_FLAGS]
-            ) and (_digests(codes) == _digests(plain_codes)):
+            elif effective_flags and _digests(codes) == _digests(plain_codes):
                 notes.append(
                     f"the machine code of {wheel.path.name} is that of {plain.path.name}: "
                     f"{' '.join(effective_flags)} made no difference"
                 )
-    return ComparedWheels(tuple(losses), tuple(notes), parts)
+    return Comparison(tuple(losses), tuple(notes), parts)
 
 
 def _has_binaries(path: Path) -> bool:
@@ -153,7 +148,7 @@ def _error(wheel: BuiltWheel, lines: Sequence[str]) -> BuildFailed:
         code="lost-optimisation",
         where=wheel.path.name,
         note="\n".join([*lines[:_MAX_LINES], *([f"and {more} more"] if more > 0 else [])]),
-        hint="give further flags by `flags` of [tool.wheelfit.build.variants.LABEL]: CFLAGS that "
-        "are set there replace those of the interpreter; if the loss is meant, name it in "
+        hint="set further flags with `flags` in [tool.wheelfit.build.variants.LABEL], since CFLAGS "
+        "there replace those of the interpreter; if the loss is intended, name it in "
         '`flags`, as "-O1" or "-UNDEBUG"',
     )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.wheels.zip_directory import Member
 
-CURRENT = "L7"
+CURRENT_LAYOUT = "L7"
 _MAX_NOTES = 5
 
 
@@ -134,7 +134,7 @@ def finish(
     """
     notes: list[str] = []
     if choice.label is None or document is None:
-        path = _resolved(raw.path, folder, epoch)
+        path = _with_resolved_markers(raw.path, folder, epoch)
     else:
         path = repack_wheel(
             raw.path,
@@ -172,17 +172,17 @@ _REPORTED = frozenset({checks.NO_SUCH_CODE.code, checks.UNCLAIMED_CODE.code})
 def _findings(path: Path, properties: PropertySet) -> list[Finding]:
     """Check a wheel; with the extra, also the GPU code of a wheel for GPUs (B-60)."""
     try:
-        options = CheckOptions(binaries=not _GPUS.isdisjoint(properties.namespaces))
+        options = CheckOptions(binaries=not _GPU_NAMESPACES.isdisjoint(properties.namespaces))
         return check_wheel(path, path.name, where=path.name, options=options)[0]
     except NeedsExtra:
         return check_wheel(path, path.name, where=path.name)[0]
 
 
-_GPUS = frozenset({"nvidia", "amd"})
+_GPU_NAMESPACES = frozenset({"nvidia", "amd"})
 
 
-def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
-    """Return a plain wheel whose variant markers are resolved as without properties (B-40)."""
+def _with_resolved_markers(source: Path, folder: Path, epoch: int | None) -> Path:
+    """Return a plain wheel with its variant markers resolved, as without properties (B-40)."""
     with WheelArchive(source) as archive:
         metadata = archive.metadata()
     resolved = without_variant_markers(
@@ -214,15 +214,15 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     claimed = claimed_level(features)
     if claimed is None:
         return
-    budget = _MAX_BYTES
+    remaining_size = _MAX_BYTES
     has_all = True
 
     def is_wanted(member: Member) -> bool:
-        nonlocal budget, has_all
-        if member.size > budget or ".libs/" in member.name:
+        nonlocal remaining_size, has_all
+        if member.size > remaining_size or ".libs/" in member.name:
             has_all = False
             return False
-        budget -= member.size
+        remaining_size -= member.size
         return True
 
     try:

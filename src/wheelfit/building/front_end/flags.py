@@ -106,11 +106,11 @@ def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
     if match is None:
         return None
     if match["name"] == "native":
-        return f"the wheel {claims}, and is compiled for the processor of this machine"
+        return f"the wheel {claims}, but is compiled for the processor of this machine"
     chosen = _LEVELS.get(match["name"])
     if level is None or chosen in (None, level):
         return None
-    return f"the wheel {claims}, and is compiled for {chosen}"
+    return f"the wheel {claims}, but is compiled for {chosen}"
 
 
 def _feature_fault(word: str, level: str, claims: str) -> str | None:
@@ -122,10 +122,8 @@ def _feature_fault(word: str, level: str, claims: str) -> str | None:
     level_of_feature = next((level_name for level_name, names in LEVELS if name in names), None)
     if level_of_feature is None:
         return None
-    if match["no"]:
-        return (
-            f"the wheel {claims}, and is compiled without that"
-            if level_of_feature <= level
-            else None
-        )
-    return f"the wheel {claims}, and is compiled for more" if level_of_feature > level else None
+    if match["no"] and level_of_feature <= level:
+        return f"the wheel {claims}, but is compiled without a feature of {level_of_feature}"
+    if not match["no"] and level_of_feature > level:
+        return f"the wheel {claims}, but is compiled for a feature of {level_of_feature}"
+    return None

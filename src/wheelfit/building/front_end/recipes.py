@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.front_end.backend_settings import DIALECTS
-from wheelfit.building.repack.edits import parse_added
+from wheelfit.building.repack.edits import check_dependency
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.table_reader import FaultList, Table, section
 from wheelfit_runtime.errors import InvalidDocument
@@ -107,7 +107,7 @@ def _recipes(table: Table) -> Recipes:
         _recipe(plain),
         {Label(label): _recipe(recipe) for label, recipe in variants.items()},
         str(dialect),
-        tuple(table.each("dependencies", parse_added, rule="F-109")),
+        tuple(table.each("dependencies", check_dependency, rule="F-109")),
         table.string("repair") if "repair" in table else None,
     )
 

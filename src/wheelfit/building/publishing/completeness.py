@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseStatements:
-    """The wheels that a project declares for its releases."""
+class DeclaredRelease:
+    """The wheels of a release that a project declares: its variants, and its matrix."""
 
     name: NormalizedName
     table: ProjectTable | None = None
@@ -108,7 +108,7 @@ def _difference(outgoing: OutgoingFile, file: File) -> str:
 def completeness_findings(
     outgoing: ReleaseSet,
     index_files: Mapping[NormalizedName, Sequence[File]],
-    project: ReleaseStatements | None = None,
+    project: DeclaredRelease | None = None,
 ) -> Iterator[Finding]:
     """Yield missing files of releases: a wheel for all machines, and those declared (B-52).
 
@@ -125,11 +125,11 @@ def completeness_findings(
                 *(wheel.label for _, wheel in listed.wheels if wheel.label is not None),
             ]
         )
-        position = Location(f"{name}=={version}")
-        is_plain = any(file.kind is not FileKind.VARIANT for file in files) or listed.has_source
-        if labels and not is_plain and all(wheel.is_variant for _, wheel in listed.wheels):
+        location = Location(f"{name}=={version}")
+        has_plain = any(file.kind is not FileKind.VARIANT for file in files) or listed.has_source
+        if labels and not has_plain and all(wheel.is_variant for _, wheel in listed.wheels):
             message = "there are variants, but no plain wheel and no source distribution"
-            yield position.finding(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
+            yield location.finding(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
         if project is None or project.name != name:
             continue
         wheels = [wheel for _, wheel in listed.wheels]
@@ -139,15 +139,15 @@ def completeness_findings(
             if file.kind is not FileKind.SOURCE
         ]
         for job in missing_jobs(project.jobs, wheels):
-            yield position.finding(MISSING_WHEEL, f"there is no wheel for {job}")
+            yield location.finding(MISSING_WHEEL, f"there is no wheel for {job}")
         table = project.table
         if table is None or not labels:
             continue
         for label in sorted(table.variants.keys() - labels.keys()):
-            yield position.finding(MISSING_VARIANT, f"no wheel has the label {label}")
+            yield location.finding(MISSING_VARIANT, f"no wheel has the label {label}")
         if table.variants:
             for label in sorted(labels.keys() - table.variants.keys() - {NULL}):
-                yield position.finding(UNLISTED_VARIANT, f"the table has no label {label}")
+                yield location.finding(UNLISTED_VARIANT, f"the table has no label {label}")
 
 
 def closed_findings(
@@ -189,10 +189,10 @@ def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterat
 
 def fits_job(wheel: WheelFilename, job: Job) -> bool:
     """Return whether a wheel is for the Python and platform of a job."""
-    return any(_for_python(tag, job.python) and _for_platform(tag, job) for tag in wheel.tags)
+    return any(_fits_python(tag, job.python) and _fits_platform(tag, job) for tag in wheel.tags)
 
 
-def _for_python(tag: Tag, python: str) -> bool:
+def _fits_python(tag: Tag, python: str) -> bool:
     parsed = _INTERPRETER.fullmatch(tag.interpreter)
     if parsed is None:
         return False
@@ -206,7 +206,7 @@ def _for_python(tag: Tag, python: str) -> bool:
     return tag.abi == f"cp3{job_minor}{'t' * is_free_threaded}"
 
 
-def _for_platform(tag: Tag, job: Job) -> bool:
+def _fits_platform(tag: Tag, job: Job) -> bool:
     if tag.platform == "any":
         return True
     if job.platform == ANY:
@@ -216,6 +216,6 @@ def _for_platform(tag: Tag, job: Job) -> bool:
         return tag.platform.startswith((system, "linux_")) and tag.platform.endswith(f"_{machine}")
     if job.platform in _MACOS:
         return tag.platform.startswith("macosx_") and tag.platform.endswith(
-            tuple(f"_{machine_}" for machine_ in _MACOS[job.platform])
+            tuple(f"_{name}" for name in _MACOS[job.platform])
         )
     return tag.platform == job.platform

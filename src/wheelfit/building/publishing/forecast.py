@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 _SHOWN = 3
+"""Files or releases that a message lists."""
 _MIN_FURTHER = 3
 """Further releases; with room for fewer, a higher limit should be requested."""
 
@@ -113,12 +114,12 @@ def forecast(
         size = sum(file.size or 0 for file in index_files[project])
         forecasts.append(Forecast(project, size, sum(sizes), max(sizes, default=0), limits))
     return tuple(forecasts), (
-        *_large_files(new, limits),
-        *_large_projects(forecasts, index_files),
+        *_large_file_findings(new, limits),
+        *_large_project_findings(forecasts, index_files),
     )
 
 
-def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[Finding]:
+def _large_file_findings(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[Finding]:
     for file in new:
         if limits.file is not None and file.size > limits.file:
             message = f"it has {size_in_words(file.size)}, more than {size_in_words(limits.file)}"
@@ -152,7 +153,7 @@ def _largest_releases(files: Sequence[File]) -> str:
     return f"; the largest releases there are {', '.join(releases)}" if releases else ""
 
 
-def _large_projects(
+def _large_project_findings(
     forecasts: Sequence[Forecast], index_files: Mapping[NormalizedName, Sequence[File]]
 ) -> Iterator[Finding]:
     for project in forecasts:

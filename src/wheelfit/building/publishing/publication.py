@@ -85,7 +85,7 @@ def publish_as_one(
     :raises UploadRefused: a file is refused, or the index has one with other content.
     :raises NetworkError: the index cannot be reached; sent files stay in the stage.
     """
-    for is_last_attempt in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
         comparison = compare(files, list_index())
         refuse_conflicts(comparison)
         existing = tuple(file.filename for file in comparison.existing)
@@ -101,7 +101,7 @@ def publish_as_one(
         except (UploadRefused, FileProblem) as error:
             # Another process publishes the same files: its stage has one of these names, or it has
             # published this stage.
-            if not is_last_attempt and _is_race(error):
+            if attempt < _MAX_ATTEMPTS and _is_race(error):
                 if not is_resumed:
                     _drop_stage(stages, stage)
                 continue
@@ -124,7 +124,7 @@ def publish_as_one(
             _drop_empty_stage(stages, stage)
             raise
         return PublishResult(tuple(sent), existing + tuple(staged), stage, is_resumed)
-    raise AssertionError  # the last round returned or raised
+    raise AssertionError  # the last attempt returned or raised
 
 
 def publish_in_order(

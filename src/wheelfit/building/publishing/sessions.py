@@ -124,8 +124,9 @@ class SessionIndex:
     def send(self, session: Mapping[str, Any], file: OutgoingFile, progress: Progress) -> None:
         """Send a file to a session, with its attestations."""
         with file.path.open("rb") as content:
-            self._send(session, file.filename, file.size, file.sha256,
-                       _Body(content, file.size, progress), read_attestations(file))  # fmt: skip
+            body = _Body(content, file.size, progress)
+            attestations = read_attestations(file)
+            self._send(session, file.filename, file.size, file.sha256, body, attestations)
 
     def send_index_file(self, session: Mapping[str, Any], filename: str, data: bytes) -> None:
         """Send the ``-variants.json`` of a release."""
@@ -143,31 +144,34 @@ class SessionIndex:
         content: _Body | bytes,
         attestations: Sequence[object],
     ) -> None:
-        request = {**_META, "filename": filename, "size": size, "hashes": {"sha256": sha256},
-                "mechanism": _MECHANISM}  # fmt: skip
-        upload = self._request("POST", self._link_of(session, "upload"), filename, request).json()
+        hashes = {"sha256": sha256}
+        request = {"filename": filename, "size": size, "hashes": hashes, "mechanism": _MECHANISM}
+        request = {**_META, **request}
+        upload = self._request(
+            "POST", self._named_link(session, "upload"), filename, request
+        ).json()
         mechanism = upload.get("mechanism") or {}
         address = self._link(mechanism.get("file_url"))
         self._request("POST", address, filename, content, content_type="application/octet-stream")
         if attestations and mechanism.get("attestations_url"):
             where = self._link(mechanism["attestations_url"])
             self._request("POST", where, filename, attestations, content_type="application/json")
-        completion = self._request("POST", self._link_of(upload, "complete"), filename, _META)
+        completion = self._request("POST", self._named_link(upload, "complete"), filename, _META)
         if completion.status == 202:
-            status = self._link_of(upload, "file-upload-session")
+            status = self._named_link(upload, "file-upload-session")
             self._wait(status, filename, done="completed", working=("pending", "processing"))
 
     def publish(self, session: Mapping[str, Any], subject: str) -> None:
         """Publish all files of a session at once."""
-        answer = self._request("POST", self._link_of(session, "publish"), subject, _META)
+        answer = self._request("POST", self._named_link(session, "publish"), subject, _META)
         if answer.status == 202:
-            status = self._link_of(session, "session")
+            status = self._named_link(session, "session")
             self._wait(status, subject, done="published", working=("processing",))
 
     def cancel(self, session: Mapping[str, Any]) -> None:
         """Delete a session, if it exists and can be deleted."""
         with suppress(WheelfitError):
-            self._request("DELETE", self._link_of(session, "session"), "the session")
+            self._request("DELETE", self._named_link(session, "session"), "the session")
 
     def close(self) -> None:
         """Close the connections."""
@@ -190,11 +194,11 @@ class SessionIndex:
                 )
             if remaining <= 0:
                 raise Unreachable(f"the index still processes {subject}", where=redact(self.root))
-            seconds = _seconds(answer.headers.get("retry-after", ""))
+            seconds = _retry_pause(answer.headers.get("retry-after", ""))
             self._pause(seconds)
             remaining -= seconds
 
-    def _link_of(self, content: Mapping[str, Any], name: str) -> str:
+    def _named_link(self, content: Mapping[str, Any], name: str) -> str:
         return self._link((content.get("links") or {}).get(name))
 
     def _link(self, url: object) -> str:
@@ -205,9 +209,9 @@ class SessionIndex:
         except ValueError:
             is_here = False
         if not is_here:
-            found = f": {redact(link)[:200]}" if link else ""
+            shown = f": {redact(link)[:200]}" if link else ""
             raise InvalidPage(
-                f"a link of the index is missing, or of another server{found}",
+                f"a link of the index is missing, or of another server{shown}",
                 where=redact(self.root),
             )
         return link
@@ -217,24 +221,29 @@ class SessionIndex:
         method: str,
         url: str,
         subject: str,
-        said: object = None,
+        body: object = None,
         *,
         content_type: str = _CONTENT_TYPE,
         conflicts: bool = False,
     ) -> Answer:
-        """Send a request; errors are about `subject`, a file or a release."""
+        """Send a request.
+
+        :param subject: the file or the release, for messages.
+        :param body: bytes, or data to send as JSON; None: no body.
+        :param conflicts: whether a conflict with a link to an open session is returned, not raised.
+        """
         headers = {"Accept": _CONTENT_TYPE, "Content-Type": content_type}
-        is_raw = said is None or isinstance(said, bytes | _Body)
-        data = said if is_raw else json.dumps(said).encode()
+        is_raw = body is None or isinstance(body, bytes | _Body)
+        data = body if is_raw else json.dumps(body).encode()
         answer = self._connection.request(
             method, url, f"send {subject}", data=data, headers=headers, max_size=_MAX_ANSWER
         )
         is_conflict = conflicts and answer.status == 409 and "location" in answer.headers
         if answer.status < 300 or is_conflict:
             return answer
-        said = answer.json()
-        message = _problem(said) or response_message(answer.reason, answer.content)
-        described = answer._replace(reason=f"it says: {message}", content=_error_details(said))
+        content = answer.json()
+        message = _problem(content) or response_message(answer.reason, answer.content)
+        described = answer._replace(reason=f"it says: {message}", content=_error_details(content))
         raise failure_of(described, subject, redact(self.root))
 
 
@@ -326,10 +335,10 @@ class _Body:
 
 def _problem(content: Mapping[str, Any]) -> str:
     """Return the problem in an answer (RFC 9457) as text."""
+    parts = [content.get("title"), content.get("detail"), content.get("details")]
     errors = content.get("errors")
-    messages = [error.get("message") for error in errors if isinstance(error, dict)] if isinstance(
-        errors, list) else []  # fmt: skip
-    parts = [content.get("title"), content.get("detail"), content.get("details"), *messages]
+    if isinstance(errors, list):
+        parts += [error.get("message") for error in errors if isinstance(error, dict)]
     return " ".join("; ".join(str(word) for word in parts if word).split())[:500]
 
 
@@ -344,6 +353,6 @@ def _error_details(content: Mapping[str, Any]) -> bytes:
     return json.dumps({"errors": errors}).encode()
 
 
-def _seconds(text: str) -> float:
+def _retry_pause(text: str) -> float:
     """Return the pause before the next request in seconds, within limits."""
     return min(max(float(text), 0.5), 30.0) if text.isdecimal() else 2.0

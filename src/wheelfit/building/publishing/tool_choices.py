@@ -81,10 +81,12 @@ def read_outgoing_wheel(file: OutgoingFile) -> OfferedWheel:
     with WheelArchive(file.path) as wheel:
         core = read_metadata(wheel.metadata(), str(file.path))
         filename = wheel.filename
-    markers = (parse_requirement(text, allow_variant_markers=True).marker
-               for text in core.requires_texts)  # fmt: skip
-    has_variants = any(marker is not None and marker.uses_variants for marker in markers)
-    return OfferedWheel(filename, core.requires_python, has_variants)
+    requirements = [
+        parse_requirement(text, allow_variant_markers=True) for text in core.requires_texts
+    ]
+    markers = [requirement.marker for requirement in requirements if requirement.marker is not None]
+    has_variant_markers = any(marker.uses_variants for marker in markers)
+    return OfferedWheel(filename, core.requires_python, has_variant_markers)
 
 
 def listed_wheel(file: File, filename: WheelFilename) -> OfferedWheel:
@@ -96,7 +98,7 @@ def listed_wheel(file: File, filename: WheelFilename) -> OfferedWheel:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOffer:
+class PlannedRelease:
     """A release as it will be after publishing."""
 
     name: NormalizedName
@@ -195,19 +197,19 @@ _WARNINGS: dict[Outcome, str] = {
 }
 
 
-def tool_choices(offer: ToolOffer, machines: Sequence[str] = MACHINES) -> ReleaseChoices:
+def tool_choices(release: PlannedRelease, machines: Sequence[str] = MACHINES) -> ReleaseChoices:
     """Return the choices of all tools for a release."""
-    python = _newest_python(offer)
+    python = _newest_python(release)
     base = environments_for(["linux-x86_64"], [python])[0].target
-    rows = tuple(_on_machine(offer, name, base) for name in machines)
-    return ReleaseChoices(offer.name, offer.version, ".".join(map(str, python)), rows)
+    rows = tuple(_on_machine(release, name, base) for name in machines)
+    return ReleaseChoices(release.name, release.version, ".".join(map(str, python)), rows)
 
 
-def _newest_python(offer: ToolOffer) -> Python:
+def _newest_python(release: PlannedRelease) -> Python:
     """Return the newest Python with a wheel of its own; else the newest one in common use."""
     pythons = {
         python
-        for wheel in offer.wheels
+        for wheel in release.wheels
         for tag in wheel.filename.tags
         for python in PYTHONS
         if tag.interpreter == f"cp{python[0]}{python[1]}" and tag.abi != "abi3"
@@ -215,10 +217,10 @@ def _newest_python(offer: ToolOffer) -> Python:
     return max(pythons or (python for python, micro in PYTHONS.items() if micro > 2))
 
 
-def _on_machine(offer: ToolOffer, name: str, base: Target) -> MachineChoices:
+def _on_machine(release: PlannedRelease, name: str, base: Target) -> MachineChoices:
     preset = compose([name])
     file, _ = host_of_preset(preset, interpreter=HostInterpreter(base.python_full_version))
-    chooser = _MachineChooser(offer, file.target(base, name), HostDetector(file, name, "preset"))
+    chooser = _MachineChooser(release, file.target(base, name), HostDetector(file, name, "preset"))
     best = chooser.wheelfit()
     chosen = {
         "pip": chooser.pip(),
@@ -226,18 +228,19 @@ def _on_machine(offer: ToolOffer, name: str, base: Target) -> MachineChoices:
         "uv --preview": chooser.uv_preview(),
         "wheelfit": best,
     }
-    choices = tuple(ToolChoice(tool, chooser.outcome(chosen[tool], best), chosen[tool])
-                    for tool in TOOLS)  # fmt: skip
+    choices = tuple(
+        ToolChoice(tool, chooser.outcome(chosen[tool], best), chosen[tool]) for tool in TOOLS
+    )
     return MachineChoices(name, preset.description, choices)
 
 
 class _MachineChooser:
     """The choice of each tool on one machine."""
 
-    def __init__(self, offer: ToolOffer, target: Target, detector: HostDetector) -> None:
-        self._offer = offer
+    def __init__(self, release: PlannedRelease, target: Target, detector: HostDetector) -> None:
+        self._release = release
         self._target = target
-        document = offer.document
+        document = release.document
         self._support = Support()
         if document is not None:
             self._support = support_for(
@@ -250,16 +253,16 @@ class _MachineChooser:
             )
 
     def wheelfit(self) -> WheelFilename | None:
-        return self._select(self._offer.wheels, self._support)
+        return self._select(self._release.wheels, self._support)
 
     def pip(self) -> WheelFilename | None:
         """Return the plain wheel with the best tags; pip ignores variants."""
-        plain = [wheel for wheel in self._offer.wheels if not wheel.filename.is_variant]
+        plain = [wheel for wheel in self._release.wheels if not wheel.filename.is_variant]
         return self._unless_unreadable(self._select(plain, Support()))
 
     def uv_preview(self) -> WheelFilename | None:
         """Return the wheel with the best label among those that uv's providers support."""
-        document = self._offer.document
+        document = self._release.document
         if document is None:
             return self.pip()
         if not is_read_by_uv(document):
@@ -268,7 +271,7 @@ class _MachineChooser:
         support = Support(detections, holders=self._support.holders)
         listed = [
             wheel
-            for wheel in self._offer.wheels
+            for wheel in self._release.wheels
             if wheel.filename.label is None or wheel.filename.label in document.variants
         ]
         return self._unless_unreadable(self._select(listed, support, by_label_first=True))
@@ -276,14 +279,14 @@ class _MachineChooser:
     def outcome(self, wheel: WheelFilename | None, best: WheelFilename | None) -> Outcome:
         """Compare a choice with the best wheel of the machine."""
         if wheel is None:
-            return "source" if self._offer.has_source else "nothing"
+            return "source" if self._release.has_source else "nothing"
         if self._usable_accelerators() and not accelerators_of(self._properties(wheel)):
             return "no-accelerator"
         return "best" if best is None or wheel.label == best.label else "slower"
 
     def _usable_accelerators(self) -> Collection[str]:
         """Return the accelerators of the machine for which the release has builds."""
-        document = self._offer.document
+        document = self._release.document
         variants = () if document is None else document.variants.values()
         accelerators = {name for properties in variants for name in accelerators_of(properties)}
         return {
@@ -293,7 +296,7 @@ class _MachineChooser:
         }
 
     def _properties(self, wheel: WheelFilename) -> PropertySet:
-        document = self._offer.document
+        document = self._release.document
         if document is None or wheel.label is None:
             return EMPTY
         return document.properties(wheel.label) or EMPTY
@@ -313,7 +316,7 @@ class _MachineChooser:
         }
         chosen = select(
             [wheel.filename for wheel in wheels],
-            document=self._offer.document,
+            document=self._release.document,
             support=support,
             tags=self._target.tags,
             extra_rejections={} if by_label_first else unsupported,
@@ -329,6 +332,6 @@ class _MachineChooser:
     def _unless_unreadable(self, wheel: WheelFilename | None) -> WheelFilename | None:
         """Return a wheel, unless pip and uv skip the release because of its metadata (F-154)."""
         unreadable = {
-            offered.filename for offered in self._offer.wheels if offered.has_variant_markers
+            offered.filename for offered in self._release.wheels if offered.has_variant_markers
         }
         return None if wheel in unreadable else wheel

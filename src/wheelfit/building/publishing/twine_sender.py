@@ -49,8 +49,11 @@ class Sender(Protocol):
     refused.
     """
 
-    def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
-        """Send a wheel or a source distribution."""
+    def send(self, file: OutgoingFile, progress: Callable[[int], None]) -> None:
+        """Send a wheel or a source distribution.
+
+        :param progress: called with the number of further bytes sent; negative for a retry.
+        """
 
     def send_index_file(self, release: Release, data: bytes) -> None:
         """Send the ``-variants.json`` of a release."""

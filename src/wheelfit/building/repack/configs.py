@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion
 
-from wheelfit.building.repack.edits import NOTHING, Edits, parse_added
+from wheelfit.building.repack.edits import NO_EDITS, Edits, check_dependency
 from wheelfit.core import strict_toml
 from wheelfit.core.labels import NULL, OLD_NULL, parse_label
 from wheelfit.core.properties import PropertySet, parse_property
@@ -84,7 +84,7 @@ class RepackConfig:
 
     def edits(self, name: str | None) -> Edits:
         """Return edits by name."""
-        return NOTHING if name is None else self._lookup(self.metadata, "metadata", name)
+        return NO_EDITS if name is None else self._lookup(self.metadata, "metadata", name)
 
     def variant(self, name: str) -> NamedVariant:
         """Return a variant by name."""
@@ -153,8 +153,8 @@ def _edits(table: Table) -> Edits:
         ),
         version=_version(table, "version"),
         strip_local=table.flag("strip-local-version"),
-        remove=_removed(table, "remove"),
-        add=_added(table, "add"),
+        remove=_names_to_remove(table, "remove"),
+        add=_dependencies_to_add(table, "add"),
     )
 
 
@@ -170,8 +170,8 @@ def _variant_repack_edits(table: Table) -> Edits:
         name=name,
         suffixes=_SUFFIXES if normalised and not is_renamed else (),
         strip_local=table.flag("normalize_version"),
-        remove=_removed(table, "deps_remove_list"),
-        add=_added(table, "deps_add_list"),
+        remove=_names_to_remove(table, "deps_remove_list"),
+        add=_dependencies_to_add(table, "deps_add_list"),
     )
 
 
@@ -211,12 +211,12 @@ def _rule(table: Table) -> WheelRule:
     return WheelRule(table.required("match"), table.string("variant"), table.string("metadata"))
 
 
-def _removed(table: Table, key: str) -> frozenset[NormalizedName]:
+def _names_to_remove(table: Table, key: str) -> frozenset[NormalizedName]:
     return frozenset(map(canonicalize_name, table.each(key, _parse_name)))
 
 
-def _added(table: Table, key: str) -> tuple[str, ...]:
-    return tuple(table.each(key, parse_added))
+def _dependencies_to_add(table: Table, key: str) -> tuple[str, ...]:
+    return tuple(table.each(key, check_dependency))
 
 
 def _name(table: Table, key: str) -> str | None:

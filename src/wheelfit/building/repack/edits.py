@@ -82,7 +82,7 @@ class Edits:
         return without_build(version) if self.strip_local else version
 
 
-NOTHING = Edits()
+NO_EDITS = Edits()
 """Edits that change nothing."""
 
 
@@ -97,8 +97,8 @@ class EditedMetadata:
     """The edits, one sentence each."""
 
 
-def parse_added(text: str) -> str:
-    """Return a dependency to add to METADATA as it is, after checking it.
+def check_dependency(text: str) -> str:
+    """Check a dependency that is to be added to METADATA, and return it unchanged.
 
     :raises ValueError: it is not a requirement on one line.
     """
@@ -126,7 +126,7 @@ def apply_edits(
     core = core_metadata.read_metadata(data, where)
     if (core.name, core.version) != (filename.name, filename.version):
         raise InvalidWheel(
-            f"METADATA is of {core.name} {core.version}, the file name of "
+            f"METADATA is of {core.name} {core.version}, but the file name of "
             f"{filename.name} {filename.version}",
             where=where,
         )

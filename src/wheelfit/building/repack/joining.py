@@ -113,8 +113,8 @@ class FamilyProject:
 class WheelDifference:
     """A difference between wheels of a joined release."""
 
-    what: str
-    """As ``dependencies``."""
+    aspect: str
+    """The differing part of the metadata or contents, as ``dependencies``."""
     message: str
     rule: str = ""
     """The rule behind it, as ``F-95``; empty for none."""
@@ -145,7 +145,7 @@ class JoinedRelease:
         for project, _ in self.parts:
             by_label[project.label or "plain"].append(project.name)
         reasons += [
-            f"{listed(names)} would be {label} alike"
+            f"{listed(names)} would all become {label}"
             for label, names in by_label.items()
             if len(names) > 1
         ]
@@ -188,8 +188,8 @@ class JoinedRelease:
             largest = max((wheel.size or 0 for wheel in project.releases[version]), default=0)
             if largest > MAX_FILE_SIZE:
                 yield (
-                    f"wheels of {project.name} have up to {size_in_words(largest)}: the public "
-                    f"registry takes {size_in_words(MAX_FILE_SIZE)} unless it is asked for more"
+                    f"wheels of {project.name} have up to {size_in_words(largest)}; without a "
+                    f"higher limit the public registry accepts {size_in_words(MAX_FILE_SIZE)}"
                 )
 
 
@@ -251,7 +251,9 @@ def _joined(
     return JoinedRelease(newest, parts, absent)
 
 
-def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[WheelDifference]:
+def wheel_differences(
+    summaries: Mapping[NormalizedName, WheelSummary],
+) -> Iterator[WheelDifference]:
     """Yield the differences between wheels of one joined release.
 
     :param summaries: one wheel of each project, the first to compare the others with.
@@ -270,16 +272,16 @@ def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[Wh
                 is_obstacle=True,
             )
             continue
-        for what, before, after in (
+        for aspect, before, after in (
             ("modules", base.modules, summary.modules),
             ("dependencies", base.requires, summary.requires),
             ("extras", base.extras, summary.extras),
             ("entry points", base.commands, summary.commands),
         ):
             if before != after:
-                rule = "F-95" if what in ("dependencies", "extras") else ""
+                rule = "F-95" if aspect in ("dependencies", "extras") else ""
                 yield WheelDifference(
-                    what, f"{what} differ: {_exclusive_names(first, before, name, after)}", rule
+                    aspect, f"{aspect} differ: {_exclusive_names(first, before, name, after)}", rule
                 )
         if base.requires_python != summary.requires_python:
             own, other = base.requires_python or "any", summary.requires_python or "any"

@@ -83,11 +83,11 @@ def _build_details(wheel: BuiltWheel) -> str:
         "converted": f"converted from a plain wheel of {wheel.backend}",
         "native": f"built by {wheel.backend} as a variant",
     }
-    parts = [descriptions[wheel.how]]
+    parts = [descriptions[wheel.method]]
     if wheel.flags:
         parts.append(" ".join(wheel.flags))
     parts += [
-        f"{namespace}: {provider}" for namespace, provider in wheel.validated.items() if provider
+        f"{namespace}: {provider}" for namespace, provider in wheel.validators.items() if provider
     ]
     return "; ".join(parts)
 

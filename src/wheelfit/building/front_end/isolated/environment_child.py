@@ -17,11 +17,11 @@ def main() -> None:
     question = json.loads(sys.argv[1])
     sys.path[:0] = question["path"]
     top = question["backend"].partition(".")[0]
-    places = _places(top)
+    paths = _paths(top)
     answer = {
-        "backend": _distribution(top) if places else None,
+        "backend": _distribution(top) if paths else None,
         "mentions": {
-            text: any(_mentions(place, text) for place in places) for text in question["mentions"]
+            text: any(_mentions(path, text) for path in paths) for text in question["mentions"]
         },
         "has": [module_text for module_text in question["has"] if _has(*module_text)],
         "packages": {name: _version(name) for name in question["packages"]},
@@ -30,7 +30,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _places(top: str) -> "list[Path]":
+def _paths(top: str) -> "list[Path]":
     """Return the paths of a package; a single module is a file."""
     try:
         spec = importlib.util.find_spec(top)
@@ -49,8 +49,8 @@ def _mentions(path: Path, text: str) -> bool:
 def _has(module: str, text: str) -> bool:
     """Return whether the source of a module has a text."""
     top, *rest = module.split(".")
-    for place in _places(top):
-        path = place.joinpath(*rest)
+    for root in _paths(top):
+        path = root.joinpath(*rest)
         for file in (path.with_suffix(".py"), path / "__init__.py"):
             if file.is_file() and _mentions(file, text):
                 return True

@@ -144,7 +144,7 @@ def with_compiler_flags(
 def with_mapped_folder(inputs: BuildInputs) -> BuildInputs:
     """Return inputs by which GCC and clang write paths relative to the project.
 
-    Without debug information, assertions and ``__FILE__`` there are none.
+    Debug information, assertions and ``__FILE__`` have such paths.
     """
     if inputs.is_windows:
         return inputs

@@ -94,7 +94,7 @@ def _add_cuda(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     inputs = inputs.with_variable("TORCH_CUDA_ARCH_LIST", torch_list(architectures))
     if inputs.backend == _SKBUILD:
         inputs = inputs.with_setting("cmake.define.CMAKE_CUDA_ARCHITECTURES", names)
-    if _build_system_selects(inputs) or "NVCC_APPEND_FLAGS" in inputs.chosen:
+    if _build_system_selects(inputs) or "NVCC_APPEND_FLAGS" in inputs.fixed_variables:
         return inputs
     options = [
         f"-gencode=arch=compute_{architecture.name},code={architecture.code}"
@@ -126,7 +126,7 @@ def _add_hip(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
         # CMake's language HIP reads the first, the packages of ROCm the others.
         for name in ("CMAKE_HIP_ARCHITECTURES", "GPU_TARGETS", "AMDGPU_TARGETS"):
             inputs = inputs.with_setting(f"cmake.define.{name}", architectures)
-    if _build_system_selects(inputs) or "HIPCC_COMPILE_FLAGS_APPEND" in inputs.chosen:
+    if _build_system_selects(inputs) or "HIPCC_COMPILE_FLAGS_APPEND" in inputs.fixed_variables:
         return inputs
     options = [f"--offload-arch={name}" for name in names]
     return inputs.with_appended("HIPCC_COMPILE_FLAGS_APPEND", options)

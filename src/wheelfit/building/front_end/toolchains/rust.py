@@ -29,6 +29,7 @@ _TARGETS = (
     "PC_WINDOWS_MSVC",
     "PC_WINDOWS_GNU",
 )
+"""Targets of Rust on x86-64, as in the names of cargo's variables."""
 
 
 def words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
