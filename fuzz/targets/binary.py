@@ -8,7 +8,7 @@ import json
 import elftools.elf.elffile  # noqa: F401  # now: what is imported later is not watched
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import consumer_of, derive, symbols_of_release
+from wheelfit.building.abi.bounds import consumer_of, derive_bounds, symbols_of_release
 from wheelfit.checking.findings import Location
 from wheelfit.checking.wheels.binaries import claim_findings
 from wheelfit.core.abi_exports import AbiExports
@@ -59,7 +59,7 @@ def check(data: bytes) -> None:
     assert symbols.weak <= symbols.imported
     consumer = consumer_of([symbols])
     own = symbols_of_release(Version("1"), "some", {"some.so": symbols}, consumer, AbiExports())
-    bounds = derive(consumer, [own], AbiExports())
+    bounds = derive_bounds(consumer, [own], AbiExports())
     assert all(one.fits for one in bounds.releases)  # nothing lacks what only it offers
 
 

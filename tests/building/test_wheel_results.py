@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from server.uploading import DOCUMENT
 
-from wheelfit.building.publishing.release_files import collect
+from wheelfit.building.publishing.release_files import collect_files
 from wheelfit.building.wheel_results import (
     FOLDER,
     How,
@@ -23,7 +23,7 @@ from wheelfit_runtime.errors import FileProblem
 
 def record(folder: Path, label: str | None, state: State, how: How | None) -> None:
     """Record a result of the wheel with a label."""
-    wheel = next(file for file in collect([folder]).files if file.label == label)
+    wheel = next(file for file in collect_files([folder]).files if file.label == label)
     result = WheelResult(
         filename=wheel.filename, label=label, sha256=wheel.sha256, state=state, how=how
     )
@@ -32,7 +32,7 @@ def record(folder: Path, label: str | None, state: State, how: How | None) -> No
 
 def refused(folder: Path) -> list[str]:
     """Return the labels of the wheels that are refused."""
-    files = collect([folder]).files
+    files = collect_files([folder]).files
     places = {finding.where for finding in untested_findings(files)}
     return [str(file.label or "plain") for file in files if str(file.path) in places]
 

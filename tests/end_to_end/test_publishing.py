@@ -22,7 +22,7 @@ from server.signed import signed_files
 from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.publication import publish_as_one
-from wheelfit.building.publishing.release_files import collect
+from wheelfit.building.publishing.release_files import collect_files
 from wheelfit.building.publishing.sessions import SessionIndex
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.server.hosting.client import ServerAdministration
@@ -233,7 +233,7 @@ class Ending(NoProgress):
 def test_a_server_that_goes_away_has_lost_nothing(tmp_path: Path) -> None:
     """Gone in the middle: an error says what to do, and the server that comes back goes on."""
     release(tmp_path / "dist", "back")
-    files = collect([tmp_path / "dist"]).files
+    files = collect_files([tmp_path / "dist"]).files
     store = tmp_path / "store"
 
     def act(index: RunningIndex, progress: NoProgress, token: str) -> int:
@@ -279,7 +279,7 @@ def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> 
     stages = ServerAdministration(index.origin, index.token)
     stage = stages.open_stage("", 3600)["id"]
     sender = TwineSender(f"{index.origin}/stage/{stage}/legacy/", Login("__token__", index.token))
-    sender.send(collect([tmp_path / "third"]).files[0], lambda _: None)
+    sender.send(collect_files([tmp_path / "third"]).files[0], lambda _: None)
     sender.close()
     raced = publish(tmp_path, "fourth", "--to", index.url, token=index.token, code=9)
     assert [finding["code"] for finding in raced["findings"]] == ["name-taken"]  # type: ignore[attr-defined]
@@ -294,7 +294,7 @@ def test_an_index_of_ours_has_publishing_sessions(
     """PEP 694: what waits in a session can be tried by its address, and the client takes it up."""
     plain = release(tmp_path / "dist", "staged")[-1]
     root = str(index.said["sessions"])
-    files = collect([tmp_path / "dist"]).files
+    files = collect_files([tmp_path / "dist"]).files
     client = SessionIndex(root, Login("__token__", index.token))
     session, _ = client.open(files[0].release, {})
     (own,) = (file for file in files if file.path == plain)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from server.running import RunningIndex, clean_environ
 
-from wheelfit.building.publishing.release_files import collect, index_files_of
+from wheelfit.building.publishing.release_files import collect_files, index_files_of
 from wheelfit.building.publishing.tool_choices import MACHINES, tool_choices
 from wheelfit.operations.release_checks import tool_offers
 from wheelfit.resolution.preset_hosts import platforms_of_preset
@@ -140,7 +140,7 @@ def test_uvs_preview_takes_what_was_foretold(index: RunningIndex, uv: Path, tmp_
     dist = tmp_path / "dist"
     build(dist)
     publish(dist, index)
-    outgoing = collect([dist])
+    outgoing = collect_files([dist])
     (offer,) = tool_offers(outgoing, {}, index_files_of(outgoing, {}, lambda _: None))
     probed = subprocess.run(
         [sys.executable, "-m", "wheelfit", "probe", "x86_64", "--json"],

@@ -18,13 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
-
-    Release = tuple[NormalizedName, Version]
+    from wheelfit.core.filename import Release, WheelFilename
 
 
 def write_index_files(folder: Path) -> tuple[Path, ...]:

@@ -15,15 +15,10 @@ from wheelfit.sources.urls import redact
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.checking.findings import Finding
     from wheelfit.checking.tool_profiles import Profile
-    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.filename import Release, WheelFilename
     from wheelfit.sources.page import File
-
-    Release = tuple[NormalizedName, Version]
 
 
 @dataclass(slots=True)

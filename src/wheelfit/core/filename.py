@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from packaging.utils import BuildTag
     from packaging.version import Version
 
+    Release = tuple[NormalizedName, Version]
+
 _SUFFIX = ".whl"
 _NEWER_SUFFIX = ".whlx"
 _INDEX_SUFFIX = "-variants.json"
@@ -177,7 +179,7 @@ def index_file_name(name: str, version: Version) -> str:
     return f"{canonicalize_name(name).replace('-', '_')}-{version}{_INDEX_SUFFIX}"
 
 
-def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
+def parse_index_file_name(text: str) -> Release | None:
     """Parse the name of an index file, which need not be normalised (F-78).
 
     :return: name and version of the release; None if it is not the name of an index file.
@@ -195,7 +197,7 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
 
 
 @lru_cache(maxsize=4096)
-def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
+def release_of(filename: str) -> Release | None:
     """Return the release of a file, by its name; None for names of other files.
 
     >>> release_of("Some_Thing-1.0-py3-none-any-cu128.whl")
@@ -212,7 +214,7 @@ def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
     return sdist_release(filename)
 
 
-def sdist_release(filename: str) -> tuple[NormalizedName, Version] | None:
+def sdist_release(filename: str) -> Release | None:
     """Return the release of a source distribution, by its name; None for names of other files.
 
     >>> sdist_release("Demo_Project-1.0.tar.gz")

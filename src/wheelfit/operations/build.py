@@ -13,7 +13,12 @@ from wheelfit.building.front_end.building import ProjectBuilder
 from wheelfit.building.front_end.comparison import compare_with_plain
 from wheelfit.building.front_end.recipes import Recipe, read_recipes
 from wheelfit.building.front_end.source import open_source
-from wheelfit.building.front_end.variants import PLAIN, RequestedWheels, choose, requested_wheels
+from wheelfit.building.front_end.variants import (
+    PLAIN,
+    RequestedWheels,
+    choose_wheels,
+    requested_wheels,
+)
 from wheelfit.building.jobs import notes_on_repeated_builds
 from wheelfit.building.staging import deliver
 from wheelfit.core.labels import NULL, parse_label
@@ -88,7 +93,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         source = open_source(request.project, scratch, _providers(request))
         recipes = read_recipes(source.pyproject, where=source.where)
         labels = None if source.table is None else source.table.variants
-        choices = choose(requested, labels)
+        choices = choose_wheels(requested, labels)
         order = _order(request, environ, request.dialect or recipes.dialect)
         order = replace(
             order, dependencies=recipes.dependencies, repair=request.repair or recipes.repair

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.publishing.completeness import (
     closed_findings,
-    compare,
+    compare_with_index,
     completeness_findings,
 )
 from wheelfit.building.publishing.forecast import forecast
@@ -21,7 +21,7 @@ from wheelfit.building.publishing.publication import (
     publish_in_order,
 )
 from wheelfit.building.publishing.refusals import NOT_LISTED, REFUSALS, REFUSED
-from wheelfit.building.publishing.release_files import collect, new_index_files
+from wheelfit.building.publishing.release_files import collect_files, new_index_files
 from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
 from wheelfit.building.publishing.signing import attest
 from wheelfit.building.publishing.tool_choices import tool_choices
@@ -59,8 +59,9 @@ if TYPE_CHECKING:
 
     from wheelfit.building.publishing.completeness import IndexComparison
     from wheelfit.building.publishing.forecast import Forecast
-    from wheelfit.building.publishing.release_files import Release, ReleaseSet
+    from wheelfit.building.publishing.release_files import ReleaseSet
     from wheelfit.building.publishing.tool_choices import ReleaseChoices
+    from wheelfit.core.filename import Release
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File
 
@@ -146,7 +147,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     check_ignored(request.ignore, REFUSALS)
     with context.reporter.work("reading") as progress:
         named = [Path(path) for path in request.paths] or [Path(request.project, "dist")]
-        outgoing = collect(named, progress)
+        outgoing = collect_files(named, progress)
     destination = open_destination(request, context)
     projects = sorted({name for name, _ in outgoing.releases})
     published = destination.published_files(projects, context)
@@ -237,7 +238,7 @@ def _check_release(
         profiles |= {Profile.PYPI}
     with context.reporter.work("checking") as progress:
         report = check_files(outgoing, profiles, progress)
-    comparison = compare(outgoing.files, _by_name(published))
+    comparison = compare_with_index(outgoing.files, _by_name(published))
     forecasts, findings = forecast(comparison.new, published, limits_of(request, destination))
     further = [*comparison.findings, *findings]
     statements = read_declared_release(Path(request.project))
@@ -291,7 +292,7 @@ def _send(
     method = _method_of(index, one_by_one=request.one_by_one)
     if index.base is not None and method == "stage":
         base = index.base
-        if not compare(outgoing.files, _by_name(published)).new:  # needs no login
+        if not compare_with_index(outgoing.files, _by_name(published)).new:  # needs no login
             return PublishResult(existing=tuple(file.filename for file in outgoing.files))
         token = index.login.password if index.login else ""
         stages = ServerAdministration(base, token, context=index.tls)
@@ -352,7 +353,9 @@ def _with_refusals(
         published = _by_name(index.published_files(projects, context))
     except WheelfitError:
         return replace(report, checks=checks)
-    return replace(report, checks=checks, comparison=compare(report.outgoing.files, published))
+    return replace(
+        report, checks=checks, comparison=compare_with_index(report.outgoing.files, published)
+    )
 
 
 def _confirm_listing(

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.building.publishing.release_files import OutgoingFile, Release, ReleaseSet
+    from wheelfit.building.publishing.release_files import OutgoingFile, ReleaseSet
     from wheelfit.checking.tool_profiles import Profile
+    from wheelfit.core.filename import Release
     from wheelfit.operations.context import Context
     from wheelfit.operations.publish_destinations import StaticIndex, UploadIndex
     from wheelfit.sources.page import File

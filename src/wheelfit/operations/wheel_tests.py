@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wheelfit.building.index_file import read_wheel_document
-from wheelfit.building.publishing.release_files import FileKind, collect
+from wheelfit.building.publishing.release_files import FileKind, collect_files
 from wheelfit.building.table_editing import read_pyproject
 from wheelfit.building.wheel_results import FOLDER, WheelResult, write_results
 from wheelfit.core.durations import duration_in_words, parse_duration
@@ -141,7 +141,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     _time_limits(request.time_limit)
     _test_requirements(request)
     sources = _test_sources(request)
-    outgoing = collect([Path(path) for path in request.paths])
+    outgoing = collect_files([Path(path) for path in request.paths])
     wheels = [file for file in outgoing.files if file.kind is not FileKind.SOURCE]
     if not wheels:
         raise FileProblem(

@@ -17,7 +17,7 @@ from wheelfit.building.abi.bounds import (
     Bounds,
     ReleaseSymbols,
     consumer_of,
-    derive,
+    derive_bounds,
     symbols_of_release,
 )
 from wheelfit.building.abi.release_comparison import (
@@ -184,7 +184,7 @@ class TestSymbols:
         new = symbols_of_release(
             Version("2"), "file", {"liba.so": symbols(exported="f")}, consumer, AbiExports()
         )
-        bounds = derive(consumer, [old, new], AbiExports())
+        bounds = derive_bounds(consumer, [old, new], AbiExports())
         assert bounds.symbols == ("f",)
         assert all(release.fits for release in bounds.releases)
 
@@ -228,7 +228,7 @@ class TestSymbols:
             candidate("1.0.2", "f g", wanted="f g"),
             candidate("1.1", "f g", wanted="f g"),
         ]
-        bounds = derive(consumer, candidates, AbiExports())
+        bounds = derive_bounds(consumer, candidates, AbiExports())
         assert bounds.requirement == ">=1.0,!=1.0.1"
         assert bounds.values == ("1.0.0", "1.0.2", "1.1")
         assert (bounds.broken_by, bounds.last) == (None, Version("1.1"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.building.front_end.flags import flags_of, with_flags
-from wheelfit.building.front_end.toolchains.blas import contradictions
+from wheelfit.building.front_end.toolchains.blas import blas_contradictions
 from wheelfit.building.front_end.toolchains.inputs import BuildInputs
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit.testing.binaries import elf_file
@@ -104,5 +104,7 @@ def test_read_back(claimed: str, needed: str, is_told: bool) -> None:  # noqa: F
     """A wheel whose library loads another one is told; what is linked statically is not seen."""
     binary = read_binary(io.BytesIO(elf_file(needed=[needed])), "fast.so")
     assert binary is not None
-    found = list(contradictions(Binaries((binary,)), properties(f"blas :: library :: {claimed}")))
+    found = list(
+        blas_contradictions(Binaries((binary,)), properties(f"blas :: library :: {claimed}"))
+    )
     assert found == ([f"fast.so loads {needed}, and the wheel claims {claimed}"] if is_told else [])

@@ -13,7 +13,7 @@ from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.publication import publish_as_one, publish_in_order
-from wheelfit.building.publishing.release_files import OutgoingFile, collect
+from wheelfit.building.publishing.release_files import OutgoingFile, collect_files
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex
@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> tuple[OutgoingFile, ...]:
     for label in (None, "mkl", "open"):
         build_wheel(tmp_path / "dist", "fast", "1.0", label=label,
                     document=DOCUMENT if label else None)  # fmt: skip
-    return collect([tmp_path / "dist"]).files
+    return collect_files([tmp_path / "dist"]).files
 
 
 class Waiting:
@@ -241,7 +241,7 @@ def test_two_who_publish_different_things_are_told_apart(
 ) -> None:
     """One wins; the other is told that the name has other content, and leaves nothing behind."""
     build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
-    theirs = collect([tmp_path / "other"]).files
+    theirs = collect_files([tmp_path / "other"]).files
     index = Waiting()
 
     def meanwhile(_: str) -> None:

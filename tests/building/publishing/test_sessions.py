@@ -11,7 +11,7 @@ from building.publishing.session_index import Session, SessionServer, Upload
 from packaging.utils import canonicalize_name
 from server.uploading import DOCUMENT
 
-from wheelfit.building.publishing.release_files import OutgoingFile, collect
+from wheelfit.building.publishing.release_files import OutgoingFile, collect_files
 from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
 from wheelfit.errors import UploadRefused
 from wheelfit.operations.context import Context
@@ -42,7 +42,7 @@ def files(tmp_path: Path) -> tuple[OutgoingFile, ...]:
     for label in (None, "mkl", "open"):
         build_wheel(tmp_path / "dist", "fast", "1.0", label=label,
                     document=DOCUMENT if label else None)  # fmt: skip
-    return collect([tmp_path / "dist"]).files
+    return collect_files([tmp_path / "dist"]).files
 
 
 def run(index: SessionServer, files: tuple[OutgoingFile, ...]) -> Any:
@@ -65,7 +65,7 @@ def test_all_files_are_shown_at_once(
     """PEP 694: files wait in the session until it is published, at once or after some work."""
     index.is_slow = is_slow
     (files[0].path.with_name(f"{files[0].filename}.publish.attestation")).write_text('{"a": 1}')
-    files = collect([files[0].path.parent]).files
+    files = collect_files([files[0].path.parent]).files
     act = run(index, files)
     assert act.sent == tuple(file.filename for file in files)
     assert index.names == {*act.sent, INDEX_FILE}
@@ -105,7 +105,7 @@ def test_releases_are_published_when_all_have_come(
 ) -> None:
     """PEP 694: what one release lacks keeps the others back too."""
     other = build_wheel(tmp_path / "dist", "other", "1.0")
-    both = collect([tmp_path / "dist"]).files
+    both = collect_files([tmp_path / "dist"]).files
     index.refuses = other.name
     with pytest.raises(UploadRefused, match="it did not pass"):
         run(index, both)

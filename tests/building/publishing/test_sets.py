@@ -14,14 +14,14 @@ from wheelfit.building.matrix import Job, read_matrix
 from wheelfit.building.publishing.completeness import (
     DeclaredRelease,
     closed_findings,
-    compare,
+    compare_with_index,
     completeness_findings,
     fits_job,
 )
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, UploadLimits, forecast
 from wheelfit.building.publishing.release_files import (
     FileKind,
-    collect,
+    collect_files,
     index_files_of,
     new_index_files,
 )
@@ -73,7 +73,7 @@ def test_wheels_for_everybody_go_first(tmp_path: Path) -> None:
     (tmp_path / "fast-1.0.tar.gz").write_bytes(b"x")
     for name in ("notes.txt", "fast-1.0-py3-none-any.whl.metadata", ".fast-2.0.tar.gz"):
         (tmp_path / name).write_text("x")
-    found = collect([tmp_path])
+    found = collect_files([tmp_path])
     assert [(str(file.release[1]), file.kind, file.label) for file in found.files] == [
         ("0.9", FileKind.PLAIN, None),
         ("1.0", FileKind.SOURCE, None),
@@ -83,7 +83,7 @@ def test_wheels_for_everybody_go_first(tmp_path: Path) -> None:
     ]
     wheel = found.files[0]
     assert wheel.sha256 == hashlib.sha256(wheel.path.read_bytes()).hexdigest()
-    assert collect([tmp_path, tmp_path / "a"]) == found
+    assert collect_files([tmp_path, tmp_path / "a"]) == found
 
 
 def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
@@ -103,12 +103,12 @@ def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
         ([wheel, other], "two files have one name"),
     ):
         with pytest.raises(FileProblem, match=words):
-            collect(named)
-    (file,) = collect([wheel, attestation]).files
+            collect_files(named)
+    (file,) = collect_files([wheel, attestation]).files
     assert file.attestations == (attestation,)
     strange = tmp_path / "strange.whl"
     strange.write_bytes(b"")
-    assert collect([strange]).invalid_names == (strange,)
+    assert collect_files([strange]).invalid_names == (strange,)
 
 
 # --- what is there already ----------------------------------------------------------------------
@@ -131,11 +131,13 @@ def test_the_same_content_is_not_sent_again(
 ) -> None:
     """What the index promises of a file decides, by whatever hash it has."""
     (path,) = release(tmp_path, None)
-    compared = compare(collect([path]).files, {path.name: listed(path, **changes)})
+    compared = compare_with_index(collect_files([path]).files, {path.name: listed(path, **changes)})
     assert bool(compared.existing) == (state == "there")
     assert [finding.code for finding in compared.findings] == ["name-taken"] * (state == "other")
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
-    same = compare(collect([path]).files, {path.name: listed(path, hashes={"md5": md5})})
+    same = compare_with_index(
+        collect_files([path]).files, {path.name: listed(path, hashes={"md5": md5})}
+    )
     assert same.existing
 
 
@@ -145,7 +147,9 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
 
     def codes(files: list[Path], there: list[File], *labels: str) -> list[tuple[str, str]]:
         known = {FAST: tuple(there)}
-        found = completeness_findings(collect(files), known, DeclaredRelease(FAST, table(*labels)))
+        found = completeness_findings(
+            collect_files(files), known, DeclaredRelease(FAST, table(*labels))
+        )
         return [(one.code, one.severity.value) for one in found]
 
     assert codes([mkl], []) == [("no-plain-wheel", "error")]
@@ -156,7 +160,7 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
     assert codes([mkl, plain, extra], [], "mkl") == [("unlisted-variant", "warning")]
     assert codes([plain], [], "mkl") == []  # a release without variants
     strange = DeclaredRelease(canonicalize_name("other"), table("open"))
-    other = completeness_findings(collect([mkl, plain]), {}, strange)
+    other = completeness_findings(collect_files([mkl, plain]), {}, strange)
     assert not list(other)
 
 
@@ -188,12 +192,12 @@ def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
         tag="cp313-cp313-manylinux_2_28_x86_64",
     )  # fmt: skip
     project = DeclaredRelease(FAST, None, matrix.jobs)
-    (finding,) = completeness_findings(collect(build), {}, project)
+    (finding,) = completeness_findings(collect_files(build), {}, project)
     assert (finding.code, finding.message) == (
         "missing-wheel",
         "there is no wheel for mkl, Python 3.13, manylinux_x86_64",
     )
-    assert not list(completeness_findings(collect(build), {FAST: (listed(late),)}, project))
+    assert not list(completeness_findings(collect_files(build), {FAST: (listed(late),)}, project))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +238,7 @@ def test_old_releases_are_closed(tmp_path: Path) -> None:
     """B-53: after 14 days the public registry takes no more files of a release."""
     plain, mkl = release(tmp_path, None, "mkl")
     (other,) = release(tmp_path / "b", None, version="2.0")
-    new = collect([mkl, other]).files
+    new = collect_files([mkl, other]).files
     for time, closed in (("2026-11-07T00:00:00Z", True), ("2026-11-09T00:00:00Z", False)):
         there = {FAST: (listed(plain, upload_time=time),)}
         found = list(closed_findings(new, there, NOW))
@@ -248,7 +252,7 @@ def test_old_releases_are_closed(tmp_path: Path) -> None:
 def test_sizes_are_forecast(tmp_path: Path) -> None:
     """B-53: what is there counts, and it is said for how many more releases there is room."""
     paths = release(tmp_path, None, "mkl")
-    new = collect(paths).files
+    new = collect_files(paths).files
     size = sum(path.stat().st_size for path in paths)
     there = {FAST: (File("fast-0.9-py3-none-any.whl", "https://x.example/", size=1000),)}
 
@@ -288,7 +292,7 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
 def test_index_files_count_wheels_that_are_there(tmp_path: Path) -> None:
     """B-50: the document names labels that are on the index already; a right one is not sent."""
     plain, mkl, extra = release(tmp_path, None, "mkl", "open")
-    outgoing = collect([plain, mkl])
+    outgoing = collect_files([plain, mkl])
 
     def read(file: File) -> bytes:
         from wheelfit.wheels.archive import WheelArchive
@@ -308,14 +312,14 @@ def test_index_files_count_wheels_that_are_there(tmp_path: Path) -> None:
     assert again == {key: both}
     assert not new_index_files(again, whole)
     assert new_index_files(again, {}) == again
-    assert not index_files_of(collect([plain]), {}, read)
+    assert not index_files_of(collect_files([plain]), {}, read)
     strange = release_document({"mkl": {"blas": {"library": ["other"]}}},
                                static={"blas": {"library": ["other"]}})  # fmt: skip
     other = build_wheel(
         tmp_path / "b", "fast", "1.0", label="mkl", document=strange, tag="py2-none-any"
     )
     with pytest.raises(InconsistentDocuments):
-        index_files_of(collect([mkl, other]), {}, read)
+        index_files_of(collect_files([mkl, other]), {}, read)
 
 
 def test_index_files_of_old_layouts(tmp_path: Path) -> None:
@@ -329,5 +333,5 @@ def test_index_files_of_old_layouts(tmp_path: Path) -> None:
     }
     wheel = build_wheel(tmp_path, "fast", "1.0", label="x", document=old)
     with pytest.raises(InvalidWheel, match="preferred features of n") as excinfo:
-        index_files_of(collect([wheel]), {}, lambda _: None)
+        index_files_of(collect_files([wheel]), {}, lambda _: None)
     assert excinfo.value.where == wheel.name

@@ -13,7 +13,7 @@ import pytest
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
-from wheelfit.building.publishing.release_files import collect
+from wheelfit.building.publishing.release_files import collect_files
 from wheelfit.building.publishing.signing import attest
 from wheelfit.errors import AttestationProblem
 from wheelfit.operations.context import Context
@@ -68,7 +68,7 @@ def test_files_are_signed_by_the_identity_of_the_job(
     """PEP 740: the statement names the file and its digest; certificate and log entries hold."""
     for tag in ("py3-none-any", "py2-none-any"):
         build_wheel(tmp_path / "dist", "fast", "1.0", tag=tag)
-    files = collect([tmp_path / "dist"]).files
+    files = collect_files([tmp_path / "dist"]).files
     written = attest(files, {"SIGSTORE_ID_TOKEN": sigstore.token()}, instance)
     assert [path.name for path in written] == [f"{file.filename}.publish.attestation"
                                                for file in files]  # fmt: skip
@@ -85,7 +85,9 @@ def test_they_go_along_with_the_files(sigstore: Sigstore, instance: Path, tmp_pa
     dist = tmp_path / "dist"
     old = build_wheel(dist, "fast", "1.0")
     new = build_wheel(dist, "fast", "1.0", tag="py2-none-any")
-    (earlier,) = attest(collect([old]).files, {"SIGSTORE_ID_TOKEN": sigstore.token()}, instance)
+    (earlier,) = attest(
+        collect_files([old]).files, {"SIGSTORE_ID_TOKEN": sigstore.token()}, instance
+    )
     before = earlier.read_bytes()
     context = Context(
         {"WHEELFIT_CACHE_DIR": str(tmp_path / "cache"), "SIGSTORE_ID_TOKEN": sigstore.token()}
@@ -150,7 +152,7 @@ def test_wheels_with_a_label_are_signed_alike(
     dist, environ = tmp_path / "dist", {"SIGSTORE_ID_TOKEN": sigstore.token()}
     build_wheel(dist, "fast", "1.0")
     build_wheel(dist, "fast", "1.0", label="mkl", document=DOCUMENT)
-    plain, labelled = files = collect([dist]).files
+    plain, labelled = files = collect_files([dist]).files
     plain_path, labelled_path = attest(files, environ, instance)
     documents = [json.loads(path.read_bytes()) for path in (plain_path, labelled_path)]
     assert shape(documents[0]) == shape(documents[1])
@@ -206,7 +208,7 @@ def test_what_cannot_be_signed_is_not_published(
 ) -> None:
     """Without an identity, an authority or a configuration nothing is written."""
     build_wheel(tmp_path / "dist", "fast", "1.0")
-    files = collect([tmp_path / "dist"]).files
+    files = collect_files([tmp_path / "dist"]).files
     with pytest.raises(InvalidConfiguration, match="not for the audience 'sigstore'"):
         attest(files, {"SIGSTORE_ID_TOKEN": sigstore.token("wheels")}, instance)
     with pytest.raises((AttestationProblem, InvalidConfiguration)):

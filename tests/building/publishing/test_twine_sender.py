@@ -11,7 +11,7 @@ import pytest
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
-from wheelfit.building.publishing.release_files import collect
+from wheelfit.building.publishing.release_files import collect_files
 from wheelfit.building.publishing.twine_sender import TwineSender, read_attestations, read_pypirc
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Response
@@ -45,7 +45,7 @@ def pauses() -> list[float]:
 
 def send(index: LegacyIndex, path: Path, pauses: list[float] | None = None) -> int:
     """Send a file; return how many bytes were told in the end."""
-    (file,) = collect([path]).files
+    (file,) = collect_files([path]).files
     told: list[int] = []
     paused = [] if pauses is None else pauses
     sender = TwineSender(index.url, Login("me", "secret"), pause=paused.append)
@@ -160,7 +160,7 @@ def test_a_login_of_minutes_is_renewed_in_time(index: LegacyIndex, tmp_path: Pat
     )
     for seconds, password in ((0, "first"), (299, "first"), (301, "second"), (302, "second")):
         now[0], index.login = seconds, ("me", password)
-        sender.send(collect([wheels.pop()]).files[0], lambda _: None)
+        sender.send(collect_files([wheels.pop()]).files[0], lambda _: None)
     sender.close()
     assert len(index.names) == 4
 
@@ -182,7 +182,7 @@ def test_certificates_do_not_become_better_by_asking_again(
 ) -> None:
     """Whoever is not trusted is asked once, and gets neither file nor login."""
     wheel = build_wheel(tmp_path, "fast", "1.0")
-    (file,) = collect([wheel]).files
+    (file,) = collect_files([wheel]).files
     certificates = Path(__file__).parents[2] / "sources" / "certificates"
     trusting = verifying_context(str(certificates / "authority.pem"), None, environ={})
     with LegacyIndex(tmp_path / "index", certificates / "server.pem") as index:
@@ -205,7 +205,7 @@ def test_attestations_have_to_be_objects(tmp_path: Path) -> None:
     for content in ("[]", "{", "\udcff"):
         beside = tmp_path / f"{wheel.name}.publish.attestation"
         beside.write_bytes(content.encode("utf-8", "surrogateescape"))
-        (file,) = collect([wheel]).files
+        (file,) = collect_files([wheel]).files
         assert file.attestations == (beside,)
         with pytest.raises(AttestationProblem, match="not an attestation"):
             read_attestations(file)

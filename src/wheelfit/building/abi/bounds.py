@@ -210,7 +210,9 @@ def symbols_of_release(
     )
 
 
-def derive(consumer: Consumer, candidates: Sequence[ReleaseSymbols], exports: AbiExports) -> Bounds:
+def derive_bounds(
+    consumer: Consumer, candidates: Sequence[ReleaseSymbols], exports: AbiExports
+) -> Bounds:
     """Return the releases that a consumer works with, as bounds (B-61).
 
     A symbol that no release has is taken for one of another library. So the release that the

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.building.abi.bounds import consumer_of, derive, name_of, symbols_of_release
+from wheelfit.building.abi.bounds import consumer_of, derive_bounds, name_of, symbols_of_release
 from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.platform_tags import read_platform
@@ -109,7 +109,7 @@ def compare_releases(
     used_exports = exports or declared or AbiExports()
     if exports is None and declared is not None:
         notes.append(f"the library promises that its {declared.level} releases are compatible")
-    bounds = derive(needs, candidates, used_exports)
+    bounds = derive_bounds(needs, candidates, used_exports)
     if not bounds.libraries:
         raise FileProblem(
             "the binary loads no library of any of these releases",
@@ -121,7 +121,7 @@ def compare_releases(
         with_changes = _with_type_changes(
             program, consumer_files, candidates, files, bounds, built_with
         )
-        bounds = derive(needs, with_changes, used_exports)
+        bounds = derive_bounds(needs, with_changes, used_exports)
         shutil.rmtree(scratch / "consumer", ignore_errors=True)
     notes += namespace_notes(needs.symbols)
     notes += torch_notes(needs.symbols)

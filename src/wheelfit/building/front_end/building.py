@@ -24,7 +24,7 @@ from wheelfit.building.front_end.build_environment import examine_environment
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.finishing import (
     CURRENT_LAYOUT,
-    finish,
+    finish_wheel,
     read_built_wheel,
     reproducible_copy,
     with_dependencies,
@@ -480,7 +480,7 @@ class _OpenOrder:
     ) -> BuiltWheel:
         order = self.order
         folder = self._new_folder("wheel")
-        path, notes = finish(
+        path, notes = finish_wheel(
             raw, choice, document, folder, name=self.source.name, epoch=order.epoch
         )
         digest = sha256_of_file(path)

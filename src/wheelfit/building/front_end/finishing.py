@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.toolchains.blas import contradictions, required_library
+from wheelfit.building.front_end.toolchains.blas import blas_contradictions, required_library
 from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
@@ -118,7 +118,7 @@ def reproducible_copy(source: Path, folder: Path, epoch: int) -> Path:
     return destination
 
 
-def finish(
+def finish_wheel(
     raw: BackendWheel,
     choice: WheelToBuild,
     document: VariantDocument | None,
@@ -198,7 +198,7 @@ def _notes_about_blas(path: Path, properties: PropertySet) -> Iterator[str]:
     if required_library(properties) is None:
         return
     with suppress(NeedsExtra), WheelArchive(path) as archive:
-        yield from contradictions(binaries_of(archive), properties)
+        yield from blas_contradictions(binaries_of(archive), properties)
 
 
 _MAX_BYTES = 8 << 20

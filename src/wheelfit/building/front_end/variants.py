@@ -77,7 +77,7 @@ def requested_wheels(
     return RequestedWheels(tuple(dict.fromkeys(requests)), has_all, plain)
 
 
-def choose(
+def choose_wheels(
     requested: RequestedWheels, variants: Mapping[Label, PropertySet] | None
 ) -> tuple[WheelToBuild, ...]:
     """Return the wheels to build: the plain one first, then in the requested order.

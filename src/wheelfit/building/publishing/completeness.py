@@ -60,7 +60,9 @@ class IndexComparison:
     """Findings about files on the index with other content."""
 
 
-def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexComparison:
+def compare_with_index(
+    files: Sequence[OutgoingFile], listed: Mapping[str, File]
+) -> IndexComparison:
     """Return the comparison of some files with an index."""
     new, existing, findings = [], [], []
     for outgoing in files:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wheelfit.building.publishing.answers import NAME_TAKEN
-from wheelfit.building.publishing.completeness import compare
+from wheelfit.building.publishing.completeness import compare_with_index
 from wheelfit.errors import UploadRefused
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.building.publishing.completeness import IndexComparison
-    from wheelfit.building.publishing.release_files import OutgoingFile, Release
+    from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.building.publishing.twine_sender import Sender
     from wheelfit.checking.findings import Finding
+    from wheelfit.core.filename import Release
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
@@ -86,7 +87,7 @@ def publish_as_one(
     :raises NetworkError: the index cannot be reached; sent files stay in the stage.
     """
     for attempt in range(1, _MAX_ATTEMPTS + 1):
-        comparison = compare(files, list_index())
+        comparison = compare_with_index(files, list_index())
         refuse_conflicts(comparison)
         existing = tuple(file.filename for file in comparison.existing)
         if not comparison.new:
@@ -144,7 +145,7 @@ def publish_in_order(
     :raises UploadRefused: a file is refused.
     :raises NetworkError: the index cannot be reached.
     """
-    comparison = compare(files, list_index())
+    comparison = compare_with_index(files, list_index())
     refuse_conflicts(comparison)
     sent: list[str] = []
     existing = [file.filename for file in comparison.existing]
@@ -187,7 +188,7 @@ def _send_unless_listed(
     except UploadRefused as error:
         if not _is_name_conflict(error):
             raise
-        comparison = compare([file], list_index())
+        comparison = compare_with_index([file], list_index())
         if comparison.existing:
             return False
         if comparison.findings:
@@ -340,4 +341,4 @@ def _compare_with_listing(
     except WheelfitError as error:
         return Confirmation(error=error)
     missing = tuple(file for file in files if file.filename not in listed)
-    return Confirmation(missing, compare(files, listed).findings)
+    return Confirmation(missing, compare_with_index(files, listed).findings)

@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
+    from wheelfit.core.filename import Release
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
 
-    Release = tuple[NormalizedName, Version]
 
 ATTESTATION = ".publish.attestation"
 """Suffix of a file with an attestation (PEP 740) of the file that is named before it."""
@@ -109,7 +108,7 @@ def release_groups(files: Iterable[OutgoingFile]) -> dict[Release, list[Outgoing
     return groups
 
 
-def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseSet:
+def collect_files(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseSet:
     """Collect the named files, and hash them.
 
     :param named: files, and folders that are searched with all subfolders for wheels and source

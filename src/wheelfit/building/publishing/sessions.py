@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urljoin
 
 from wheelfit.building.publishing.answers import Answer, failure_of
-from wheelfit.building.publishing.completeness import compare
+from wheelfit.building.publishing.completeness import compare_with_index
 from wheelfit.building.publishing.publication import PublishResult, refuse_conflicts
 from wheelfit.building.publishing.release_files import release_groups
 from wheelfit.building.publishing.twine_sender import IndexConnection, read_attestations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wheelfit.building.publishing.release_files import OutgoingFile, Release
+    from wheelfit.building.publishing.release_files import OutgoingFile
+    from wheelfit.core.filename import Release
     from wheelfit.sources.credentials import Login
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
@@ -266,7 +267,7 @@ def publish_in_sessions(
     """
     from wheelfit.core.filename import index_file_name
 
-    comparison = compare(files, list_index())
+    comparison = compare_with_index(files, list_index())
     refuse_conflicts(comparison)
     progress.start(sum(file.size for file in comparison.new))
     refused: list[str] = []

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.building.publishing.release_files import OutgoingFile, Release
+    from wheelfit.building.publishing.release_files import OutgoingFile
+    from wheelfit.core.filename import Release
     from wheelfit.sources.credentials import Login
 
     Fields = list[tuple[str, Any]]

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.pages import Release
     from wheelfit.checking.releases import IndexFacts
     from wheelfit.checking.targets.each_wheel import WheelMapper
+    from wheelfit.core.filename import Release
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress

@@ -39,18 +39,13 @@ from wheelfit_runtime.errors import InvalidDocument, WheelfitError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.filename import Release, WheelFilename
     from wheelfit.server.generate.manifest import IndexManifest
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
-
-    Release = tuple[NormalizedName, Version]
 
 
 _CONCURRENT_READS = 8

@@ -40,17 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.checking.findings import Finding
-    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.filename import Release, WheelFilename
     from wheelfit.server.generate.collection import CollectedFile, CollectedFiles
     from wheelfit.server.generate.file_facts import FactsCache, FileFacts
     from wheelfit.server.generate.last_run import LastRun
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.progress import Progress
-
-    Release = tuple[NormalizedName, Version]
 
 
 _LONGEST_REASON = 500

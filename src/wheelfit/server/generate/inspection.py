@@ -32,15 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import CollectedFile
     from wheelfit.sources.progress import Progress
-
-    Release = tuple[NormalizedName, Version]
 
 
 _MAX_THREADS = 8

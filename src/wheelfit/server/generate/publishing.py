@@ -26,11 +26,10 @@ from wheelfit.sources.repository import Content, content_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
+    from wheelfit.core.filename import Release
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-
-    Release = tuple[NormalizedName, Version]
 
 
 NO_OTHER_PAGES: Mapping[str, OtherPages] = MappingProxyType({})

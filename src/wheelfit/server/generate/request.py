@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
     from wheelfit.checking.findings import Finding
+    from wheelfit.core.filename import Release
     from wheelfit.sources.page import OtherPages
-
-    Release = tuple[NormalizedName, Version]
 
 
 @dataclass(frozen=True, slots=True)

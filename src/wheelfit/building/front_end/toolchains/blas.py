@@ -87,7 +87,7 @@ def _declared_options(inputs: BuildInputs) -> Iterator[str]:
             return
 
 
-def contradictions(binaries: Binaries, properties: PropertySet) -> Iterator[str]:
+def blas_contradictions(binaries: Binaries, properties: PropertySet) -> Iterator[str]:
     """Yield the libraries that load another BLAS than the claimed one, one sentence each.
 
     Static linking is not detected.
