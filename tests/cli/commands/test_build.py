@@ -810,7 +810,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
     @pytest.mark.parametrize(
         ("backend", "message"),
         [
-            ("def build_wheel(*a, **k):\n    return 'x.whl'\n", "there is no wheel"),
+            ("def build_wheel(*a, **k):\n    return 'x.whl'\n", "did not put the wheel x.whl into"),
             (
                 EMPTY,
                 "built an invalid wheel",
