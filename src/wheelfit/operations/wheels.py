@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from wheelfit.building.wheel_jobs import Act
+    from wheelfit.building.wheel_jobs import Operation
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
     from wheelfit.operations.context import Context, Reporter
@@ -204,8 +204,8 @@ def convert(request: ConvertRequest, context: Context) -> RewriteReport:
 
 
 def _apply(
-    action: Act, request: RewriteRequest, context: Context, *, copy_unchanged: bool = True
+    operation: Operation, request: RewriteRequest, context: Context, *, copy_unchanged: bool = True
 ) -> RewriteReport:
-    """Apply an action to every wheel of a request."""
-    jobs = [(wheel, action) for wheel in find_wheels(request.wheels)]
+    """Apply an operation to every wheel of a request."""
+    jobs = [(wheel, operation) for wheel in find_wheels(request.wheels)]
     return rewrite(jobs, request, context, copy_unchanged=copy_unchanged)
