@@ -36,6 +36,7 @@ from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import HashMismatch, PolicyRefusal, ProjectNotFound, UserError
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -421,9 +422,8 @@ def _warnings(requirement: Requirement, wheels: Sequence[PluginWheel]) -> list[s
     emulated = {row.namespace for row in EMULATED_PLUGINS if row.package == requirement.name}
     if emulated:
         warnings.append(
-            f"wheelfit's own {' and '.join(sorted(emulated))} provider answers instead of "
-            f"{requirement.name} if the versions agree; otherwise the plugin is asked "
-            "(P-13)"
+            f"wheelfit emulates {requirement.name} for {listed(sorted(emulated))}, so the plugin "
+            "is run only for versions that it does not emulate (P-13)"
         )
     for wheel in wheels:
         if wheel.pin.file.yanked is not None:
