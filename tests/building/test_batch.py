@@ -143,7 +143,9 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     """An item that kills its process each time is given up, and takes no other along."""
     errands = [BatchItem(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
-        outcomes = Batch(run_item, errands, executor=workers.executor, workers=2, batch_size=2).run()
+        outcomes = Batch(
+            run_item, errands, executor=workers.executor, workers=2, batch_size=2
+        ).run()
     assert [n for n, one in enumerate(outcomes) if one.error] == [3, 4]
     error = outcomes[3].error
     assert isinstance(error, WorkerLost)
