@@ -15,8 +15,8 @@ LIMIT = 600
 
 def is_installed(package: str) -> bool:
     """Return whether Debian's package is installed."""
-    words = ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
-    return subprocess.run(words, capture_output=True, check=False).stdout == b"installed"
+    arguments = ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
+    return subprocess.run(arguments, capture_output=True, check=False).stdout == b"installed"
 
 
 def missing(text: str) -> list[str]:
@@ -32,27 +32,27 @@ def missing(text: str) -> list[str]:
     ]
 
 
-def apt_get(*words: str) -> str:
+def apt_get(*arguments: str) -> str:
     """Run apt-get; return the end of what it says if it fails, or else nothing."""
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "--quiet=2", "-o", "DPkg::Lock::Timeout=120", *words]
+    command = ["apt-get", "--quiet=2", "-o", "DPkg::Lock::Timeout=120", *arguments]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, env=environ, capture_output=True, text=True, timeout=LIMIT, check=False
         )
     except subprocess.TimeoutExpired:
         return f"it took more than {LIMIT} seconds"
-    return done.stderr.strip()[-200:] or "apt-get failed" if done.returncode else ""
+    return completed.stderr.strip()[-200:] or "apt-get failed" if completed.returncode else ""
 
 
 def install(packages: list[str]) -> None:
     """Install packages, and print which were not installed, and why."""
-    words = ("install", "--yes", "--no-install-recommends")
+    arguments = ("install", "--yes", "--no-install-recommends")
     apt_get("update")  # lists may be old, or not be there
-    if not apt_get(*words, *packages):
+    if not apt_get(*arguments, *packages):
         return
     for package in packages:  # one that a release of Debian lacks had stopped all others
-        if reason := apt_get(*words, package):
+        if reason := apt_get(*arguments, package):
             print(f"not installed: {package}: {reason}")
 
 

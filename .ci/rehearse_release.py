@@ -84,9 +84,9 @@ def install(url: str, folder: Path) -> None:
     run(*pip, "--index-url", url, "--no-deps", "--no-cache-dir", *_DISTRIBUTIONS)
     version = tomllib.loads((_CI.parent / "pyproject.toml").read_text())["project"]["version"]
     run(*pip, f"wheelfit=={version}", f"wheelfit-runtime=={version}")
-    said = run(python, "-m", "wheelfit", "--version", isolated=folder)
-    if said.split()[-1] != version:
-        sys.exit(f"installed is {said.strip()!r}, not version {version}")
+    output = run(python, "-m", "wheelfit", "--version", isolated=folder)
+    if output.split()[-1] != version:
+        sys.exit(f"installed is {output.strip()!r}, not version {version}")
     run(python, "-m", "wheelfit", "probe", isolated=folder)
 
 
@@ -98,13 +98,13 @@ def run(
     :param isolated: the folder to run it in, away from the sources of this checkout.
     """
     print("$", *command, flush=True)
-    done = subprocess.run(
+    completed = subprocess.run(
         command, check=False, env=environ, cwd=isolated, stdout=subprocess.PIPE, text=True
     )
-    print(done.stdout, end="", flush=True)
-    if done.returncode:
-        sys.exit(done.returncode)
-    return done.stdout
+    print(completed.stdout, end="", flush=True)
+    if completed.returncode:
+        sys.exit(completed.returncode)
+    return completed.stdout
 
 
 if __name__ == "__main__":

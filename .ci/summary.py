@@ -21,13 +21,13 @@ def main(logs: list[Path]) -> int:
     seconds = 0.0
     missing = 0
     for log in logs:
-        found = list(_SUMMARY.finditer(log.read_text(errors="replace")))
-        if not found:
+        summaries = list(_SUMMARY.finditer(log.read_text(errors="replace")))
+        if not summaries:
             print(f"{log.name}: no summary of pytest")
             missing += 1
             continue
-        seconds += float(found[-1]["seconds"])
-        for number, outcome in _COUNT.findall(found[-1]["counts"]):
+        seconds += float(summaries[-1]["seconds"])
+        for number, outcome in _COUNT.findall(summaries[-1]["counts"]):
             total[outcome.rstrip("s")] += int(number)
     order = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
     counts = ", ".join(f"{total[name]} {name}" for name in order if total[name])

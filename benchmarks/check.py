@@ -49,7 +49,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         place = folder / requirement
         if not (place / "bin" / program).exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-            pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", requirement]
+            pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement]
             subprocess.run(pip, check=True)
         found[name] = [str(place / "bin" / program), *arguments]
     return found

@@ -81,11 +81,13 @@ def resolve_with_pip(pip: Path, words: list[str], python: str) -> Answer:
 
 def resolve_with_uv(uv: Path, words: list[str], python: str, folder: Path) -> Answer:
     """Return the answer of uv."""
-    wanted = folder / "wanted.in"
-    wanted.write_text("\n".join(word for word in words if not word.startswith("-")) + "\n")
+    requirements_file = folder / "wanted.in"
+    requirements_file.write_text(
+        "\n".join(word for word in words if not word.startswith("-")) + "\n"
+    )
     options = ["--prerelease", "allow"] if "--pre" in words else []
     command = [str(uv), "pip", "compile", "--no-header", "--python", python, *options]
-    text = _run([*command, str(wanted)])
+    text = _run([*command, str(requirements_file)])
     pairs = re.findall(r"(?m)^([A-Za-z0-9._-]+)(?:==| @ )(\S+)", text)
     if not pairs:
         return Answer(refusal="timeout" if text == "timeout" else "refused")
@@ -178,12 +180,12 @@ def main() -> int:
     parser.add_argument("--tools", type=Path, help="the bin folder of an environment with both")
     parser.add_argument("--rows", type=Path, help="a JSON file of rows to add to")
     arguments = parser.parse_args()
-    known = json.loads(SETS.read_text())
-    kept = arguments.rows and arguments.rows.exists()
-    rows: dict[str, Any] = json.loads(arguments.rows.read_text()) if kept else {}
+    published = json.loads(SETS.read_text())
+    is_resumed = arguments.rows and arguments.rows.exists()
+    rows: dict[str, Any] = json.loads(arguments.rows.read_text()) if is_resumed else {}
     with tempfile.TemporaryDirectory(prefix="wheelfit-sets-") as folder:
         tools = (arguments.tools or install_tools(Path(folder) / "tools")).absolute()
-        for entry in known["sets"]:
+        for entry in published["sets"]:
             name, version = entry["name"], entry["python"]
             is_asked = not arguments.names or any(name.startswith(n) for n in arguments.names)
             if name in rows or not is_asked:
@@ -196,7 +198,7 @@ def main() -> int:
             print(name, json.dumps(rows[name]), file=sys.stderr, flush=True)
             if arguments.rows:
                 arguments.rows.write_text(json.dumps(rows, indent=1))
-    return 1 if print_table(rows, known["reasons"]) else 0
+    return 1 if print_table(rows, published["reasons"]) else 0
 
 
 def install_tools(folder: Path) -> Path:

@@ -22,7 +22,7 @@ import urllib3
 
 from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.server.messages import Request, Response, content_response
-from wheelfit.sources.certificates import checking_context
+from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File
 from wheelfit.sources.pip_configuration import read_pip_configuration
@@ -77,7 +77,7 @@ class CountingIndex:
         view = pip_config_locations(os.environ, None)
         settings = read_pip_configuration(view)
         self._upstream = settings.index_url.rstrip("/")
-        context = checking_context(settings.cert, None, environ=os.environ)
+        context = verifying_context(settings.cert, None, environ=os.environ)
         self._pool = urllib3.PoolManager(maxsize=16, ssl_context=context)
         sources = SourceSettings(index_url=settings.index_url, cert=settings.cert)
         self._sources = open_sources(sources, cache_folder=None, environ=os.environ)
@@ -116,10 +116,10 @@ class CountingIndex:
         return Response.of(200, body, headers | ({"content-encoding": "gzip"} if packed else {}))
 
     def _fetch_page(self, name: str, origin: str) -> Page | None:
-        found = self._pool.request("GET", f"{self._upstream}/{name}/", headers={"accept": PAGE})
-        if found.status != 200:
+        response = self._pool.request("GET", f"{self._upstream}/{name}/", headers={"accept": PAGE})
+        if response.status != 200:
             return None
-        page = json.loads(found.data)
+        page = json.loads(response.data)
         for file in page["files"]:
             place = f"{hashlib.sha256(file['url'].encode()).hexdigest()[:16]}/{file['filename']}"
             self._places[place] = file["url"]
@@ -158,8 +158,8 @@ class CountingIndex:
         return answer
 
     def _fetch(self, url: str) -> bytes | None:
-        found = self._pool.request("GET", url)
-        return found.data if found.status == 200 else None
+        response = self._pool.request("GET", url)
+        return response.data if response.status == 200 else None
 
     def _metadata(self, place: str, url: str) -> bytes | None:
         if not self.has_metadata:

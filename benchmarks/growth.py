@@ -170,7 +170,7 @@ def sync(bench: Bench, *, packages: int, files: int, again: bool) -> Callable[[s
 
     def command(tool: str, python: Path) -> list[str | Path]:
         program, kept = bench.programs(tool) / tool, cache[tool]
-        return {
+        commands: dict[str, list[str | Path]] = {
             "wheelfit": [program, "sync", "-q", "--python", python, "--cache-dir", kept],
             "uv": [
                 program, "pip", "sync", "-q", "--python", python, "--cache-dir", kept, "--offline",
@@ -180,7 +180,8 @@ def sync(bench: Bench, *, packages: int, files: int, again: bool) -> Callable[[s
                 program, "--python", python, "install", "-q", "--cache-dir", kept, "--no-deps",
                 "--no-index", "--disable-pip-version-check", "-r", "requirements.txt",
             ],
-        }[tool]  # fmt: skip
+        }  # fmt: skip
+        return commands[tool]
 
     def run(tool: str) -> float:
         if tool not in equal:
@@ -268,15 +269,15 @@ def explain(
 
     def run(tool: str) -> float:
         program, cache = bench.programs(tool) / tool, kept[tool]
-        common: list[str | Path] = ["--index-url", url, "--cache-dir", cache]
-        command: list[str | Path] = {
+        commands: dict[str, list[str | Path]] = {
             "wheelfit": [program, "explain", "-r", "in.txt", "--python", python],
             "uv": [program, "pip", "compile", "-q", "in.txt", "--no-deps", "--python", python],
             "pip": [
                 program, "--python", python, "install", "-q", "--dry-run", "--no-deps",
                 "--disable-pip-version-check", "-r", "in.txt",
             ],
-        }[tool] + common  # fmt: skip
+        }  # fmt: skip
+        command = [*commands[tool], "--index-url", url, "--cache-dir", cache]
         if tool not in filled:
             filled.add(tool)
             processor_seconds(command, folder)
@@ -305,11 +306,12 @@ def generate(bench: Bench, size: int) -> Callable[[str], float]:
         for path in folder.glob("*.metadata"):
             path.unlink()
         program = bench.programs(tool) / tool
+        words = {
+            "wheelfit": ("index", "generate", "-q"),
+            "variantlib": ("generate-index-json", "-d"),
+        }
         return processor_seconds(
-            {
-                "wheelfit": [program, "index", "generate", "-q", folder],
-                "variantlib": [program, "generate-index-json", "-d", folder],
-            }[tool],
+            [program, *words[tool], folder],
             folder,
         )
 
@@ -349,7 +351,7 @@ def serve(
     return run
 
 
-SUBJECTS = {
+SUBJECTS: dict[str, Subject] = {
     "sync-packages": Subject(
         "sync, new environment", "packages", TENS, ("wheelfit", "uv", "pip"),
         lambda bench, _, size: sync(bench, packages=size, files=1, again=False),
@@ -394,21 +396,26 @@ SUBJECTS = {
 
 def measure(subject: Subject, bench: Bench, arguments: argparse.Namespace) -> Curve:
     """Measure a subject at every size, the tools in turn."""
-    asked = [tool for tool in subject.tools if tool in (arguments.tool or subject.tools)]
-    curve = Curve(subject, {tool: {} for tool in asked})
+    active_tools = [tool for tool in subject.tools if tool in (arguments.tool or subject.tools)]
+    curve = Curve(subject, {tool: {} for tool in active_tools})
     for size in subject.sizes:
-        if size > arguments.largest or not asked:
+        if size > arguments.largest or not active_tools:
             break
         with ExitStack() as stack:
             run = subject.prepare(bench, stack, size)
-            found: dict[str, list[float]] = {tool: [] for tool in asked}
+            times: dict[str, list[float]] = {tool: [] for tool in active_tools}
             for number in range(arguments.runs):
-                for tool in asked[number % len(asked) :] + asked[: number % len(asked)]:
-                    found[tool].append(run(tool))
-        for tool, seconds in found.items():
+                for tool in (
+                    active_tools[number % len(active_tools) :]
+                    + active_tools[: number % len(active_tools)]
+                ):
+                    times[tool].append(run(tool))
+        for tool, seconds in times.items():
             curve.seconds[tool][size] = statistics.median(seconds)
             print(f"{subject.title}, {size:,} {subject.unit}, {tool}: {seconds}", flush=True)
-        asked = [tool for tool in asked if curve.seconds[tool][size] < arguments.limit]
+        active_tools = [
+            tool for tool in active_tools if curve.seconds[tool][size] < arguments.limit
+        ]
     return curve
 
 

@@ -102,13 +102,13 @@ def run(words: list[str], folder: Path, pattern: str, index: CountingIndex) -> R
     """
     index.count = Count()
     metered = [sys.executable, "-c", _METER, *words]
-    done = subprocess.run(
+    completed = subprocess.run(
         metered, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
     )
-    said, _, measured = done.stdout.decode(errors="replace").rpartition("measured ")
+    output, _, measured = completed.stdout.decode(errors="replace").rpartition("measured ")
     seconds, memory, code = measured.split()
-    found = re.findall(pattern, said)
-    decisions = int(found[-1]) if found and found[-1].isdigit() else len(found)
+    matches = re.findall(pattern, output)
+    decisions = int(matches[-1]) if matches and matches[-1].isdigit() else len(matches)
     return Run(index.count, decisions or None, float(seconds), int(memory), int(code))
 
 
@@ -167,13 +167,13 @@ def measure(name: str, tools: Path, place: Path) -> dict[str, Run]:
     return runs
 
 
-def row(name: str, tool: str, one: Run) -> str:
+def row(name: str, tool: str, result: Run) -> str:
     """Return a row of the table."""
-    ended = "" if one.code == 0 else f" (exit {one.code})"
-    decisions = "" if one.decisions is None else one.decisions
+    ended = "" if result.code == 0 else f" (exit {result.code})"
+    decisions = "" if result.decisions is None else result.decisions
     return (
-        f"| {name} | {tool}{ended} | {decisions} | {one.count.pages} | {one.count.metadata} "
-        f"| {one.count.wheels} | {one.seconds:.1f} | {one.memory} |"
+        f"| {name} | {tool}{ended} | {decisions} | {result.count.pages} | {result.count.metadata} "
+        f"| {result.count.wheels} | {result.seconds:.1f} | {result.memory} |"
     )
 
 
@@ -186,7 +186,7 @@ def main() -> int:
     chosen = [
         name
         for name in REQUESTS
-        if not arguments.names or any(name.startswith(one) for one in arguments.names)
+        if not arguments.names or any(name.startswith(result) for result in arguments.names)
     ]
     too_much = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-hard-") as folder:
@@ -195,8 +195,8 @@ def main() -> int:
         print("|---|---|---|---|---|---|---|---|", flush=True)
         for name in chosen:
             runs = measure(name, tools.absolute(), Path(folder))
-            for tool, one in runs.items():
-                print(row(name, tool, one), flush=True)
+            for tool, result in runs.items():
+                print(row(name, tool, result), flush=True)
             ours, theirs = runs["wheelfit"].count.metadata, runs["uv"].count.metadata
             if runs["uv"].code == 0 and ours > MOST * theirs:
                 too_much.append(f"{name}: {ours} beside {theirs}")

@@ -61,21 +61,21 @@ def documents() -> dict[str, bytes]:
 
 def measure(data: bytes, runs: int) -> tuple[float, float, str]:
     """Return the best time in ms, the peak of memory in MB, and what was said."""
-    said = "read"
+    outcome = "read"
     times = []
     for _ in range(runs):
         start = time.process_time()
         try:
             read_document(data, where="document")
         except InvalidDocument as error:
-            said = error.message
+            outcome = error.message
         times.append(time.process_time() - start)
     tracemalloc.start()
     with suppress(InvalidDocument):
         read_document(data, where="document")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return min(times) * 1e3, peak / 1e6, said
+    return min(times) * 1e3, peak / 1e6, outcome
 
 
 def main() -> None:
@@ -86,8 +86,8 @@ def main() -> None:
     print(f"Python {platform.python_version()} on {platform.machine()}, best of {runs} runs\n")
     print(f"{'document':<42} {'size':>10} {'ms':>8} {'MB':>6}  what is said")
     for name, data in documents().items():
-        milliseconds, peak, said = measure(data, runs)
-        print(f"{name:<42} {len(data):>10,} {milliseconds:>8.2f} {peak:>6.2f}  {said[:70]}")
+        milliseconds, peak, outcome = measure(data, runs)
+        print(f"{name:<42} {len(data):>10,} {milliseconds:>8.2f} {peak:>6.2f}  {outcome[:70]}")
 
 
 if __name__ == "__main__":

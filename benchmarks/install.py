@@ -126,11 +126,11 @@ class Bench:
     def environ(self, scratch: Scratch) -> dict[str, str]:
         """Return the variables of every run: nothing of the user's settings."""
         ours = ("PIP_", "UV_", "WHEELFIT_", "PYTHON", "VIRTUAL_ENV", "XDG_")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         temporary = scratch.folder / "tmp"
         temporary.mkdir(exist_ok=True)
         return {
-            **kept,
+            **inherited,
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "UV_NO_CONFIG": "1",
@@ -304,7 +304,7 @@ def measure_limits(bench: Bench) -> dict[str, dict[str, float]]:
         wheel = bench.wheels.of(project)
         url = f"{bench.server.origin}/{wheel.parent.name}/files/{wheel.name}"
         script = Path(__file__).with_name("install_limits.py")
-        command = [sys.executable, script, wheel, bench.disk.folder, url]
+        command = [sys.executable, *map(str, (script, wheel, bench.disk.folder)), url]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         limits[project] = json.loads(done.stdout)
     return limits
@@ -313,10 +313,10 @@ def measure_limits(bench: Bench) -> dict[str, dict[str, float]]:
 # --- preparation ----------------------------------------------------------------------
 
 
-def tool_program(tool: str, asked: Path | None, folder: Path) -> Path:
+def tool_program(tool: str, arguments: Path | None, folder: Path) -> Path:
     """Return the program of a tool; installed into an environment of its own if need be."""
-    if asked is not None:
-        return asked.absolute()
+    if arguments is not None:
+        return arguments.absolute()
     place = folder / (f"{tool}-{VERSIONS[tool]}" if tool in VERSIONS else tool)
     if not place.exists():
         own = [str(CHECKOUT / "runtime"), str(CHECKOUT)]
@@ -362,53 +362,53 @@ def parse() -> argparse.Namespace:
         "--docs", type=Path, help="put the tables into this page, between its marks"
     )
     parser.add_argument("--from", dest="source", type=Path, help="measure nothing, read this file")
-    asked = parser.parse_args()
-    unknown = set(asked.scenarios) - {*SCENARIOS, START_UP}
+    arguments = parser.parse_args()
+    unknown = set(arguments.scenarios) - {*SCENARIOS, START_UP}
     if unknown:
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
-    return asked
+    return arguments
 
 
-def prepare(asked: argparse.Namespace, stack: ExitStack) -> Bench:
+def prepare(arguments: argparse.Namespace, stack: ExitStack) -> Bench:
     """Fetch wheels, install tools, start the server."""
-    folder = Path(tempfile.mkdtemp(prefix="wheelfit-bench-", dir=asked.scratch))
+    folder = Path(tempfile.mkdtemp(prefix="wheelfit-bench-", dir=arguments.scratch))
     stack.callback(remove, folder)
-    wheels = tiny(folder / "wheels") if asked.quick else fetched(asked.wheels)
+    wheels = tiny(folder / "wheels") if arguments.quick else fetched(arguments.wheels)
     programs = {}
-    for tool in dict.fromkeys(["wheelfit", *(asked.tool or ["uv", "pip"])]):
-        place = folder if tool == "wheelfit" or asked.quick else asked.wheels
-        programs[tool] = tool_program(tool, getattr(asked, tool), place)
+    for tool in dict.fromkeys(["wheelfit", *(arguments.tool or ["uv", "pip"])]):
+        place = folder if tool == "wheelfit" or arguments.quick else arguments.wheels
+        programs[tool] = tool_program(tool, getattr(arguments, tool), place)
     memory = None
-    if asked.on != "disk" and (asked.quick or has_room(SHARED_MEMORY)):
+    if arguments.on != "disk" and (arguments.quick or has_room(SHARED_MEMORY)):
         place = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
         memory = Path(tempfile.mkdtemp(prefix="wheelfit-bench-", dir=place))
         stack.callback(remove, memory)
-    elif asked.on == "memory":
+    elif arguments.on == "memory":
         sys.exit(f"{SHARED_MEMORY} is not in memory, or has less than {ROOM >> 30} GB")
-    disk = folder if asked.on != "memory" or memory is None else memory
+    disk = folder if arguments.on != "memory" or memory is None else memory
     return Bench(
         programs=programs,
         wheels=wheels,
         server=stack.enter_context(Server(wheels.folders)),
         disk=Scratch(disk),
         memory=None if memory is None else Scratch(memory),
-        rounds=1 if asked.quick else asked.rounds,
-        extra=0 if asked.quick else asked.extra,
+        rounds=1 if arguments.quick else arguments.rounds,
+        extra=0 if arguments.quick else arguments.extra,
     )
 
 
-def measure_all(asked: argparse.Namespace) -> Result:
+def measure_all(arguments: argparse.Namespace) -> Result:
     """Measure what was asked for."""
     with ExitStack() as stack:
-        bench = prepare(asked, stack)
+        bench = prepare(arguments, stack)
         versions = [version_of(program) for program in bench.programs.values()]
         machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
         result = Result(machine, f"Python {platform.python_version()}, {', '.join(versions)}")
         result.limits = measure_limits(bench)
-        for name in asked.scenarios or [*SCENARIOS, START_UP]:
+        for name in arguments.scenarios or [*SCENARIOS, START_UP]:
             begin = time.monotonic()
             if name == START_UP:
-                result.starts = measure_starts(bench, 1 if asked.quick else STARTS)
+                result.starts = measure_starts(bench, 1 if arguments.quick else STARTS)
             else:
                 result.runs[name] = measure(bench, SCENARIOS[name])
                 result.places[name] = kind_of(bench.scratch(SCENARIOS[name]).folder)
@@ -419,20 +419,22 @@ def measure_all(asked: argparse.Namespace) -> Result:
 
 def main() -> None:
     """Measure what was asked for, print it, write it, draw it."""
-    asked = parse()
-    if asked.source is not None:
-        result = Result.of_json(json.loads(asked.source.read_text()))
+    arguments = parse()
+    if arguments.source is not None:
+        result = Result.of_json(json.loads(arguments.source.read_text()))
     else:
-        result = measure_all(asked)
+        result = measure_all(arguments)
     text = "\n".join(report(result, {name: one.goals for name, one in SCENARIOS.items()}))
     print(text)
-    if asked.docs is not None:
-        image = f"![time as a multiple of uv's]({asked.plot.name})\n\n" if asked.plot else ""
-        asked.docs.write_text(marked(asked.docs.read_text(), image + text))
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(result.as_json(), indent=1) + "\n")
-    if asked.plot is not None:
-        draw(result, asked.plot)
+    if arguments.docs is not None:
+        image = (
+            f"![time as a multiple of uv's]({arguments.plot.name})\n\n" if arguments.plot else ""
+        )
+        arguments.docs.write_text(marked(arguments.docs.read_text(), image + text))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(result.as_json(), indent=1) + "\n")
+    if arguments.plot is not None:
+        draw(result, arguments.plot)
 
 
 if __name__ == "__main__":

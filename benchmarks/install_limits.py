@@ -16,7 +16,7 @@ import socket
 import time
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from wheelfit.wheels.archive import WheelArchive
@@ -30,7 +30,7 @@ MOST = 256 << 20
 TIMES = 3
 
 
-def inflate(packed: bytes, new: Callable[[], zlib._Decompress]) -> int:
+def inflate(packed: bytes, new: Callable[[], Any]) -> int:
     """Unpack raw deflate data; return how many bytes came out."""
     inflater, count = new(), 0
     for start in range(0, len(packed), PIECE):
@@ -127,8 +127,8 @@ def main() -> None:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("url")
-    asked = parser.parse_args()
-    print(json.dumps(measure(asked.wheel, asked.folder, asked.url)))
+    arguments = parser.parse_args()
+    print(json.dumps(measure(arguments.wheel, arguments.folder, arguments.url)))
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ def report(result: Result, goals: Mapping[str, Mapping[str, float]]) -> Iterator
 def marked(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
     """Put text between two marks of a page, in place of what is there."""
     before, _, rest = page.partition(f"{begin}\n")
-    _, found, after = rest.partition(end)
-    assert found, f"the page needs {begin} and {end}"
+    _, found_end, after = rest.partition(end)
+    assert found_end, f"the page needs {begin} and {end}"
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
@@ -181,12 +181,12 @@ def draw(result: Result, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(6.5, 0.8 + 0.42 * len(shown)))
     places = range(len(shown))
     for shift, tool, shape in ((-0.18, "wheelfit", "o"), (0.18, "pip", "s")):
-        found = [
+        points = [
             (place + shift, tools[tool].median("seconds") / tools["uv"].median("seconds"))
             for place, tools in zip(places, shown.values(), strict=True)
             if tool in tools
         ]
-        for height, value in found:
+        for height, value in points:
             axes.hlines(height, min(1, value), max(1, value), COLOURS[tool], linewidth=2)
             side, where = (-6, "right") if value < 1 else (6, "left")
             axes.annotate(
@@ -198,8 +198,8 @@ def draw(result: Result, path: Path) -> None:
                 va="center",
                 fontsize=7,
             )
-        if found:
-            heights, values = zip(*found, strict=True)
+        if points:
+            heights, values = zip(*points, strict=True)
             axes.plot(values, heights, shape, color=COLOURS[tool], markersize=4, label=tool)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(list(places), list(shown))

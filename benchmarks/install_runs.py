@@ -175,14 +175,14 @@ class Watch(threading.Thread):
 
 def processes(pid: int) -> list[int]:
     """Return a process and all its children."""
-    found = [pid]
-    for each in found:
+    pids = [pid]
+    for child in pids:
         try:
-            for thread in Path(f"/proc/{each}/task").iterdir():
-                found += map(int, (thread / "children").read_text().split())
+            for thread in Path(f"/proc/{child}/task").iterdir():
+                pids += map(int, (thread / "children").read_text().split())
         except OSError:
             continue
-    return found
+    return pids
 
 
 def resident(pid: int) -> int:
@@ -235,7 +235,7 @@ class Runs:
 
     def median(self, what: str) -> float:
         """Return the median of a figure over the calm runs."""
-        return statistics.median(getattr(run, what) for run in self.calm)
+        return float(statistics.median(getattr(run, what) for run in self.calm))
 
     def as_json(self) -> list[dict[str, float]]:
         """Return every run."""

@@ -48,14 +48,14 @@ class Wheels:
 
     def of(self, project: str) -> Path:
         """Return the one large wheel of a project."""
-        found = [
+        wheels = [
             path
             for path in self.large.glob("*.whl")
             if parse_wheel_filename(path.name).name == project
         ]
-        if len(found) != 1:
-            sys.exit(f"{self.large} should hold one wheel of {project}, but has {len(found)}")
-        return found[0]
+        if len(wheels) != 1:
+            sys.exit(f"{self.large} should hold one wheel of {project}, but has {len(wheels)}")
+        return wheels[0]
 
 
 def fetched(folder: Path) -> Wheels:

@@ -89,11 +89,11 @@ Command = Callable[[Bench, Path], list[str]]
 """From the bench and a cache folder to a command that locks the tree in the current folder."""
 
 
-def wheelfit(bench: Bench, cache: Path, *words: str) -> list[str]:
+def wheelfit(bench: Bench, cache: Path, *arguments: str) -> list[str]:
     """Lock with wheelfit."""
-    asked = ["--index-url", bench.index] if bench.index else []
-    always = ["lock", "--cache-dir", str(cache), "--quiet", "-r", "tree.in"]
-    return [str(bench.tools["wheelfit"]), *always, *asked, *words]
+    index_options = ["--index-url", bench.index] if bench.index else []
+    base = ["lock", "--cache-dir", str(cache), "--quiet", "-r", "tree.in"]
+    return [str(bench.tools["wheelfit"]), *base, *index_options, *arguments]
 
 
 def wheelfit_here(bench: Bench, cache: Path) -> list[str]:
@@ -101,29 +101,36 @@ def wheelfit_here(bench: Bench, cache: Path) -> list[str]:
     return wheelfit(bench, cache, "--platform", f"{sys.platform}-{platform.machine()}")
 
 
-def uv(bench: Bench, cache: Path, *words: str) -> list[str]:
+def uv(bench: Bench, cache: Path, *arguments: str) -> list[str]:
     """Call uv."""
-    asked = ["--default-index", bench.index] if bench.index else []
-    return [str(bench.tools["uv"]), *words, "--cache-dir", str(cache), "--quiet", *asked]
+    index_options = ["--default-index", bench.index] if bench.index else []
+    return [
+        str(bench.tools["uv"]),
+        *arguments,
+        "--cache-dir",
+        str(cache),
+        "--quiet",
+        *index_options,
+    ]
 
 
-def uv_compile(bench: Bench, cache: Path, *words: str) -> list[str]:
+def uv_compile(bench: Bench, cache: Path, *arguments: str) -> list[str]:
     """Write a lock as wheelfit does, with uv."""
     output = ("--format", "pylock.toml", "--output-file", "pylock.toml")
-    return uv(bench, cache, "pip", "compile", "tree.in", *output, "-p", PYTHON, *words)
+    return uv(bench, cache, "pip", "compile", "tree.in", *output, "-p", PYTHON, *arguments)
 
 
 def pip_lock(bench: Bench, cache: Path) -> list[str]:
     """Write a lock for this machine with pip."""
-    asked = ["--index-url", bench.index] if bench.index else []
-    words = ["lock", "--cache-dir", str(cache), "--quiet", "-r", "tree.in", *asked]
-    return [str(bench.tools["pip"]), *words]
+    index_options = ["--index-url", bench.index] if bench.index else []
+    arguments = ["lock", "--cache-dir", str(cache), "--quiet", "-r", "tree.in", *index_options]
+    return [str(bench.tools["pip"]), *arguments]
 
 
 def wheelfit_sync(bench: Bench, cache: Path) -> list[str]:
     """Make an environment equal to a lock with wheelfit."""
-    words = ["sync", "--cache-dir", str(cache), "--quiet", "--python", "env/bin/python"]
-    return [str(bench.tools["wheelfit"]), *words]
+    arguments = ["sync", "--cache-dir", str(cache), "--quiet", "--python", "env/bin/python"]
+    return [str(bench.tools["wheelfit"]), *arguments]
 
 
 def uv_sync(bench: Bench, cache: Path) -> list[str]:
@@ -133,8 +140,8 @@ def uv_sync(bench: Bench, cache: Path) -> list[str]:
 
 def pip_sync(bench: Bench, cache: Path) -> list[str]:
     """Install what a lock lists with pip."""
-    words = ["--python", "env/bin/python", "install", "--cache-dir", str(cache), "--quiet"]
-    return [str(bench.tools["pip"]), *words, "--no-deps", "--no-compile", "-r", "pylock.toml"]
+    arguments = ["--python", "env/bin/python", "install", "--cache-dir", str(cache), "--quiet"]
+    return [str(bench.tools["pip"]), *arguments, "--no-deps", "--no-compile", "-r", "pylock.toml"]
 
 
 def poetry_lock(bench: Bench, cache: Path) -> list[str]:
@@ -229,13 +236,13 @@ def run(
             file.write(source + "\n[tool.poetry]\npackage-mode = false\n")
     for _ in range(2 if repeated else 1):
         begin, used = time.perf_counter(), processor_time()
-        done = subprocess.run(
+        completed = subprocess.run(
             command, cwd=project, capture_output=True, text=True, env=environ, check=False
         )
         seconds = time.perf_counter() - begin
-        if done.returncode:
-            said = f"{done.stdout}{done.stderr}"
-            sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{said}")
+        if completed.returncode:
+            output = f"{completed.stdout}{completed.stderr}"
+            sys.exit(f"{' '.join(command)} ended with {completed.returncode}:\n{output}")
     return seconds, processor_time() - used
 
 
@@ -281,34 +288,39 @@ def lock_of(bench: Bench) -> bytes:
 
 def prepare(folder: Path, tools: Iterable[str]) -> dict[str, Path]:
     """Install the tools; return their programs."""
-    found = {}
+    programs = {}
     for tool in tools:
         place = folder / f"tool-{tool}"
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        words = ["-m", "pip", "install", "--quiet", PACKAGES[tool]]
+        arguments = ["-m", "pip", "install", "--quiet", PACKAGES[tool]]
         if tool == "wheelfit":
-            words.append(str(CHECKOUT / "runtime"))
-        subprocess.run([str(place / "bin" / "python"), *words], check=True)
-        found[tool] = place / "bin" / tool
+            arguments.append(str(CHECKOUT / "runtime"))
+        subprocess.run([str(place / "bin" / "python"), *arguments], check=True)
+        programs[tool] = place / "bin" / tool
     template = [sys.executable, "-m", "venv", "--without-pip", str(folder / "template")]
     subprocess.run(template, check=True)
-    return found
+    return programs
 
 
-def table(everything: dict[str, dict[str, Measured]], *, counted: bool) -> Iterable[str]:
+def table(results: dict[str, dict[str, Measured]], *, counted: bool) -> Iterable[str]:
     """Yield the lines of the table."""
     heads = ["scenario", "tool", "median (min to max) in s", "wheelfit/tool", "processor"]
     heads += ["pages", "unchanged", "metadata", "wheels", "MB"] if counted else []
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
-    for name, measured in everything.items():
+    for name, measured in results.items():
         own = statistics.median(measured["wheelfit"].seconds)
-        for tool, one in measured.items():
-            median = statistics.median(one.seconds)
-            cells = [name, tool, f"{median:.2f} ({min(one.seconds):.2f} to {max(one.seconds):.2f})"]
+        for tool, measurement in measured.items():
+            median = statistics.median(measurement.seconds)
+            cells = [
+                name,
+                tool,
+                f"{median:.2f} ({min(measurement.seconds):.2f} to {max(measurement.seconds):.2f})",
+            ]
             cells.append(f"{own / median:.2f}")
-            cells.append(f"{statistics.median(one.processor):.2f} (from {min(one.processor):.2f})")
-            if counted and (count := one.count):
+            processor = measurement.processor
+            cells.append(f"{statistics.median(processor):.2f} (from {min(processor):.2f})")
+            if counted and (count := measurement.count):
                 numbers = (count.pages, count.unchanged, count.metadata, count.wheels)
                 cells += [*map(str, numbers), f"{count.sent / 1e6:.1f}"]
             yield f"| {' | '.join(cells)} |"
@@ -332,7 +344,7 @@ def main() -> None:
     names = [*tools, "uv lock"] if "uv" in tools else [*tools]
     tree = tuple(arguments.requirement or TREE)
     index = CountingIndex(delay=arguments.delay / 1000)
-    everything = {}
+    results = {}
     with (
         tempfile.TemporaryDirectory(prefix="wheelfit-bench-") as folder,
         LoopbackServer(index) as server,
@@ -341,7 +353,7 @@ def main() -> None:
         bench = Bench(Path(folder), prepare(Path(folder), tools), url, tree)
         bench.lock.append(lock_of(bench))
         for name in arguments.scenarios or SCENARIOS:
-            everything[name] = measure(bench, index, SCENARIOS[name], names, arguments.runs)
+            results[name] = measure(bench, index, SCENARIOS[name], names, arguments.runs)
             print(f"measured {name}", file=sys.stderr)
             for place in Path(folder).glob("project-*"):
                 shutil.rmtree(place)
@@ -349,7 +361,7 @@ def main() -> None:
     print(f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
     line = f", {arguments.delay:g} ms to each answer" if arguments.delay else ""
     print(f"{versions}; {arguments.runs} runs; {', '.join(tree)}{line}\n")
-    print("\n".join(table(everything, counted=url is not None)))
+    print("\n".join(table(results, counted=url is not None)))
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ Table = dict[str, dict[int, dict[str, Series]]]
 def wheelfit(bench: Bench, *platforms: str) -> list[str]:
     """Lock with wheelfit for some platforms."""
     always = ["lock", "-q", "-r", "tree.in", "--index-url", bench.index, "--no-bridges"]
-    chosen = [word for one in platforms for word in ("--platform", one)]
+    chosen = [word for platform in platforms for word in ("--platform", platform)]
     return [*always, "--cache-dir", bench.cache("wheelfit"), *chosen]
 
 
@@ -268,19 +268,19 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60, help="processor seconds for one run")
     parser.add_argument("--index", help="URL of the index to ask, which is up already")
     parser.add_argument("--plot", type=Path, help="write the plot here, as SVG")
-    asked = parser.parse_args()
-    tools = list(dict.fromkeys(["wheelfit", *(asked.tool or ["uv", "pip", "nab"])]))
+    arguments = parser.parse_args()
+    tools = list(dict.fromkeys(["wheelfit", *(arguments.tool or ["uv", "pip", "nab"])]))
     with (
         tempfile.TemporaryDirectory(prefix="wheelfit-bench-") as folder,
         LoopbackServer(CountingIndex(has_metadata=True, fresh=3600)) as server,
     ):
-        index = asked.index or f"{server.origin}/simple/"
+        index = arguments.index or f"{server.origin}/simple/"
         bench = Bench(Path(folder), prepare(Path(folder), tools), index)
-        table = measure(bench, asked.sizes, asked.runs, asked.limit)
+        table = measure(bench, arguments.sizes, arguments.runs, arguments.limit)
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     print("\n".join(lines(table)))
-    if asked.plot is not None:
-        plot(table, asked.plot)
+    if arguments.plot is not None:
+        plot(table, arguments.plot)
 
 
 if __name__ == "__main__":

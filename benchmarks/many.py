@@ -37,8 +37,8 @@ def make_wheels(folder: Path, count: int) -> None:
     words = [f"word{number}" for number in range(2000)]
     for number in range(count):
         files = {
-            f"package_{number // 30}/module_{one}.py": " ".join(chance.choices(words, k=300))
-            for one in range(10)
+            f"package_{number // 30}/module_{index}.py": " ".join(chance.choices(words, k=300))
+            for index in range(10)
         }
         build_wheel(
             folder,
@@ -73,8 +73,7 @@ def main() -> None:
         size = sum(path.stat().st_size for path in (folder / "in").iterdir())
         print(f"{arguments.wheels} wheels, {size / 1e6:.0f} MB, {os.cpu_count()} processors")
         cluster = stack.enter_context(DaskCluster(folder / "cluster"))
-        cluster.add_worker()
-        cluster.add_worker()
+        cluster.add_workers(2)
         workers = {
             "this process": [],
             "-j 1": ["-j", "1"],
@@ -98,17 +97,17 @@ def main() -> None:
         seen: dict[str, set[str]] = {}
         for _ in range(arguments.rounds):
             for command, words in commands.items():
-                for who, options in workers.items():
+                for executor, options in workers.items():
                     shutil.rmtree(folder / "out", ignore_errors=True)
                     os.sync()
-                    begun = time.perf_counter()
+                    start = time.perf_counter()
                     done = subprocess.run(
                         [PROGRAM, *words, *options],
                         cwd=folder,
                         check=False,
                         stdout=subprocess.DEVNULL,
                     )
-                    times.setdefault((command, who), []).append(time.perf_counter() - begun)
+                    times.setdefault((command, executor), []).append(time.perf_counter() - start)
                     assert done.returncode in (0, 9), done
                     result = folder / "out"
                     seen.setdefault(command, set()).add(
@@ -119,7 +118,7 @@ def main() -> None:
         print(f"| | {' | '.join(workers)} |")
         print(f"|---|{'---|' * len(workers)}")
         for command in commands:
-            cells = [f"{statistics.median(times[command, who]):.1f} s" for who in workers]
+            cells = [f"{statistics.median(times[command, executor]):.1f} s" for executor in workers]
             print(f"| `{command}` | {' | '.join(cells)} |")
         for command, results in seen.items():
             print(f"{command}: {'one result' if len(results) == 1 else 'RESULTS DIFFER'}")

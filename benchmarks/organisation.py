@@ -155,7 +155,7 @@ def build_index(wheels: Path, stored: Path) -> None:
 def build_release(wheels: Path, number: int, release: int) -> None:
     """Build a wheel of about 30 kB."""
     package = f"package_{number}"
-    files = {f"{package}/__init__.py": "", f"{package}/data.bin": os.urandom(30_000)}
+    files = {f"{package}/__init__.py": b"", f"{package}/data.bin": os.urandom(30_000)}
     build_wheel(wheels / f"package-{number}", f"package-{number}", f"1.{release}", files=files)
 
 
@@ -168,7 +168,7 @@ def patterns(folder: Path, served: Index, stored: Path) -> dict[str, list[Step]]
     common = ["-q", "--python", folder / "env"]
     cache = ["--cache-dir", folder / "cache"]
     locking = ["lock", "-r", "in.txt", "-o", "pylock.toml", "-i", served.url, *common]
-    found: dict[str, list[Step]] = {}
+    patterns_by_kind: dict[str, list[Step]] = {}
 
     def steps(start: int) -> list[Step]:
         return [
@@ -178,17 +178,17 @@ def patterns(folder: Path, served: Index, stored: Path) -> dict[str, list[Step]]
     run(folder, *locking, *cache)
     start = served.lines
     run(folder, *locking, *cache, "--upgrade")
-    found["locks again, pages in its cache"] = steps(start)
+    patterns_by_kind["locks again, pages in its cache"] = steps(start)
     start = served.lines
     run(folder, "sync", *common, "--cache-dir", folder / "empty")
-    found["synchronises with an empty cache"] = steps(start)
+    patterns_by_kind["synchronises with an empty cache"] = steps(start)
     build_release(folder / "new", 0, RELEASES)
     servers.fill(stored, folder / "new")
     run(folder, *locking, *cache, "--upgrade")
     start = served.lines
     run(folder, "sync", *common, "--cache-dir", folder / "empty")
-    found["synchronises, one release is new"] = steps(start)
-    return found
+    patterns_by_kind["synchronises, one release is new"] = steps(start)
+    return patterns_by_kind
 
 
 @dataclass
@@ -212,14 +212,14 @@ async def one_machine(
         head += "Accept-Encoding: gzip\r\n"
         if step.unchanged:
             head += f"If-None-Match: {tags[step.path]}\r\n"
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         writer.write(f"{head}\r\n".encode())
         answer = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in answer[1:] if ": " in line)
         status = int(answer[0].split()[1])
         size = 0 if status == 304 else int(headers["content-length"])
         await reader.readexactly(size)
-        out.seconds.append(time.perf_counter() - begun)
+        out.seconds.append(time.perf_counter() - start_time)
         out.received += len("\r\n".join(answer)) + size
         out.statuses[status] += 1
     writer.close()
@@ -231,9 +231,9 @@ async def sample(origin: str, steps: Sequence[Step], machines: int) -> Outcome:
     tags = {step.path: etag(origin + step.path) for step in steps if step.unchanged}
     out, every = Outcome(), MINUTES * 60 / ORGANISATION
     running = []
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     for number in range(machines):
-        await asyncio.sleep(max(0, begun + number * every - time.perf_counter()))
+        await asyncio.sleep(max(0, start_time + number * every - time.perf_counter()))
         running.append(asyncio.create_task(one_machine(origin, steps, tags, out)))
     await asyncio.gather(*running)
     return out
@@ -254,22 +254,22 @@ def release_day(folder: Path, machines: int) -> list[str]:
         index(folder / "stored") as served,
         index(folder / "mirror", "--mirror", served.url) as mirror,
     ):
-        found = patterns(folder / "machine", served, folder / "stored")
-        for kind, steps in found.items():
-            for place, asked in (("the index", served), ("a mirror", mirror)):
-                origin = asked.url.removesuffix("/simple/")
-                local = on_index(steps, asked)
+        patterns_by_kind = patterns(folder / "machine", served, folder / "stored")
+        for kind, steps in patterns_by_kind.items():
+            for place, target in (("the index", served), ("a mirror", mirror)):
+                origin = target.url.removesuffix("/simple/")
+                local = on_index(steps, target)
                 asyncio.run(sample(origin, local, 1))  # what is kept is kept
-                used, line = servers.processor_time(asked.process), served.lines
+                used, line = servers.processor_time(target.process), served.lines
                 out = asyncio.run(sample(origin, local, machines))
-                used = servers.processor_time(asked.process) - used
-                behind = len(served.requests(line)) if asked is mirror else None
+                used = servers.processor_time(target.process) - used
+                behind = len(served.requests(line)) if target is mirror else None
                 rows.append(day_row(kind, place, steps, out, used / machines, machines, behind))
                 print(rows[-1], flush=True)
     return rows
 
 
-def on_index(steps: Sequence[Step], asked: Index) -> list[Step]:
+def on_index(steps: Sequence[Step], target: Index) -> list[Step]:
     """Return the same requests with the addresses of files on another index."""
     files: dict[str, str] = {}
     for step in steps:
@@ -277,7 +277,7 @@ def on_index(steps: Sequence[Step], asked: Index) -> list[Step]:
         if name and name not in files:
             project = name.split("-")[0].replace("_", "-")
             accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
-            request = urllib.request.Request(f"{asked.url}{project}/", headers=accept)
+            request = urllib.request.Request(f"{target.url}{project}/", headers=accept)
             with urllib.request.urlopen(request) as answer:
                 base, page = answer.url, json.load(answer)
             for file in page["files"]:
@@ -325,13 +325,16 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
         index(folder / "origin") as origin,
         index(folder / "proxy", "--mirror", origin.url) as proxy,
     ):
-        line, used, begun = origin.lines, servers.processor_time(proxy.process), time.monotonic()
+        line, used, start_time = (
+            origin.lines,
+            servers.processor_time(proxy.process),
+            time.monotonic(),
+        )
         started = []
         for number in range(nodes):
             place = folder / f"node-{number}"
-            words = ["download", "-q", "large", "--no-deps", "-i", proxy.url, "-d", place]
-            words += ["--cache-dir", folder / f"cache-{number}"]
-            command = [PROGRAM, *map(str, words)]
+            command = [str(PROGRAM), "download", "-q", "large", "--no-deps", "-i", proxy.url]
+            command += ["-d", str(place), "--cache-dir", str(folder / f"cache-{number}")]
             started.append(
                 subprocess.Popen(
                     command, env=environ(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -344,10 +347,10 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
             print(problems.decode(), end="")
             for part in ("node", "cache"):
                 shutil.rmtree(folder / f"{part}-{number}", ignore_errors=True)
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - start_time
         used = servers.processor_time(proxy.process) - used
-        asked = [str(entry["path"]) for entry in origin.requests(line)]
-        wheel_fetches = [path for path in asked if path.endswith(".whl")]
+        target = [str(entry["path"]) for entry in origin.requests(line)]
+        wheel_fetches = [path for path in target if path.endswith(".whl")]
         gigabytes = nodes * megabytes / 1000
         peak = proxy.peak
     each = used / gigabytes

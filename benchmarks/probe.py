@@ -127,7 +127,7 @@ def main() -> None:
         warms.append(warm)
         for namespace, part in parts.items():
             each.setdefault(namespace, []).append(part)
-    medians = {name: statistics.median(found) for name, found in times.items()}
+    medians = {name: statistics.median(detected) for name, detected in times.items()}
     floor = medians["python, doing nothing"]
     ours = medians["wheelfit, all namespaces"]
     for name, median in medians.items():
@@ -135,8 +135,8 @@ def main() -> None:
         print(f"{name:32} {median * 1000:8.1f} ms {beyond} {median / ours:6.2f} x")
     print(f"{'first look, inside':32} {statistics.median(firsts) * 1000:8.1f} ms")
     print(f"{'later looks, inside':32} {statistics.median(warms) * 1000:8.1f} ms")
-    for namespace, found in each.items():
-        print(f"    {namespace:28} {statistics.median(found) * 1000:8.2f} ms")
+    for namespace, detected in each.items():
+        print(f"    {namespace:28} {statistics.median(detected) * 1000:8.2f} ms")
 
 
 if __name__ == "__main__":

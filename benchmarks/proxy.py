@@ -148,12 +148,12 @@ def compare_pages(origin: str, cache: Path, rounds: int) -> None:
             ask()
         times: list[list[float]] = [[], [], []]
         for _ in range(rounds):
-            for ask, found in zip(askers, times, strict=True):
-                found.append(ask())
-        index, fresh, asked = map(statistics.median, times)
+            for ask, seconds in zip(askers, times, strict=True):
+                seconds.append(ask())
+        index, fresh, revalidated = map(statistics.median, times)
         print(
             f"{size:>8} {index:8.2f} {fresh:8.2f} {fresh / index:6.2f} "
-            f"{asked:8.2f} {asked / index:6.2f}"
+            f"{revalidated:8.2f} {revalidated / index:6.2f}"
         )
     for proxy in proxies.values():
         proxy.close()
@@ -180,8 +180,8 @@ def compare_wheels(origin: str, cache: Path, rounds: int) -> None:
     for _ in range(rounds):
         for name, url in urls.items():
             times[name].append(fetch(url))
-    for name, found in times.items():
-        print(f"{name:>10} {statistics.median(found):6.2f} s")
+    for name, seconds in times.items():
+        print(f"{name:>10} {statistics.median(seconds):6.2f} s")
     print(f"memory of the proxy: {proxy.peak:.0f} MB at most")
     proxy.close()
 

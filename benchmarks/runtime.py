@@ -132,8 +132,8 @@ def build_site(folder: Path) -> None:
     for group, all_needs in (("spam", NEEDS), ("ham", LEVELS)):
         for name, needs in all_needs.items():
             title = f"{group}_{name}"
-            told = {"schema": 1, "group": group, "implementation": name, "module": title}
-            text = json.dumps({**told, "properties": needs})
+            declaration = {"schema": 1, "group": group, "implementation": name, "module": title}
+            text = json.dumps({**declaration, "properties": needs})
             (folder / FOLDER / f"{title}.json").write_text(text)
             (folder / f"{title}.py").write_text("")
     (folder / "by_hand.py").write_text(BY_HAND)

@@ -201,25 +201,25 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="labels")
     parser.add_argument("--limit", type=int, default=60, help="processor seconds for one run")
     parser.add_argument("--plot", type=Path, help="write the plot here, as SVG")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     cores = os.cpu_count()
     print(f"Python {platform.python_version()}, {platform.machine()}, {cores} cores")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         pythons = prepare(folder)
-        table = measure(pythons, folder, asked.sizes, asked.runs, asked.limit)
+        table = measure(pythons, folder, arguments.sizes, arguments.runs, arguments.limit)
         print_table(table)
         for size, tools in table.items():
             print_stages(f"wheelfit, {size:,} labels", tools["wheelfit"])
         place, many = write(folder, LABELS, WHEELS), Series()
-        for _ in range(asked.runs):
-            answer = ask(pythons["wheelfit"], "wheelfit", place, asked.limit)
+        for _ in range(arguments.runs):
+            answer = ask(pythons["wheelfit"], "wheelfit", place, arguments.limit)
             if answer is not None:
                 many.add(answer)
         if many.megabytes:
             print_stages(f"wheelfit, {WHEELS:,} wheels of {LABELS:,} labels", many)
-    if asked.plot is not None:
-        plot(table, asked.plot)
+    if arguments.plot is not None:
+        plot(table, arguments.plot)
 
 
 if __name__ == "__main__":

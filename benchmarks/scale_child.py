@@ -41,13 +41,15 @@ class Stages:
 
 def wheelfit(folder: Path, stages: Stages) -> str:
     """Read page and document, and select among all wheels."""
+    from packaging.utils import canonicalize_name
     from packaging.version import Version
 
     from wheelfit.core.compatible_tags import linux_platforms, tags_for
-    from wheelfit.core.metadata import JsonLimits, read_document
+    from wheelfit.core.metadata import read_document
     from wheelfit.core.ordering import order_labels
     from wheelfit.core.property_support import support_for
     from wheelfit.core.selection import select
+    from wheelfit.core.strict_json import JsonLimits
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import sort_page
     from wheelfit.sources.simple_api import parse_page
@@ -55,10 +57,10 @@ def wheelfit(folder: Path, stages: Stages) -> str:
     tags = tags_for("cpython", Version("3.13.1"), (), linux_platforms("x86_64", glibc=39))
     target = Target.of("the benchmark", {"python_full_version": "3.13.1"}, tags)
     limits = JsonLimits(size=UNLIMITED, labels=UNLIMITED, values=UNLIMITED)
-    url = "https://index.example/simple/fastfft/"
+    url, name = "https://index.example/simple/fastfft/", canonicalize_name("fastfft")
     body, data = (folder / "page.json").read_bytes(), (folder / "document.json").read_bytes()
 
-    page = stages.run("page", lambda: parse_page(body, "application/json", url, "fastfft"))
+    page = stages.run("page", lambda: parse_page(body, "application/json", url, name))
     listing = stages.run("names", lambda: sort_page(page, target))
     document = stages.run("document", lambda: read_document(data, where="it", limits=limits))
     (release,) = listing.releases.values()

@@ -156,7 +156,7 @@ def fill(folder: Path, wheels: Path) -> None:
                 path.name, canonicalize_name(name.name), name.version, blob.sha256, blob.size,
                 "2026-11-22T12:00:00.000000Z", metadata=metadata,
             )  # fmt: skip
-            store.records.add(new, keep=lambda: None)
+            store.records.add(new, save=lambda: None)
 
 
 def install(folder: Path, requirements: tuple[str, ...]) -> Path:
@@ -194,8 +194,8 @@ def running(command: list[object], url: str, **environ: str) -> Iterator[int]:
             end = time.monotonic() + 60
             while True:
                 try:
-                    asked = urllib.request.Request(url, headers={"accept": "*/*"})
-                    urllib.request.urlopen(asked, timeout=20).close()
+                    request = urllib.request.Request(url, headers={"accept": "*/*"})
+                    urllib.request.urlopen(request, timeout=20).close()
                     break
                 except OSError:
                     if time.monotonic() > end or process.poll() is not None:
@@ -265,19 +265,19 @@ def devpi_server(programs: Path, folder: Path, index: str) -> Iterator[Server]:
     command = [programs / "devpi-server", "--serverdir", data, "--port", port]
     origin = f"http://127.0.0.1:{port}"
     with running(command, f"{origin}/+api") as process:
-        said = ask("POST", f"{origin}/+login", {"user": "root", "password": ""}, "")
-        login = base64.b64encode(f"root:{said['result']['password']}".encode()).decode()
+        fields = ask("POST", f"{origin}/+login", {"user": "root", "password": ""}, "")
+        login = base64.b64encode(f"root:{fields['result']['password']}".encode()).decode()
         changes = [f"mirror_url={index}", "mirror_cache_expiry=86400"]
         ask("PATCH", f"{origin}/root/pypi", changes, login)
         yield Server(origin, "/root/pypi/+simple/", process)
 
 
-def ask(method: str, url: str, said: object, login: str) -> dict[str, dict[str, str]]:
+def ask(method: str, url: str, fields: object, login: str) -> dict[str, dict[str, str]]:
     """Change something at devpi-server."""
     headers = {"content-type": "application/json", "accept": "application/json"}
     if login:
         headers["x-devpi-auth"] = login
-    request = urllib.request.Request(url, json.dumps(said).encode(), headers, method=method)
+    request = urllib.request.Request(url, json.dumps(fields).encode(), headers, method=method)
     with urllib.request.urlopen(request) as answer:
         found: dict[str, dict[str, str]] = json.load(answer)
         return found

@@ -147,7 +147,7 @@ def variantlib_program(folder: Path) -> Path:
     program = place / "bin" / "variantlib"
     if not program.exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", VARIANTLIB]
+        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", VARIANTLIB]
         subprocess.run(pip, check=True)
     return program
 
@@ -185,19 +185,19 @@ def main() -> None:
     parser.add_argument("--no-variantlib", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a small wheel, one round")
     parser.add_argument("--docs", action="store_true", help="write the table into the docs")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="wheel-benchmark-") as name:
         folder = Path(name)
         (folder / "pyproject.toml").write_text(TABLE)
-        if asked.quick:
+        if arguments.quick:
             wheels = [("small", build_wheel(folder / "in", "some", "1.0"))]
             bench = Bench(folder, None, 1)
         else:
-            wheels = large_wheels(asked.wheels, asked.projects)
-            program = None if asked.no_variantlib else variantlib_program(asked.wheels)
-            bench = Bench(folder, program, asked.rounds)
-        places = asked.on or [Path(tempfile.gettempdir())]
-        if not asked.on and not asked.quick and SHARED_MEMORY.is_dir():
+            wheels = large_wheels(arguments.wheels, arguments.projects)
+            program = None if arguments.no_variantlib else variantlib_program(arguments.wheels)
+            bench = Bench(folder, program, arguments.rounds)
+        places = arguments.on or [Path(tempfile.gettempdir())]
+        if not arguments.on and not arguments.quick and SHARED_MEMORY.is_dir():
             places.append(SHARED_MEMORY)
         for on in places:
             kind = "in memory" if on == SHARED_MEMORY else "on disk"
@@ -208,8 +208,8 @@ def main() -> None:
                     source.unlink()
     lines = bench.table()
     print("\n".join(lines))
-    if asked.docs:
-        new = "\n".join([f"Medians of {asked.rounds} rounds, {machine()}.", "", *lines])
+    if arguments.docs:
+        new = "\n".join([f"Medians of {arguments.rounds} rounds, {machine()}.", "", *lines])
         PAGE.write_text(marked(PAGE.read_text(), new, "<!-- table -->", "<!-- end -->"))
 
 

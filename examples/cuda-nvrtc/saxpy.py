@@ -105,9 +105,9 @@ def run(driver: Driver, device: ctypes.c_int, code: bytes, count: int) -> float:
         address, _ = row.buffer_info()
         driver("cuMemcpyHtoD_v2", place, ctypes.c_void_p(address), ctypes.c_size_t(size))
         places.append(place)
-    given = (ctypes.c_float(a), *places, ctypes.c_int(count))
-    pointers = (ctypes.c_void_p * len(given))(
-        *(ctypes.cast(ctypes.byref(one), ctypes.c_void_p) for one in given)
+    arguments = (ctypes.c_float(a), *places, ctypes.c_int(count))
+    pointers = (ctypes.c_void_p * len(arguments))(
+        *(ctypes.cast(ctypes.byref(argument), ctypes.c_void_p) for argument in arguments)
     )
     threads = 256
     blocks = (count + threads - 1) // threads
