@@ -61,7 +61,7 @@ def index(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]
     command = [*_WHEELFIT, *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as server:
         try:
-            url = json.loads(server.stdout.readline())["url"]
+            url = json.loads(server.stdout.readline())["url"]  # type: ignore[union-attr]  # a pipe
             yield url, (folder / "admin-token").read_text().strip()
         finally:
             server.terminate()

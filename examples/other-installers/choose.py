@@ -59,7 +59,7 @@ def main(index: str, project: str, host: str | None = None) -> int:
 
     def fetch(name: str) -> bytes:
         with urlopen(urls[name], timeout=30) as answer:
-            return answer.read()
+            return bytes(answer.read())
 
     chosen = choose(urls, fetch, host)
     print(urls[chosen] if chosen else f"no wheel of {project} fits")
