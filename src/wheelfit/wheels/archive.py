@@ -138,16 +138,15 @@ class WheelArchive(ZipArchive):
     def record(self) -> Record:
         """Return the rows of RECORD.
 
-        :raises InvalidWheel: it cannot be read, or is much longer than the files of the wheel
-            account for.
+        :raises InvalidWheel: it cannot be read, or is too long for the files of the wheel.
         """
         return self._record
 
     @cached_property
     def _record(self) -> Record:
         name = f"{self.dist_info}/RECORD"
-        # A small archive may unpack to a RECORD of millions of rows for files that it does not
-        # have. A character of a path takes up to four bytes.
+        # A small archive may unpack to a RECORD with millions of rows of missing files. A character
+        # of a path takes up to four bytes.
         limit = _RECORD_EXTRA_SIZE + sum(
             4 * len(member.name) + _ROW_EXTRA_SIZE for member in self.members
         )
@@ -244,7 +243,7 @@ class WheelArchive(ZipArchive):
         *,
         contents: bool = True,
     ) -> Fault | None:
-        """Return the difference between one file and its row in RECORD (B-36, B-38); None if none.
+        """Return the difference of a file from its row in RECORD (B-36, B-38); None if none.
 
         :param row: the row; None if there is none.
         :param contents: whether to unpack and hash the file.
@@ -259,7 +258,7 @@ class WheelArchive(ZipArchive):
         if contents and digest != row.hash.rstrip("="):
             fault = f"the hash of {member.name!r} is not the one in RECORD"
             return Fault("RECORD", fault, "B-38")
-        if row.size != str(member.size):  # unpacking has compared it
+        if row.size != str(member.size):  # the size of the member is checked while unpacking
             size = count_of(member.size, "byte")
             fault = f"{member.name!r} has {size}, but {row.size!r} in RECORD"
             return Fault("RECORD", fault, "B-38")

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterator[BinaryIO]:
     """Yield an unbuffered temporary file that gets its name when the block succeeds (B-31).
 
-    Write to it with `write_all`. Its bytes are on the disk before the name is. On any error nothing
-    is left; where the system has files without names (``O_TMPFILE``), neither does a killed process
-    leave anything.
+    Write to it with `write_all`. Its bytes are on the disk before the name is. After any error
+    there is no file; where the system has files without names (``O_TMPFILE``), a killed process
+    leaves none either.
 
     :param destination: the path of the file; its folder exists.
     :param overwrite: whether to replace an existing file.
@@ -39,11 +39,11 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
 def write_file(
     path: Path, data: bytes, *, overwrite: bool = True, private: bool = False, sync: bool = True
 ) -> None:
-    """Write a whole file; on an error the old content stays.
+    """Write a whole file; after an error the old content is unchanged.
 
     :param overwrite: whether to replace an existing file.
     :param private: whether only its owner may read it.
-    :param sync: whether to wait until it is on the disk; not needed for what may be lost.
+    :param sync: whether to wait until it is on the disk; not needed if its loss does no harm.
     :raises FileProblem: the file exists already.
     :raises OSError: it cannot be written.
     """

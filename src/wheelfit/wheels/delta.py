@@ -1,9 +1,9 @@
 """Rebuild a wheel (the target) from the members of a similar one (the base) and fetched bytes.
 
-Wheels that differ in little besides their name share most members byte by byte. The two central
-directories show them: equal checksum, sizes and method. The caller compares the hash of the
-whole with the promised one, so the result may be a guess: headers that differ are derived from
-those of the base instead of being fetched.
+Similar wheels share most members byte by byte: those with equal checksum, sizes and method in the
+two central directories. The caller compares the hash of the target with the promised one, so the
+result need only be probably right: headers that differ are derived from those of the base instead
+of being fetched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The space of a disk, and the message for one without enough."""
+"""The free space of a disk, and the message if there is not enough."""
 
 from __future__ import annotations
 

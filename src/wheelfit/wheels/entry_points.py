@@ -16,8 +16,8 @@ from wheelfit_runtime.patterns import pattern
 _GROUPS = {"console_scripts": "console", "gui_scripts": "gui"}
 _NAME = pattern(r"[\w.-]+")
 _VALUE = pattern(r"([\w.]++)\s*+(?::\s*+([\w.]++))?+\s*+(?:\[[^\]]*+\])?")
-# ``pythonw``, ``python3.11``, ``python3t``, and ``python_d`` of debug builds, also with the endings
-# that Windows and PowerShell append to a typed name.
+# ``pythonw``, ``python3.11``, ``python3t``, and ``python_d`` of debug builds, also with suffixes
+# that Windows and PowerShell append to a command.
 _INTERPRETER = pattern(
     r"(?:python|pypy|graalpy)w?[\d.]*[dmtu]*w?(?:_d)?"
     r"(?:\.(?:exe|com|bat|cmd|vbs|vbe|js|jse|wsf|wsh|msc|cpl|ps1|lnk|py|pyw))?\.*",

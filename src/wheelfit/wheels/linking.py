@@ -1,8 +1,8 @@
 """Link or copy the files of an unpacked wheel into an environment.
 
-A file system may share the bytes of two files until one of them changes (a *reflink*), or give
-one file two names (a *hard link*); else the bytes are copied. Each is tried once for each pair of
-file systems.
+A file system may share the bytes of two files until one of them changes (a *reflink*), or allow
+two names of one file (a *hard link*); otherwise the bytes are copied. Each mode is tried once for
+each pair of file systems.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _CAN_LINK_IN_FOLDERS = os.link in os.supports_dir_fd and os.link in os.supports_
 
 
 class Move(Struct, frozen=True):
-    """Files of one folder of a wheel, and the folder that they are linked into."""
+    """The files of one folder of a wheel, and the folder that they are linked into."""
 
     source: str
     """The folder in the wheel, with ``/``."""
@@ -72,7 +72,7 @@ class Move(Struct, frozen=True):
     """Absolute path of an existing folder without any of the files."""
     names: Sequence[str]
     executable_flags: Sequence[str]
-    """For each name, ``x`` if the file is executable."""
+    """A character for each name: ``x`` if the file is executable."""
 
 
 class Linker:
@@ -155,9 +155,9 @@ class _Placement(Struct):
                 )
 
     def _place_by_handle(self, source_path: str, move: Move) -> int:
-        """Link files with handles of their folders, so that no path is looked up for each.
+        """Link files by handles of their folders, so that the path of the folder is resolved once.
 
-        :return: the number of files done; the others need `_place`.
+        :return: the number of linked files; the others need `_place`.
         """
         mode = self.modes_left[0]
         if mode is LinkMode.COPY or (mode is LinkMode.HARDLINK and not self.is_same_umask):
@@ -210,7 +210,7 @@ class _Placement(Struct):
             except OSError as error:
                 if error.errno in _FINAL_ERRORS or mode is LinkMode.COPY:
                     raise
-                if error.errno != errno.EMLINK:  # this file has too many names; others may work
+                if error.errno != errno.EMLINK:  # only this file has too many names
                     with suppress(ValueError):  # another thread may have removed it
                         self.modes_left.remove(mode)
             else:

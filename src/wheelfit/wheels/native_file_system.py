@@ -1,8 +1,8 @@
 """The file systems of this machine.
 
-All differences between systems are here: exchanging two names, renaming onto a file, copies without
-space, syncing to the disk, long paths, and files that Windows does not move while a virus scanner
-reads them.
+This module handles all differences between systems: exchanging two names, renaming onto a file,
+copies that share bytes, syncing to the disk, long paths, and files that Windows does not move while
+a virus scanner reads them.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ class NativeFileSystem:
             )
 
     def _resolve_source(self, path: AnyPath) -> tuple[int | None, str]:
-        """Return what `_resolve` returns, or None and the path outside of the open folders."""
+        """Return the result of `_resolve`, or None and the path if no open folder contains it."""
         if self._roots is not None and self._roots.contains(os.fspath(path)):
             return self._resolve(path)
         return None, _native(path)
@@ -407,7 +407,7 @@ def _native(path: AnyPath) -> str:
 
 
 def _mount_of(folder: str | int) -> bytes:
-    """Return the mount of a folder; one file system may have several (Linux)."""
+    """Return the identity of a folder's mount; a file system may have several mounts (Linux)."""
     if sys.platform != "linux":
         return b""
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Folders that stay open, so that paths below them are looked up without following links."""
+"""Folders that stay open, so that paths below them are resolved without following links."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OpenFolders:
                 self._folders[prefix] = None
 
     def contains(self, path: str) -> bool:
-        """Return whether a path lies in one of the folders."""
+        """Return whether a path is in one of the folders."""
         return any(path.startswith(prefix) for prefix in self._folders)
 
     def locate(self, path: str) -> tuple[RootedFolder, str]:
@@ -53,7 +53,7 @@ class OpenFolders:
                 if os.sep != "/":
                     name = name.replace(os.sep, "/")
                 return folder or self._open(prefix), name
-        raise PermissionError(errno.EPERM, "it lies outside the folders that are changed", path)
+        raise PermissionError(errno.EPERM, "it is outside of the folders that are changed", path)
 
     def resolve(self, path: str) -> tuple[int | None, str]:
         """Return the descriptor of an open folder with a name in it, or None and a path."""
@@ -72,7 +72,7 @@ class OpenFolders:
         """
         folder, name = self.locate(path)
         if sys.platform == "win32":
-            # This follows the path up to the folder of any file, and raises for a link.
+            # The name of any file serves to check its folders for links.
             folder.resolve(f"{name}/x" if name else "x")
             return None
         return folder.open_folder(name)

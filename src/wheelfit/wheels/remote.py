@@ -219,7 +219,7 @@ def dist_info_reader(
     end = find_end(parts.tail, parts.total, where=where)
 
     directory_span = Span(end.offset, end.stop)
-    if parts.holds(directory_span):
+    if parts.includes(directory_span):
         members = parse_directory(parts.read(directory_span), end, where=where)
     else:
         members = parse_directory_tail(parts.end_of(directory_span), where=where)
@@ -332,7 +332,7 @@ class _ReceivedParts:
             Span(min(max(span.start, self._parts[0].extent.start), span.stop), span.stop)
         )
 
-    def holds(self, span: Span) -> bool:
+    def includes(self, span: Span) -> bool:
         """Return whether every byte of a span was received."""
         position = span.start
         while position < span.stop:
@@ -351,7 +351,7 @@ class _ReceivedParts:
         max_gap = _MAX_GAP if len(self._parts) < 2 else _LATER_MAX_GAP
         missing: list[Span] = []
         for span in sorted(spans, key=lambda span: span.start):
-            if self.holds(span):
+            if self.includes(span):
                 continue
             if missing and span.start - missing[-1].stop <= max_gap:
                 missing[-1] = Span(missing[-1].start, max(missing[-1].stop, span.stop))
@@ -362,7 +362,7 @@ class _ReceivedParts:
             stop = tail.start if span.start < tail.start < span.stop else span.stop
             part = yield Span(span.start, stop)
             self._add(part)
-            if not self.holds(span):
+            if not self.includes(span):
                 raise UnexpectedStatus(
                     "the server sent other bytes than requested", status=206, where=self._where
                 )

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 _LEVEL = 6
-_SMALL = 1 << 18  # pieces up to this are collected, larger ones copied by the kernel
-_LARGE = 16 << 20  # bytes; for more, space on the disk is reserved before copying
+_SMALL = 1 << 18  # bytes of pieces that are collected; the kernel copies larger ones
+_LARGE = 16 << 20  # bytes for which disk space is reserved before copying
 _BUFFER = 1 << 20
-_PIECE = 64 << 20  # bytes that are copied before the rest of a run is known
+_PIECE = 64 << 20  # bytes of a run that are copied before its end is known
 _UNIX = 3
 _MODE = 0o100644 << 16
 _EXECUTABLE = 0o111 << 16

@@ -1,11 +1,11 @@
 """A folder that stays open, and is changed without following links in it.
 
-Every system call looks its path up again, so a process that can write to a folder on the way can
-put a link there between two calls, and a link may have lain there before. `RootedFolder` opens its
-folder once. Names in it are looked up from that handle, and a link on the way is an error, however
-recent: on Linux by ``openat2``, else folder by folder with ``O_NOFOLLOW``. Windows has no such
-handles; there every folder on the way is checked before each call, which notices existing links,
-but not one created at that very moment.
+Every system call resolves its path again, so a process that can write to a folder of the path can
+put a link there between two calls, and there may be an older link. `RootedFolder` opens its folder
+once. Names in it are resolved from that handle, and a link in the path is an error, however recent:
+on Linux by ``openat2``, otherwise folder by folder with ``O_NOFOLLOW``. Windows has no such
+handles; there every folder of the path is checked before each call, which detects existing links,
+but not one that is created at that moment.
 """
 
 # Ten thousands of files are changed through this module: names are strings, and ``os`` is called.
@@ -39,7 +39,7 @@ _RELATIVE_PARTS: Final = frozenset({"", ".", ".."})
 
 
 class LookupMode(Enum):
-    """A way to look names up."""
+    """A method of resolving names."""
 
     AT_ONCE = "at once"
     """By one call, ``openat2``; `STEPWISE` if the kernel does not have it."""
@@ -85,7 +85,7 @@ class RootedFolder:
     Use as a context manager, or call `close`.
 
     :param folder: an existing folder; links that lead to it are followed.
-    :param lookup: the way to look up names; by default the strongest of this system.
+    :param lookup: the method of resolving names; by default the strongest of this system.
     """
 
     def __init__(self, folder: str | os.PathLike[str], lookup: LookupMode = _STRONGEST) -> None:
@@ -112,7 +112,7 @@ class RootedFolder:
             os.close(self._root)
             self._root = -1
 
-    # --- looking names up ---
+    # --- resolving names ---
 
     def resolve(self, name: str) -> tuple[int | None, str]:
         """Return the handle and name of a path, for a function of ``os`` that takes ``dir_fd``.
@@ -171,7 +171,7 @@ class RootedFolder:
                 if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                     error.filename = self.path_of(folder)
                     raise
-                descriptor = None  # opening folder by folder shows which of them is none
+                descriptor = None  # opening folder by folder shows which of them is the link
             if descriptor is not None:
                 return int(descriptor)
         parent = self._root
@@ -194,7 +194,7 @@ class RootedFolder:
             path = self.path_of("/".join(names))
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 with suppress(FileNotFoundError):
-                    # A folder now: it was a link a moment ago.
+                    # If it is a folder now, it was a link a moment ago.
                     if not stat.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
                         raise _link_error(path) from None
             error.filename = path
@@ -221,7 +221,7 @@ class RootedFolder:
         for folder in [handle for handle in handles if handle == name or handle.startswith(prefix)]:
             os.close(handles.pop(folder))
 
-    # --- looking at what is there ---
+    # --- reading ---
 
     def lstat(self, name: str = "") -> os.stat_result:
         """Return the status of a file, folder or link; a link is not followed."""

@@ -17,8 +17,8 @@ class SharedSync:
     """
 
     def __init__(self) -> None:
-        self._news = threading.Condition()
-        self._begun = self._done = self._failed = 0
+        self._changed = threading.Condition()
+        self._begun = self._done = self._failed = 0  # numbers of syncs
         self._error = OSError()
         self._is_running = False
 
@@ -30,7 +30,7 @@ class SharedSync:
         :raises OSError: something could not be written. The system may report that once only, so
             every waiting thread gets the error.
         """
-        with self._news:
+        with self._changed:
             number = self._begun + 1
             while True:
                 if self._failed >= number:
@@ -38,7 +38,7 @@ class SharedSync:
                 if self._done >= number:
                     return True
                 if self._is_running:
-                    self._news.wait()
+                    self._changed.wait()
                 elif not self._run(sync):
                     return False
 
@@ -46,16 +46,16 @@ class SharedSync:
         """Sync, with the lock released; return False where the system cannot do that."""
         self._begun = number = self._begun + 1
         self._is_running = True
-        self._news.release()
+        self._changed.release()
         is_done, error = False, None
         try:
             is_done = sync()
         except OSError as failure:
             error = failure
         finally:
-            self._news.acquire()
+            self._changed.acquire()
             self._is_running = False
-            self._news.notify_all()
+            self._changed.notify_all()
         if error is not None:
             self._failed, self._error = number, error
         elif is_done:

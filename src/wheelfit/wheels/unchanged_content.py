@@ -1,7 +1,7 @@
 """Compare an unpacked wheel with its archive, byte by byte.
 
-Sizes and times show ordinary edits. A required hash, which is that of the archive, needs more: each
-file must have the content that it has in the archive.
+Sizes and times show ordinary edits. If hashes are required, which are those of archives, each file
+must have the content that it has in the archive.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _is_unchanged(path: str, file: UnpackedFile, umask: int, own_ids: Collection
         if os.name == "posix" and (status.st_uid not in own_ids or status.st_mode & forbidden_mode):
             return False
         actual = hashlib.new(algorithm)
-        bytes_left = file.size + 1  # one more byte would have been added meanwhile
+        bytes_left = file.size + 1  # one more, to detect a byte that was added meanwhile
         while data := os.read(descriptor, min(bytes_left, _PIECE)):
             actual.update(data)
             bytes_left -= len(data)

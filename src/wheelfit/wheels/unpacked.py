@@ -34,7 +34,7 @@ MANIFEST = "manifest"
 
 _MAGIC = b"wheelfit unpacked 1"
 _LEADING_OUT = ("\t/", "\t../", "/../", "/..\t", "\t..\t")
-"""Parts of names, between tabs, that lead out of the folder; a manifest with one is not used."""
+"""Texts in a tab-separated list of names with a name that leads out of the folder."""
 _MAX_READ_SIZE = 64 << 20  # bytes of a file that is read as a whole
 
 
@@ -51,7 +51,7 @@ class UnpackedFile(Struct, frozen=True):
 
 
 class FileTable(Mapping[str, UnpackedFile]):
-    """The files of a wheel by name, in columns, since there may be ten thousands.
+    """The files of a wheel by name, stored in columns, as there may be tens of thousands.
 
     :param names: the names of the files, in the order of the archive.
     :param hashes: for each, ``algorithm=digest`` as in RECORD.
@@ -69,7 +69,7 @@ class FileTable(Mapping[str, UnpackedFile]):
         times: Sequence[int],
     ) -> None:
         if not len(names) == len(hashes) == len(sizes) == len(executable_flags) == len(times):
-            raise ValueError("the columns are not of one length")
+            raise ValueError("the columns have different lengths")
         self.names = names
         self.hashes = hashes
         self.sizes = sizes
@@ -110,7 +110,7 @@ class FolderState(Struct, frozen=True):
     changed: str | None
     """The name of a file or folder that was changed since it was written; None if none was."""
     inodes: Sequence[int] = ()
-    """For each file its number in the file system, if none was changed."""
+    """The inode number of each file, if none was changed."""
 
 
 class UnpackedWheel(Struct, frozen=True):
@@ -129,7 +129,7 @@ class UnpackedWheel(Struct, frozen=True):
     where: str
     """The name in errors."""
     inodes: Sequence[int] = ()
-    """Those of `inspect` when the wheel was found in the cache; empty if it was not called."""
+    """The inode numbers from `inspect` when the wheel was found in the cache; empty: unknown."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all files in the order of the archive."""
@@ -186,10 +186,10 @@ class UnpackedWheel(Struct, frozen=True):
         return self.inspect().changed
 
     def inspect(self) -> FolderState:
-        """Compare size, time, kind and owner of every file with the manifest.
+        """Compare size, time, type and owner of every file with the manifest.
 
-        This shows every edit of a linked file, except one that sets the time back; the contents are
-        not read.
+        This detects every edit of a linked file, except one that restores the time; the contents
+        are not read.
         """
         folder = self._foreign_folder()
         if folder is not None:
@@ -198,7 +198,7 @@ class UnpackedWheel(Struct, frozen=True):
         files = self.files
         inodes: list[int] = []
         own_ids = own_users()
-        add_inode, lstat = inodes.append, os.lstat  # by the folder, as for links, it is not quicker
+        add_inode, lstat = inodes.append, os.lstat  # handles of folders would not be quicker here
         for name, size, time in zip(files.names, files.sizes, files.times, strict=True):
             try:
                 status = lstat(tree + name)
@@ -214,7 +214,7 @@ class UnpackedWheel(Struct, frozen=True):
         """Return the name of a folder in the tree that is a link, or another user's.
 
         The cache checks the folder of the wheel, so no other user can change anything in it now;
-        but another user may have done so before.
+        but another user may have changed something earlier.
         """
         tree = str(self.folder / TREE)
         own_ids = own_users()
@@ -236,7 +236,7 @@ class UnpackedWheel(Struct, frozen=True):
 def write_manifest(wheel: UnpackedWheel) -> None:
     """Write the manifest for `read_unpacked`, without waiting for the disk."""
     files = wheel.files
-    # No name of a member contains a control character, as a tab or a line end.
+    # No name of a member contains a control character, such as a tab or a line end.
     lines = (
         f"{wheel.sha256}\t{wheel.dist_info}\t{wheel.umask:o}",
         "\t".join(files.names),

@@ -57,7 +57,7 @@ def unpack(
     files: FileSystem = NATIVE,
     is_windows: bool = os.name == "nt",
 ) -> UnpackedWheel:
-    """Unpack a wheel; after an error the content of the folder is worthless.
+    """Unpack a wheel; after an error the content of the folder is undefined.
 
     :param sha256: the hash of the archive; a function is called after the last read.
     :param find_verified: finds files to be linked instead of unpacked.
@@ -101,9 +101,9 @@ def unpack(
 
 
 def record_rows(archive: WheelArchive) -> dict[str, RecordRow]:
-    """Return the rows of all files but RECORD and signatures, after checking them (B-36).
+    """Return the rows of all files except RECORD and signatures, after checking them (B-36).
 
-    Rows without a file, as some well-known wheels have them, are ignored.
+    Rows without a file, which some well-known wheels have, are ignored.
 
     :raises InvalidWheel: a row is missing, or has no accepted hash or another size.
     """
@@ -133,7 +133,7 @@ def record_rows(archive: WheelArchive) -> dict[str, RecordRow]:
 
 
 def _make_folders(tree: Path, names: Iterable[str]) -> None:
-    """Make the folders of all files; names of wheels are never absolute and never lead out."""
+    """Create the folders of all files, whose names were checked: none leads out of the tree."""
     os.mkdir(tree)  # noqa: PTH102 - there may be thousands
     prefix = str(tree) + os.sep
     existing = {""}
@@ -177,13 +177,13 @@ def _processors() -> int:
 
 
 class VerifiedFile(NamedTuple):
-    """A file with the content of a member, verified before."""
+    """An unpacked file with the content of a member, which was verified earlier."""
 
     path: str
     mtime_ns: int
-    """Its time of modification then; a file with another time is not used."""
+    """The time of modification when it was verified; a file with another time is not used."""
     is_header_known: bool = False
-    """Whether the local header of the member was compared with its entry before, too."""
+    """Whether the local header of the member was also compared with its entry."""
 
 
 FindVerified: TypeAlias = "Callable[[Member, RecordRow], VerifiedFile | None]"
@@ -191,10 +191,10 @@ FindVerified: TypeAlias = "Callable[[Member, RecordRow], VerifiedFile | None]"
 
 
 class _Counter:
-    """A count of the wheels that this process unpacks at the moment.
+    """The number of wheels that this process is unpacking.
 
-    More threads than processors only take turns: a hundred wheels took 2 to 12 % more processor
-    time with them.
+    It limits the threads to the number of processors: with more threads, a hundred wheels took 2 to
+    12 % more processor time.
     """
 
     def __init__(self) -> None:
@@ -214,11 +214,11 @@ _UNPACKING = _Counter()
 
 
 class _Stopped(Exception):
-    """Another worker failed."""
+    """Raised in a worker after another one has failed."""
 
 
 class _Unpacker:
-    """The unpacking of members with several threads; the first failure ends it all."""
+    """The unpacking of members by several threads, all of which end after the first failure."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class _Unpacker:
         self._report(unreported)
 
     def _link(self, file: VerifiedFile, member: Member, row: RecordRow) -> bool:
-        """Link a file of another wheel; return False if it was edited, even at this moment."""
+        """Link a file of another wheel; return False if the file was edited."""
         target = self._tree + member.name
         try:
             os.link(file.path, target)
@@ -322,7 +322,7 @@ class _Unpacker:
         unreported = 0
         for member in batch:
             if member.is_folder:
-                self._archive.data_start(member)  # its local header counts too
+                self._archive.data_start(member)  # which checks its local header
         for member, data in self._archive.contents(
             member for member in batch if not member.is_folder
         ):

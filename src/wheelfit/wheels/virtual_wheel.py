@@ -1,9 +1,9 @@
-"""A wheel with replaced METADATA that is not stored: most of its bytes are those of the original.
+"""A wheel with replaced METADATA that is not stored: most of its bytes are read from the original.
 
 To create it, only the end of the original is read. METADATA and RECORD are removed from their
 position and appended, uncompressed, so that the result does not depend on the version of zlib; the
 central directory follows with the new positions. The removed members leave no gap, so installers
-that read the archive from its beginning find the members of the directory.
+that read the archive from its beginning find the same members.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class ByteRange(NamedTuple):
     """The origin of the next bytes of a virtual wheel."""
 
     start: int
-    """Position of the first byte in the original, if they come from there."""
+    """The offset of the first byte in the original, if the bytes come from there."""
     stop: int
     data: bytes | None = None
-    """The bytes, if they do not."""
+    """The bytes, if they do not come from the original."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class VirtualWheel:
     kept_ranges: tuple[tuple[int, int], ...]
     """The kept ranges of the original, in order; no two are adjacent."""
     removed_parts: tuple[tuple[int, bytes], ...]
-    """The removed parts of the original: position and bytes, the directory last. With them the
-    original can be hashed while the kept ranges are streamed.
+    """The removed parts of the original: offset and bytes, the directory last. They are needed to
+    hash the original while the kept ranges are streamed.
     """
     tail: bytes
     """The new end: METADATA, RECORD, and the directory."""
@@ -62,7 +62,7 @@ class VirtualWheel:
             position += length
         low, high = max(start - position, 0), min(stop - position, len(self.tail))
         if low < high:
-            yield ByteRange(0, 0, self.tail[low:high])
+            yield ByteRange(0, 0, data=self.tail[low:high])
 
 
 def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:

@@ -1,8 +1,8 @@
 """The structure of a ZIP archive, read strictly: end record, directory, local headers.
 
-Everything here is a function of bytes, so that a wheel on disk and a wheel behind a server are read
-by the same code and get the same verdict. The central directory is the only truth; every other
-place must repeat it exactly, so that no other way of reading the archive finds different content.
+Everything here is a function of bytes, so that a wheel on disk and a wheel on a server are read by
+the same code and get the same result. The central directory is authoritative; every other record
+must repeat it exactly, so that no other way of reading the archive finds different content.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _KNOWN_FLAGS = _FLAG_LEVEL | _FLAG_DESCRIPTOR | _FLAG_UTF8
 _REGULAR, _FOLDER, _LINK = 0o100000, 0o040000, 0o120000
 _DOS_VOLUME, _DOS_FOLDER = 0x08, 0x10
 _LATEST_VERSION = 63  # 6.3, the last of the specification
-_PACKED_NOTHING = 2
-_LARGEST_DIRECTORY = 64 << 20  # half a million members
+_EMPTY_DEFLATE_SIZE = 2  # bytes of a deflate stream without content
+_MAX_DIRECTORY_SIZE = 64 << 20  # half a million members
 
 
 class DirectoryEnd(Struct, frozen=True):
-    """The place and size of the central directory, from the end records."""
+    """The position and size of the central directory, from the end records."""
 
     count: int
     offset: int
@@ -135,8 +135,8 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
         )
     _, disk, first_disk, disk_count, count, length, offset, comment = _END.unpack_from(tail, mark)
     if mark + _END.size + comment != len(tail):
-        # The last mark may lie in a comment, or in bytes appended to the archive. Either way two
-        # readers could see two archives.
+        # The last mark may be part of a comment, or of bytes appended to the archive. Either way,
+        # two readers could find two archives.
         raise InvalidWheel("data follows the end record of the archive", where=where)
     end = DirectoryEnd(count, offset, length)
     base = size - len(tail)
@@ -148,12 +148,12 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
         raise InvalidWheel("the ZIP64 end record is missing", where=where)
     if disk or first_disk or (disk_count != count):
         raise InvalidWheel("the archive is split over several volumes", where=where)
-    if end.size > _LARGEST_DIRECTORY:
+    if end.size > _MAX_DIRECTORY_SIZE:
         raise InvalidWheel(f"the central directory has {end.size} bytes", where=where)
     if end.stop != directory_stop:
         raise InvalidWheel(
-            f"the central directory should end at byte {directory_stop}, not {end.stop}; "
-            "something was put before the archive or between its parts",
+            f"the central directory should end at byte {directory_stop}, not {end.stop}, so there "
+            "is data before the archive or between its parts",
             where=where,
         )
     return end
@@ -166,7 +166,7 @@ def _read_end64(
     _, disk, position, disks = _LOCATOR.unpack_from(tail, locator)
     start = locator - _END64.size
     if start < 0 or not tail.startswith(_END64_MARK, start) or base + start != position:
-        raise InvalidWheel("the ZIP64 end record is not where it should be", where=where)
+        raise InvalidWheel("the ZIP64 end record is at another position than stated", where=where)
     fields = _END64.unpack_from(tail, start)
     _, record_size, _, _, this_disk, first_disk, disk_count, count, length, offset = fields
     if record_size != _END64.size - 12 or disk or disks > 1 or this_disk or first_disk:
@@ -199,13 +199,13 @@ def parse_directory(data: bytes, end: DirectoryEnd, *, where: str) -> tuple[Memb
 
 
 def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
-    """Read the members of a central directory of which only the end is at hand.
+    """Read the last members of a central directory, from its last bytes.
 
-    The first entry that begins in ``data`` is found by the fact that from there
-    on entry follows entry up to exactly the end.
+    The first whole entry is the first position from which entries follow each other up to exactly
+    the end.
 
-    :param data: the last bytes of the directory, from anywhere in it.
-    :return: the last members; empty if not one entry is there as a whole.
+    :param data: the last bytes of the directory, from any position in it.
+    :return: the last members; empty if there is no whole entry.
     """
     start = data.find(_ENTRY_MARK)
     while start >= 0:
@@ -222,9 +222,9 @@ def parse_directory_tail(data: bytes, *, where: str) -> tuple[Member, ...]:
 def _parse_entries(data: bytes, position: int, where: str) -> tuple[Member, ...]:
     """Return the members from one position in the central directory to its end."""
     members = []
-    # Thousands of members differ in name, time and size only; what else they have is checked once,
+    # Thousands of members differ only in name, time and size; their other fields are checked once,
     # which saves a third of the time.
-    seen: set[tuple[int, ...]] = set()
+    checked_fields: set[tuple[int, ...]] = set()
     while position < len(data):
         if position + _ENTRY.size > len(data):
             raise InvalidWheel("the central directory is damaged", where=where)
@@ -270,14 +270,14 @@ def _parse_entries(data: bytes, position: int, where: str) -> tuple[Member, ...]
             system,
             attributes,
         )
-        traits = (version, flags, method, disk, attributes)
-        if traits not in seen or method == STORED or member.is_folder:
+        fields = (version, flags, method, disk, attributes)
+        if fields not in checked_fields or method == STORED or member.is_folder:
             if disk:
-                raise InvalidWheel(f"{name!r} lies on another volume", where=where)
+                raise InvalidWheel(f"{name!r} is on another volume", where=where)
             _check_version(version, name, where)
             _check_member(member, where)
             if not member.is_folder:
-                seen.add(traits)
+                checked_fields.add(fields)
         members.append(member)
     if (fault := first_path_fault([member.name for member in members])) is not None:
         raise InvalidWheel(fault, where=where)
@@ -285,7 +285,7 @@ def _parse_entries(data: bytes, position: int, where: str) -> tuple[Member, ...]
 
 
 def _check_member(member: Member, where: str) -> None:
-    """Refuse features of ZIP that no wheel needs and readers treat differently."""
+    """Refuse features of ZIP that no wheel needs and that readers interpret differently."""
     if member.flags & ~_KNOWN_FLAGS:
         raise InvalidWheel(
             f"{member.name!r} is encrypted or patched (flags {member.flags:#06x})", where=where
@@ -293,7 +293,7 @@ def _check_member(member: Member, where: str) -> None:
     if member.method == ZSTANDARD and zstd_library() is None:
         raise InvalidWheel(
             f"{member.name!r} is packed with Zstandard (method {ZSTANDARD}), "
-            "which takes Python 3.14 or the extra zstd of wheelfit",
+            "which needs Python 3.14 or the extra zstd of wheelfit",
             where=where,
             hint=install_hint("zstd"),
         )
@@ -306,9 +306,9 @@ def _check_member(member: Member, where: str) -> None:
     if member.method == STORED and member.size != member.compressed_size:
         raise InvalidWheel(f"{member.name!r} is stored, but has two sizes", where=where)
     # Some tools compress even the empty content of a folder, which takes two bytes.
-    nothing = _PACKED_NOTHING if member.method == DEFLATED else 0
+    empty_size = _EMPTY_DEFLATE_SIZE if member.method == DEFLATED else 0
     if member.is_folder and (
-        member.size or member.crc or member.compressed_size not in (0, nothing)
+        member.size or member.crc or member.compressed_size not in (0, empty_size)
     ):
         raise InvalidWheel(f"the folder {member.name!r} has content", where=where)
     if member.attributes & _DOS_VOLUME or (
@@ -319,9 +319,12 @@ def _check_member(member: Member, where: str) -> None:
         )
     # Some readers apply the mode for any system in the entry.
     kind = member.attributes >> 16 & 0o170000
+    if kind == _LINK:
+        raise InvalidWheel(
+            f"{member.name!r} is a symbolic link, which is neither a file nor a folder", where=where
+        )
     if kind not in (0, _FOLDER if member.is_folder else _REGULAR):
-        what = "is a symbolic link, which is" if kind == _LINK else "is"
-        raise InvalidWheel(f"{member.name!r} {what} neither a file nor a folder", where=where)
+        raise InvalidWheel(f"{member.name!r} is neither a file nor a folder", where=where)
 
 
 def _check_version(version: int, name: str, where: str) -> None:
@@ -337,15 +340,16 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
     :raises InvalidWheel: two members overlap, one reaches into the directory, or data precedes
         them.
     """
-    free = 0
+    previous_stop = 0
     for member in sorted(members, key=attrgetter("offset")):
-        if free == 0 and member.offset:
-            raise InvalidWheel("data was put before the archive", where=where)
-        if member.offset < free:
+        if previous_stop == 0 and member.offset:
+            raise InvalidWheel("there is data before the first member of the archive", where=where)
+        if member.offset < previous_stop:
             raise InvalidWheel(f"{member.name!r} overlaps another member", where=where)
-        free = member.offset + LOCAL_HEADER_SIZE + member.name_size + member.compressed_size
-    if free > end.offset:
-        raise InvalidWheel("a member reaches into the central directory", where=where)
+        size = LOCAL_HEADER_SIZE + member.name_size + member.compressed_size
+        previous_stop = member.offset + size
+    if previous_stop > end.offset:
+        raise InvalidWheel("a member overlaps the central directory", where=where)
 
 
 def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int, int]:
@@ -372,7 +376,7 @@ class LocalHeader(Struct, frozen=True):
     size: int
     """Its length in bytes, with name and extra fields; the data follows."""
     announces_descriptor: bool
-    """Whether sizes and CRC are marked as following the data."""
+    """Whether a data descriptor with the sizes and the CRC follows the data."""
 
 
 def local_header_size(header: bytes) -> int:
@@ -403,25 +407,26 @@ def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHea
     if extra_length or _FULL32 in (size, compressed_size):
         extras = _parse_extras(header[_LOCAL.size + name_length : length], member.name, where)
         size, compressed_size = _widen(extras, (size, compressed_size), member.name, where)
-    streamed = bool(flags & _FLAG_DESCRIPTOR)
-    # The directory need not repeat that bit. What follows the data is compared in any case.
-    same = not (flags ^ member.flags) & ~(_FLAG_LEVEL | (_FLAG_DESCRIPTOR if streamed else 0))
-    same &= method == member.method
-    for here, there in (
+    has_descriptor = bool(flags & _FLAG_DESCRIPTOR)
+    # The directory need not repeat that flag; the bytes after the data are compared in any case.
+    ignored_flags = _FLAG_LEVEL | (_FLAG_DESCRIPTOR if has_descriptor else 0)
+    is_same = not (flags ^ member.flags) & ~ignored_flags and method == member.method
+    for value, expected in (
         (crc, member.crc),
         (compressed_size, member.compressed_size),
         (size, member.size),
     ):
-        same &= here == there or (streamed and not here)
-    if not same:
+        is_same &= value == expected or (has_descriptor and not value)
+    if not is_same:
         raise InvalidWheel(
             f"the local header of {member.name!r} contradicts the central directory", where=where
         )
-    if streamed and member.method == STORED and member.size:
+    if has_descriptor and member.method == STORED and member.size:
         raise InvalidWheel(
-            f"{member.name!r} is stored, and only what follows says where it ends", where=where
+            f"{member.name!r} is stored, and only a descriptor after its data has its size",
+            where=where,
         )
-    return LocalHeader(length, streamed)
+    return LocalHeader(length, has_descriptor)
 
 
 def check_trailer(
@@ -429,7 +434,8 @@ def check_trailer(
 ) -> None:
     """Check the bytes between the data of a member and the next structure.
 
-    A reader from front to back would find a hidden member there (CVE-2025-54368).
+    A reader that begins at the start of the archive would find a hidden member there
+    (CVE-2025-54368).
 
     :param trailer: the first bytes after the data, 24 or up to the next structure.
     :param gap: bytes from the end of the data to the next member or the directory.
@@ -441,18 +447,18 @@ def check_trailer(
     if not gap and not header.announces_descriptor:
         return
     numbers = (member.crc, member.compressed_size, member.size)
-    forms = []
+    descriptors = []
     if header.announces_descriptor:
-        for form in _DESCRIPTORS:
-            with suppress(struct.error):  # numbers too large for the narrow one
-                forms += [_DESCRIPTOR_MARK + form.pack(*numbers), form.pack(*numbers)]
-    if gap > max(map(len, forms), default=0):
+        for layout in _DESCRIPTORS:
+            with suppress(struct.error):  # a number does not fit into 32 bits
+                descriptor = layout.pack(*numbers)
+                descriptors += [_DESCRIPTOR_MARK + descriptor, descriptor]
+    if gap > max(map(len, descriptors), default=0):
+        size = "1 byte that belongs" if gap == 1 else f"{gap} bytes that belong"
+        raise InvalidWheel(f"after {member.name!r} there is {size} to no member", where=where)
+    if trailer[:gap] not in descriptors:
         raise InvalidWheel(
-            f"{gap} bytes that belong to no member follow {member.name!r}", where=where
-        )
-    if trailer[:gap] not in forms:
-        raise InvalidWheel(
-            f"what follows the data of {member.name!r} contradicts the central directory",
+            f"the bytes after the data of {member.name!r} contradict the central directory",
             where=where,
         )
 

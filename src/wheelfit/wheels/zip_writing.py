@@ -1,7 +1,7 @@
-"""The records of a ZIP archive, written in one way only.
+"""Encode the records of a ZIP archive, equal members always as equal bytes (B-39).
 
-No data descriptors, no comments, no extra fields but ZIP64 where a number
-needs it, names in UTF-8 (B-39).
+They have no data descriptors, no comments, no extra fields except ZIP64 where a number needs it,
+and names in UTF-8.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def encode_end(count: int, size: int, offset: int) -> bytes:
     """Return the end records."""
     wide = b""
     if count >= _FULL16 or size >= _FULL32 or offset >= _FULL32:
-        # The count that just fits means "look elsewhere" to some readers, so it is wide too.
+        # Some readers take the largest count that fits as a reference to ZIP64, so it is wide too.
         version = (_VERSION_ZIP64, _VERSION_ZIP64)
         wide = struct.pack(
             "<4sQ2H2L4Q", b"PK\x06\x06", 44, *version, 0, 0, count, count, size, offset

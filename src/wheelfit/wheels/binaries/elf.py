@@ -281,7 +281,7 @@ def _entries(
     if (numbers := next(_tables(file, "SHT_GNU_versym"), None)) is not None:
         raw = window.read(numbers["sh_offset"], numbers["sh_size"])
         versions = struct.unpack(f"{order}{len(raw) // 2}H", raw[: len(raw) // 2 * 2])
-    bytes_left = _SHARED * len(names) + _SHORT
+    bytes_left = _MAX_NAME_SHARE * len(names) + _ADDITIONAL_BYTES
     count = len(data) // row_format.size
     for number, row in enumerate(row_format.iter_unpack(data[: count * row_format.size])):
         start, info, other, section = row[:4] if is_64 else (row[0], *row[3:])
@@ -296,8 +296,9 @@ def _entries(
         yield _Entry(printable(name), info >> 4, other & 3, section, version)
 
 
-_SHARED, _SHORT = 4, 1 << 20
-"""All names of symbols together have at most so many times the bytes of their table, plus these."""
+_MAX_NAME_SHARE, _ADDITIONAL_BYTES = 4, 1 << 20
+"""All names of symbols together have at most so many times the bytes of their table, as names can
+share an end, plus this number of bytes."""
 
 
 def _version_names(file: ELFFile) -> Iterator[tuple[int, tuple[str, str]]]:

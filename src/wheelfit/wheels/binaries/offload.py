@@ -29,8 +29,8 @@ _PAGE = 4096
 _MAX_ENTRIES = 1000
 _MAX_NAME_SIZE = 256
 _KINDS = ("hip-", "hipv4-")
-_HEAD = 1 << 13
-"""Bytes at the beginning of a bundle, which contain its table."""
+_HEAD_SIZE = 1 << 13
+"""Bytes at the beginning of a bundle that are read; they contain its table."""
 
 
 def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
@@ -43,7 +43,7 @@ def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
         raise Unreadable("its bundle of code for AMD's GPUs lies past the end of the file")
     position, stop = start, start + size
     while stop - position >= len(_MAGIC):
-        head = window.read(position, min(_HEAD, stop - position))
+        head = window.read(position, min(_HEAD_SIZE, stop - position))
         if head.startswith(_MAGIC):
             targets, length = _table(head, stop - position)
             yield from targets
@@ -118,8 +118,8 @@ def _unpack(head: bytes) -> tuple[bytes, int]:
     if version not in (2, 3) or length <= data_start:
         raise Unreadable(f"a compressed bundle has the unknown version {version}")
     if method != _ZLIB:
-        raise Unreadable("code for AMD's GPUs is compressed by zstd, and is not read")
+        raise Unreadable("code for AMD's GPUs is compressed by zstd, which is not supported")
     try:
-        return zlib.decompressobj().decompress(head[data_start:length], _HEAD), length
+        return zlib.decompressobj().decompress(head[data_start:length], _HEAD_SIZE), length
     except zlib.error:
         raise Unreadable("a compressed bundle of code for AMD's GPUs is damaged") from None

@@ -37,10 +37,10 @@ _PIECE = 4 << 20
 _ASSERTIONS = frozenset({"__assert_fail", "__assert_rtn", "__assert_func", "__assert"})
 """Functions of C libraries that are called when an assertion fails."""
 _RANKS = {level: rank for rank, level in enumerate(("0", "g", "1", "z", "s", "2", "3", "fast"))}
-_ACCESSES, _RELOADS, _PROLOGUES, _MIN_ACCESSES = 0.1, 0.01, 0.25, 16
-"""Unoptimised code has every variable in memory: a fifth to a half of its instructions access the
-frame, at least one in fifty of these reads the variable just written, and every function sets up a
-frame pointer. Optimised code may do one of these, as where vectors need room."""
+_MIN_ACCESS_SHARE, _MIN_RELOAD_SHARE, _MIN_PROLOGUE_SHARE, _MIN_ACCESSES = 0.1, 0.01, 0.25, 16
+"""Limits for unoptimised code, which has every variable in memory: a fifth to a half of its
+instructions access the frame, at least one in fifty of these reads the variable just written, and
+every function sets up a frame pointer. Optimised code may have one of these traits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Optimisation:
         """Whether the instructions look unoptimised."""
         frames = self.frames
         return (
-            frames.accesses >= max(_MIN_ACCESSES, _ACCESSES * frames.instructions)
-            and frames.reloads >= _RELOADS * frames.accesses
-            and frames.prologues >= _PROLOGUES * frames.returns
+            frames.accesses >= max(_MIN_ACCESSES, _MIN_ACCESS_SHARE * frames.instructions)
+            and frames.reloads >= _MIN_RELOAD_SHARE * frames.accesses
+            and frames.prologues >= _MIN_PROLOGUE_SHARE * frames.returns
         )
 
     def _lost_assertions(self, plain: Optimisation) -> Iterable[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.elf import Symbols
     from wheelfit.wheels.zip_directory import Member
 
-_TEXTS = frozenset(
+_TEXT_SUFFIXES = frozenset(
     """
     bib c cc cfg cl cmake conf cpp css csv cu cuh cxx f f90 gif h hpp html hxx ico inc ini inl ipp
     ipynb ispc jpeg jpg js json license lock map md mo pc pkl po png proto pth pxd pxi py pyc pyi
@@ -38,10 +38,10 @@ _TEXTS = frozenset(
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
 """Suffixes of files that are no binaries; the first bytes of other files are read."""
-_LARGE = 32 << 20
-"""Bytes of a file that is too large for memory; several threads may have one each."""
+_MAX_SIZE_IN_MEMORY = 32 << 20
+"""Bytes of a file that is unpacked in memory; several threads may each unpack one."""
 _MAX_SIZE = 8 << 30
-_FIRST = 64
+_FIRST_SIZE = 64
 _MAX_PTX_SIZE = 1 << 20
 
 
@@ -95,15 +95,15 @@ def binary_files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
 
 def _is_text(name: str) -> bool:
     _, dot, suffix = name.rpartition("/")[2].rpartition(".")
-    return bool(dot) and suffix.lower() in _TEXTS
+    return bool(dot) and suffix.lower() in _TEXT_SUFFIXES
 
 
 def _unpack(archive: WheelArchive, member: Member) -> BinaryIO | None:
-    """Return the content of a member; None if it begins like no binary."""
+    """Return the content of a member; None if its first bytes are not those of a binary."""
     first = archive.beginning(member.name)
     if _kind(first, member.name) is None:
         return None
-    if member.size < _LARGE:
+    if member.size < _MAX_SIZE_IN_MEMORY:
         return io.BytesIO(archive.read(member.name))
     from tempfile import TemporaryFile
 
@@ -141,7 +141,7 @@ def _kind(first: bytes, name: str) -> Format | None:
 def read_binary(file: BinaryIO, name: str) -> Binary | None:
     """Return the facts about a binary file; None if it is not a binary."""
     window = Window(file, FACTS_LIMITS)
-    kind = _kind(window.read_some(0, _FIRST), name)
+    kind = _kind(window.read_some(0, _FIRST_SIZE), name)
     if kind is None:
         return None
     try:
@@ -166,7 +166,7 @@ def read_binary(file: BinaryIO, name: str) -> Binary | None:
 def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
     """Return the positions and sizes of the sections with code of an ELF file; else none.
 
-    In other formats such sections may have texts, too.
+    In other formats such sections may also contain texts.
     """
     if binary.format is Format.ELF:
         with suppress(Unreadable):

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from wheelfit.wheels.binaries.facts import Binary
 
-_OF_V3 = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])
+_V3_FEATURES = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])
 _NAMED_FOR = pattern(
     r"(?:^|[^a-z])(?:avx|fma|sse|amx|bmi|haswell|broadwell|skylake|icelake|cannonlake|cascadelake|"
     r"cooperlake|alderlake|sapphirerapids|spr|zen[1-9]|x86[-_]64[-_]v[34]|v[34])(?![a-z])"
 )
-_SHARE = 50
-"""One of so many vector instructions may have the older form, as of code from other compilers."""
+_MAX_SSE_SHARE = 50
+"""One in this many vector instructions may be encoded as SSE, as by other compilers."""
 _MIN_COUNT = 16
 """Fewer instructions of a higher level may be data among the code."""
 
@@ -62,7 +62,7 @@ def claimed_level(features: Mapping[str, Iterable[str]]) -> str | None:
         return min((value for value in features["level"] if value in LEVELS), default=None)
     if any(name.startswith("avx512") for name in features):
         return "v4"
-    return "v1" if _OF_V3.isdisjoint(features) else "v3"
+    return "v1" if _V3_FEATURES.isdisjoint(features) else "v3"
 
 
 def unguarded_code(
@@ -86,7 +86,7 @@ def unguarded_code(
         if at_start:
             number = sum(count for _, count in at_start)
             reason = f"{number:,} of them in functions that the loader or Python calls"
-        elif is_below(claimed, "v3") and use.avx >= _MIN_COUNT and use.avx >= use.sse * _SHARE:
+        elif is_below(claimed, "v3") and use.avx >= max(_MIN_COUNT, use.sse * _MAX_SSE_SHARE):
             newer = [(level, count) for level, count in newer if level == "v3"] or newer
             reason = f"which leaves {use.sse:,} instructions of SSE for other processors"
         elif not may_detect and sum(count for _, count in newer) >= _MIN_COUNT:
