@@ -22,7 +22,6 @@ from wheelfit.sources.http_index import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.merged import Pool
-from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy_url
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.bridges.repository import BridgedRepository
-    from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
     from wheelfit.sources.settings import PinnedProject, SourceSettings
     from wheelfit.sources.transport import Transport
@@ -55,7 +53,6 @@ def open_sources(
     refresh: bool = False,
     urls_with_logins: Iterable[str] = (),
     note: Callable[[str], None] = lambda _text: None,
-    progress: Progress = NO_PROGRESS,
     max_download: int | None = None,
     by_content: bool = False,
     direct_urls: Iterable[str] = (),
@@ -73,7 +70,6 @@ def open_sources(
     :param refresh: revalidate even fresh pages.
     :param urls_with_logins: URLs from requirements as they were written; their logins are used.
     :param note: called, once each, with notes for users (F-136).
-    :param progress: called for wheels that must be fetched for their metadata alone.
     :param max_download: bytes of whole wheels that may be fetched; None: no limit.
     :param by_content: whether cached wheels are verified byte by byte before they are used.
     :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
@@ -91,7 +87,6 @@ def open_sources(
         refresh=refresh,
         urls_with_logins=urls_with_logins,
         note=note,
-        progress=progress,
         max_download=max_download,
         by_content=by_content,
         direct_urls=direct_urls,
@@ -230,7 +225,6 @@ def open_web(
     refresh: bool = False,
     urls_with_logins: Iterable[str] = (),
     note: Callable[[str], None] = lambda _text: None,
-    progress: Progress = NO_PROGRESS,
     max_download: int | None = None,
     is_allowed_address: Callable[[str, str], bool] = lambda _host, _address: True,
     is_allowed_url: Callable[[str], bool] = lambda _url: True,
@@ -278,7 +272,6 @@ def open_web(
         pages,
         store,
         note=note,
-        progress=progress,
         max_download=max_download,
         wheels=wheels,
         connections=ConnectionLimits(settings.connections),

@@ -61,7 +61,6 @@ class RemoteFiles:
     :param pages: fetches small files.
     :param store: caches files by hash.
     :param note: called with notes about files that differ from the index.
-    :param progress: called for wheels fetched only for their metadata.
     :param max_download: bytes of whole wheels that may be fetched; None: no limit.
     :param wheels: keeps unpacked wheels; by default in the store.
     :param connections: the limit on connections to each server for wheels.
@@ -76,7 +75,6 @@ class RemoteFiles:
         store: Store,
         *,
         note: Callable[[str], None] = lambda _text: None,
-        progress: Progress = NO_PROGRESS,
         max_download: int | None = None,
         wheels: WheelStore | None = None,
         connections: ConnectionLimits | None = None,
@@ -88,7 +86,6 @@ class RemoteFiles:
         self._store = store
         self._wheels = wheels or WheelStore(store, note=note)
         self._note = note
-        self._progress = progress
         self._budget = DownloadBudget(max_download)
         self._connections = connections or ConnectionLimits()
         self._without_ranges: set[Origin] = set()
@@ -217,7 +214,7 @@ class RemoteFiles:
         """
 
         def fetch(folder: Path) -> Path:
-            return self.download(file, folder, self._progress)
+            return self.download(file, folder)
 
         names = [METADATA, VARIANT_DOCUMENT]
         if file.url in self._direct_urls:

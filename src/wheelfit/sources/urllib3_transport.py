@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 """Bytes read at once; with less, threads wait for each other more often."""
+_MAX_POOLED = 16  # connections to one server that stay open
 _MIN_CHUNK = CHUNK // 2
 _COLLECT_TIME = 0.02
 """Seconds for which pieces are collected until they form a chunk of `_MIN_CHUNK` bytes."""
@@ -51,7 +52,6 @@ class Urllib3Transport:
     :param is_trusted: returns whether a host and port are trusted.
     :param proxy: returns the proxy for a URL; None for a direct connection.
     :param timeout: seconds to wait for a connection, and for the next bytes.
-    :param connections: the number of connections to one server kept open.
     :param is_allowed_address: returns whether requests to a host at an address are allowed. The
         address is that of the open connection, so that another name resolution (DNS rebinding)
         cannot evade it. The address to which a proxy connects is unknown, so the host is passed
@@ -69,7 +69,6 @@ class Urllib3Transport:
         is_trusted: Callable[[str, int | None], bool] = lambda _host, _port: False,
         proxy: Callable[[str], str | None] = lambda _url: None,
         timeout: float = 15.0,
-        connections: int = 16,
         is_allowed_address: Callable[[str, str], bool] = lambda _host, _address: True,
         is_allowed_url: Callable[[str], bool] = lambda _url: True,
         response_timeout: float | None = None,
@@ -79,7 +78,6 @@ class Urllib3Transport:
         self._is_trusted = is_trusted
         self._proxy = proxy
         self._timeout = urllib3.Timeout(connect=timeout, read=timeout)
-        self._connections = connections
         self._is_allowed_address = is_allowed_address
         self._is_allowed_url = is_allowed_url
         self._response_timeout = response_timeout
@@ -146,7 +144,7 @@ class Urllib3Transport:
     def _new_manager(self, proxy: str | None, *, is_trusted: bool) -> PoolManager:
         context = self._insecure if is_trusted and self._insecure is not None else self._context
         if proxy is None:
-            return urllib3.PoolManager(num_pools=32, maxsize=self._connections, ssl_context=context)
+            return urllib3.PoolManager(num_pools=32, maxsize=_MAX_POOLED, ssl_context=context)
         if not is_proxy_url(proxy):
             raise Interrupted(
                 "the proxy is not an http, https or SOCKS URL with a host",
@@ -160,7 +158,7 @@ class Urllib3Transport:
         return urllib3.ProxyManager(
             address,
             num_pools=32,
-            maxsize=self._connections,
+            maxsize=_MAX_POOLED,
             ssl_context=context,
             proxy_ssl_context=self._context,
             proxy_headers=urllib3.make_headers(proxy_basic_auth=secret) if secret else None,
@@ -179,7 +177,7 @@ class Urllib3Transport:
             ) from None
         user, password = userinfo or (None, None)
         return SOCKSProxyManager(
-            address, user, password, num_pools=32, maxsize=self._connections, ssl_context=context
+            address, user, password, num_pools=32, maxsize=_MAX_POOLED, ssl_context=context
         )
 
 
