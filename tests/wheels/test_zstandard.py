@@ -174,5 +174,5 @@ def test_without_the_library(tmp_path: Path, request: pytest.FixtureRequest) -> 
         WheelArchive(path)
     assert excinfo.value.where == str(path)
     assert excinfo.value.message.startswith("'some/data' is packed with Zstandard (method 93)")
-    assert "takes Python 3.14 or the extra zstd" in excinfo.value.message
+    assert "needs Python 3.14 or the extra zstd" in excinfo.value.message
     assert ".[zstd]" in str(excinfo.value.hint)

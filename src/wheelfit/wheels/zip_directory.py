@@ -343,7 +343,7 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
     previous_stop = 0
     for member in sorted(members, key=attrgetter("offset")):
         if previous_stop == 0 and member.offset:
-            raise InvalidWheel("there is data before the first member of the archive", where=where)
+            raise InvalidWheel("there is data before the archive", where=where)
         if member.offset < previous_stop:
             raise InvalidWheel(f"{member.name!r} overlaps another member", where=where)
         size = LOCAL_HEADER_SIZE + member.name_size + member.compressed_size
