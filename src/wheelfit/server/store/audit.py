@@ -89,32 +89,32 @@ class AuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def refuse(self, actor: Actor, action: Action, project: str, subject: str, why: str) -> None:
+    def refuse(self, actor: Actor, action: Action, project: str, subject: str, reason: str) -> None:
         """Record a refused change."""
         with self._database.writing() as execute:
-            add_entries(execute, actor, action, [(project, subject)], why, outcome="refused")
+            add_entries(execute, actor, action, [(project, subject)], reason, outcome="refused")
 
     def add(self, actor: Actor, action: Action, detail: str) -> None:
         """Record a change of the index as a whole."""
         with self._database.writing() as execute:
             add_entries(execute, actor, action, [("", "")], detail)
 
-    def entries(self, wanted: AuditFilter) -> tuple[AuditEntry, ...]:
-        """Return the newest entries that fit, the newest first."""
+    def entries(self, filters: AuditFilter) -> tuple[AuditEntry, ...]:
+        """Return the newest matching entries, newest first."""
         conditions = {
-            "project = ?": wanted.project,
-            "action = ?": wanted.action,
-            "outcome = ?": wanted.outcome,
-            "time >= ?": wanted.since,
-            "time < ?": wanted.until,
+            "project = ?": filters.project,
+            "action = ?": filters.action,
+            "outcome = ?": filters.outcome,
+            "time >= ?": filters.since,
+            "time < ?": filters.until,
         }
         clauses = [clause for clause, value in conditions.items() if value]
         values: list[Value] = [value for value in conditions.values() if value]
-        if wanted.actor:
+        if filters.actor:
             clauses.append("(? IN (owner, token, address) OR LOWER(note) LIKE ? ESCAPE '!')")
-            values += [wanted.actor, f"%{_literal(wanted.actor.lower())}%"]
+            values += [filters.actor, f"%{_literal(filters.actor.lower())}%"]
         where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
-        return self._entries(f"{where} ORDER BY serial DESC LIMIT ?", *values, wanted.max_count)
+        return self._entries(f"{where} ORDER BY serial DESC LIMIT ?", *values, filters.max_count)
 
     def after(self, serial: int, most: int) -> tuple[AuditEntry, ...]:
         """Return the entries after a number, oldest first."""
@@ -123,7 +123,7 @@ class AuditLog:
     def prune(self, before: str, *, refusals: int = _REFUSALS) -> None:
         """Delete entries before a time in RFC 3339, and all but the latest refusals.
 
-        The last entry stays: the next number follows on its.
+        The last entry stays, because the next number is derived from its number.
 
         :param refusals: the number of refusals to keep.
         """
@@ -160,16 +160,16 @@ def add_entries(
     :param about: project and subject of each.
     """
     time = actor.time or timestamp(datetime.now(UTC))
-    who = asdict(replace(actor, time=time))
+    actor_fields = asdict(replace(actor, time=time))
     (serial,) = execute("SELECT COALESCE(MAX(serial), 0) FROM audit")[0]
     for number, (project, subject) in enumerate(about, serial + 1):
-        about_it = {"project": project[:_LONGEST_PROJECT], "subject": subject}
-        what = {"action": action, "outcome": outcome, **about_it}
-        texts = {key: _plain(text) for key, text in {**who, **what, "detail": detail}.items()}
+        names = {"project": project[:_LONGEST_PROJECT], "subject": subject}
+        fields = {**actor_fields, "action": action, "outcome": outcome, **names, "detail": detail}
+        texts = {key: _printable(text) for key, text in fields.items()}
         insert(execute, "audit", serial=number, **texts)
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     """Return an untrusted text in a form for every database and every terminal."""
     shown = text[:_LONGEST]
     if shown.isprintable():
@@ -178,5 +178,5 @@ def _plain(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as LIKE takes it literally."""
+    """Return a text whose special characters are escaped for LIKE."""
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")

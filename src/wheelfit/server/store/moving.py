@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.core.strict_json import shortened
@@ -32,7 +33,7 @@ RECORDS = "records.jsonl"
 FILES = "files"
 _FORMAT = 1
 _COUNTER_TABLE = "counter"
-"""The table that has a row in a new store already."""
+"""The table that has a row even in a new store."""
 _AUDIT_TABLE = "audit"
 """The table whose rows are read in parts, because there may be a year of them."""
 _ROWS_PER_QUERY = 10_000
@@ -166,7 +167,7 @@ def _check_empty(execute: Execute) -> None:
 def _tables() -> dict[str, dict[str, str]]:
     """Return the columns of each table, with their types, as the migrations make them."""
     tables: dict[str, dict[str, str]] = {}
-    for statement in (one for step in MIGRATIONS for one in step):
+    for statement in chain.from_iterable(MIGRATIONS):
         match = re.fullmatch(r"CREATE TABLE (\w+) \((.*)\)", statement)
         if match is not None:
             columns = re.findall(r"(?:^|, )(\w+) (TEXT|\{number\}|\{bytes\})", match[2])
@@ -225,7 +226,7 @@ def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
             for line in lines:
                 entry = json.loads(line)
                 kinds = tables[entry["table"]]
-                values = {name: _value(one, kinds[name]) for name, one in entry["row"].items()}
+                values = {name: _value(value, kinds[name]) for name, value in entry["row"].items()}
                 yield entry["table"], values
     except OSError as error:
         raise FileProblem(

@@ -143,7 +143,7 @@ class RecordedChange:
     """An entry of the log of changes."""
 
     serial: int
-    """Ever growing; changes made at once have one number."""
+    """A number that increases; changes of one transaction have the same number."""
     project: NormalizedName
     action: str
     """``upload`` (of a staged file: its publication), ``yank``, ``unyank``, ``delete`` or
@@ -155,7 +155,7 @@ class RecordedChange:
 
 @dataclass(frozen=True, slots=True)
 class RecentUpload:
-    """A release that files were uploaded to lately."""
+    """A release with a recent upload."""
 
     project: NormalizedName
     version: str

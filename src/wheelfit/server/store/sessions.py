@@ -156,7 +156,7 @@ class Sessions:
                     (provenance, upload.filename, upload.session))  # fmt: skip
 
     def cancel(self, upload: SessionUpload) -> None:
-        """Cancel an upload, and forget its file."""
+        """Cancel an upload, and delete its file."""
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM stage WHERE id = ?", (upload.session,)):
                 _cancel(execute, upload.session, upload.filename)

@@ -41,7 +41,7 @@ class Upload:
     """The content of an upload form."""
 
     filename: str
-    """Its name by the client; untrusted."""
+    """The name that the client sent; untrusted."""
     draft: Draft
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """The values of all other fields by name, in lower case with ``_``."""
@@ -83,7 +83,7 @@ class _Reader:
         kind, options = parse_options_header(content_type.encode("latin-1", "replace"))
         boundary = options.get(b"boundary", b"")
         if kind != b"multipart/form-data" or not boundary:
-            raise _bad("it is not multipart/form-data")
+            raise _bad_form("it is not multipart/form-data")
         self._draft = draft
         self._limits = limits
         self._fields: dict[str, list[str]] = {}
@@ -95,7 +95,7 @@ class _Reader:
         self._value = bytearray()
         self._header = (bytearray(), bytearray())
         self._headers: dict[bytes, bytes] = {}
-        self._is_whole = False
+        self._is_complete = False
         try:
             self._parser = MultipartParser(
                 boundary,
@@ -108,11 +108,11 @@ class _Reader:
                     "on_headers_finished": self._headers_finished,
                     "on_part_data": self._data,
                     "on_part_end": self._end,
-                    "on_end": self._whole,
+                    "on_end": self._message_end,
                 },
             )
         except FormParserError as error:
-            raise _bad(str(error)) from None
+            raise _bad_form(str(error)) from None
 
     def read(self, body: Body) -> Upload:
         """Read all of it."""
@@ -121,22 +121,22 @@ class _Reader:
             try:
                 self._parser.write(piece)
             except self._error as error:
-                raise _bad(str(error)[:300]) from None
-            if self._is_whole:
+                raise _bad_form(str(error)[:300]) from None
+            if self._is_complete:
                 # The rest is ignored, and limited too.
                 self._count_overhead(len(piece) if is_past_end else 0)
                 is_past_end = True
-        if not self._is_whole:
-            raise _bad("it ended too early")
+        if not self._is_complete:
+            raise _bad_form("it ended too early")
         if self._filename is None:
-            raise _bad("it has no file called content")
+            raise _bad_form("it has no file called content")
         fields = {name: tuple(values) for name, values in self._fields.items()}
         return Upload(self._filename, self._draft, fields)
 
     def _begin(self) -> None:
         self._parts += 1
         if self._parts > self._limits.parts:
-            raise _bad(f"it has more than {self._limits.parts} fields")
+            raise _bad_form(f"it has more than {self._limits.parts} fields")
         self._headers = {}
         self._value = bytearray()
 
@@ -158,15 +158,15 @@ class _Reader:
     def _headers_finished(self) -> None:
         kind, options = self._options(self._headers.get(b"content-disposition", b""))
         if kind != b"form-data" or b"name" not in options:
-            raise _bad("a part of it has no name")
+            raise _bad_form("a part of it has no name")
         # Some old clients write hyphens, and fields of metadata in upper or lower case.
         self._name = _text(options[b"name"]).lower().replace("-", "_")
         self._is_file = self._name == "content"
         if self._is_file:
             if self._filename is not None:
-                raise _bad("it has two files")
+                raise _bad_form("it has two files")
             if b"filename" not in options:
-                raise _bad("its file has no name")
+                raise _bad_form("its file has no name")
             self._filename = _text(options[b"filename"])
 
     def _data(self, data: bytes, start: int, end: int) -> None:
@@ -180,29 +180,29 @@ class _Reader:
             return
         self._fields_left -= len(piece)
         if self._fields_left < 0:
-            raise _bad(f"its fields have more than {self._limits.fields} bytes")
+            raise _bad_form(f"its fields have more than {self._limits.fields} bytes")
         self._value += piece
 
     def _count_overhead(self, size: int) -> None:
         """Count bytes outside of fields and file."""
         self._overhead_left -= size
         if self._overhead_left < 0:
-            raise _bad(f"beside its fields it has more than {self._limits.fields} bytes")
+            raise _bad_form(f"beside its fields it has more than {self._limits.fields} bytes")
 
     def _end(self) -> None:
         if not self._is_file:
             self._fields.setdefault(self._name, []).append(_text(bytes(self._value)))
 
-    def _whole(self) -> None:
-        self._is_whole = True
+    def _message_end(self) -> None:
+        self._is_complete = True
 
 
 def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise _bad("it has text that is not UTF-8") from None
+        raise _bad_form("it has text that is not UTF-8") from None
 
 
-def _bad(message: str) -> UploadRefused:
+def _bad_form(message: str) -> UploadRefused:
     return single_refusal("bad-form", f"the form cannot be read: {message}", "the form")
