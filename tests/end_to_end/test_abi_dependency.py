@@ -473,9 +473,9 @@ class TestFinalBoss:
         assert error["note"].splitlines() == [
             (
                 "because vllm 0.11.0 (cu128_pyt2.8.0) is built for torch 2.8.0 "
-                "and you ask for vllm, torch 2.9.0 cannot be used"
+                "and you require vllm, torch 2.9.0 cannot be used"
             ),
-            "and because you ask for torch==2.9.0, your request cannot be met",
+            "and because you require torch==2.9.0, your request cannot be met",
         ]
 
     def test_a49_switched_off(self, boss: Boss, tmp_path: Path) -> None:

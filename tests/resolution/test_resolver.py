@@ -210,7 +210,7 @@ class TestReleasesThatDoNotFit:
                 "suite 11 needs gone11>=1"
             ),
             (
-                "and because gone11 was not found in any index and you ask for suite[x], "
+                "and because gone11 was not found in any index and you require suite[x], "
                 "suite 11, the newest, cannot be used"
             ),
             "older versions of suite cannot be used either:",
@@ -239,7 +239,7 @@ class TestReleasesThatDoNotFit:
                 "because torch 2.9 has no wheel that fits and app 2 needs torch>=2.9, "
                 "app 2 cannot be used"
             ),
-            "and because you ask for app, your request cannot be met",
+            "and because you require app, your request cannot be met",
             "torch 2.9:",
             (
                 "  cu129: needs CUDA driver >= 12.9, this machine has 12.8 "

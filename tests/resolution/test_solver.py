@@ -104,7 +104,7 @@ class TestConstraints:
     def test_are_named_in_proofs(self) -> None:
         """A proof says that a constraint is in the way."""
         assert proof(self.GRAPH, "lib>=2", constraints=["lib<2"]) == (
-            "because the constraint lib<2 excludes lib 2 and you ask for lib>=2, "
+            "because the constraint lib<2 excludes lib 2 and you require lib>=2, "
             "your request cannot be met"
         )
 
@@ -224,7 +224,7 @@ class TestProofs:
         graph = Graph({"a 1": ["c<2"], "b 1": ["c>=2"], "c 1": [], "c 2": []})
         assert proof(graph, "a", "b").splitlines() == [
             "because a 1 needs c<2 and b 1 needs c>=2, a 1 and b 1 cannot be used together",
-            "and because you ask for b and you ask for a, your request cannot be met",
+            "and because you require b and you require a, your request cannot be met",
         ]
 
     def test_every_version(self) -> None:
@@ -232,10 +232,10 @@ class TestProofs:
         graph = Graph({f"a {version}": ["c<2"] for version in range(1, 9)} | {"c 1": [], "c 2": []})
         assert proof(graph, "a", "c>=2").splitlines() == [
             (
-                "because every version of a needs c<2 and you ask for c>=2, "
+                "because every version of a needs c<2 and you require c>=2, "
                 "every version of a cannot be used"
             ),
-            "and because you ask for a, your request cannot be met",
+            "and because you require a, your request cannot be met",
         ]
 
     def test_a_missing_project(self) -> None:
@@ -256,7 +256,7 @@ class TestProofs:
         }
         lines = proof(Graph(releases), "a", "c>=2").splitlines()
         assert lines[0] == "these cannot all be met:"
-        assert lines[1:3] == ["  - you ask for c>=2", "  - you ask for a"]
+        assert lines[1:3] == ["  - you require c>=2", "  - you require a"]
         assert len(lines) <= 32
 
 
@@ -311,7 +311,7 @@ class TestBuilds:
                 "because flash 1 (old) is built for torch==1 and flash 1 (new) is built for "
                 "torch==2, flash 1 and torch 3 cannot be used together"
             ),
-            "and because you ask for torch==3 and you ask for flash, your request cannot be met",
+            "and because you require torch==3 and you require flash, your request cannot be met",
         ]
 
     def test_an_unsound_build(self) -> None:

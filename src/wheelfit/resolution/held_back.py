@@ -6,7 +6,7 @@ requirements exclude the newer releases.
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
@@ -124,7 +124,7 @@ class HeldBackSearch:
             members = sorted(members, key=lambda member: listing.ranks.get(member, 0))
             # Builds for the accelerator precede newer releases without one.
             if self._catalogue.is_favoured(name, chosen):
-                favoured = (m for m in members if self._catalogue.is_favoured(name, m))
+                favoured = filter(partial(self._catalogue.is_favoured, name), members)
                 best = next(favoured, chosen)
                 if not listing.is_same_release(best, chosen):
                     return best

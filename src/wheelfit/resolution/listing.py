@@ -38,7 +38,7 @@ AllowedHashes = frozenset[tuple[str, str]]
 """Allowed digests: (algorithm, lower-case hexadecimal)."""
 
 LOCAL_FILE = "the local file of this version and label is preferred"
-NO_SOURCES = "only wheels may be used here, and building from source is off"
+NO_SOURCES = "building from source is off here, so that only wheels can be used"
 """The reason to ignore source distributions in commands that cannot build, as ``lock``."""
 ONLY_BINARY = "--only-binary excludes it"
 FAMILY_HAS_WHEELS = "the project publishes wheels; --allow-source with its name allows source"

@@ -144,8 +144,8 @@ def newest_release(
     listing = candidates.listing(name)
     if listing is None:
         raise unknown_project(name, candidates)
-    specifiers = [each.specifier for each in (requirement, *constraints) if each.name == name]
-    specifier = reduce(and_, specifiers, SpecifierSet())
+    requirements = [item for item in (requirement, *constraints) if item.name == name]
+    specifier = reduce(and_, (item.specifier for item in requirements), SpecifierSet())
     with_wheels = [version for version, release in listing.releases.items() if release.wheels]
     allowed = list(specifier.filter(with_wheels, prereleases=True if prereleases else None))
     not_yanked = [

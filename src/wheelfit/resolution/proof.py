@@ -352,7 +352,7 @@ class _Words:
     def clause(self, step: Step) -> str:
         match step.kind:
             case StepKind.REQUESTED:
-                return f"you ask for {step.text or self._required_text(step.terms[0])}"
+                return f"you require {step.text or self._required_text(step.terms[0])}"
             case StepKind.NEEDS:
                 needed = step.text or self._required_text(step.terms[-1])
                 return f"{self._subject_with_need(step.terms[0])} {needed}"
