@@ -1,4 +1,4 @@
-"""Small real projects, one for each build backend, with variants for levels of processors."""
+"""Small real projects, one for each build backend, with variants for x86-64 levels."""
 
 from __future__ import annotations
 

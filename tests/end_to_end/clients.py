@@ -1,4 +1,4 @@
-"""Real installers behind `wheelfit run`, in front of a small index with variants."""
+"""Real installers under `wheelfit run`, with a small index that has variants."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ _KEPT = ("PATH", "SYSTEMROOT", "LANG", "COVERAGE_PROCESS_START")
 
 
 def stock(folder: Path) -> Path:
-    """Put wheels into a folder.
-
-    ``demogpu`` needs the same whatever the build, ``demodep`` does not; ``demogpu`` has a second
-    version, all others have one, and no variants.
-    """
+    """Build the wheels of the index in a folder."""
     variants = {
         "cu126": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}},
         "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}},
@@ -63,14 +59,14 @@ def stock(folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Hold an index, and a folder in which everything else happens."""
+    """An index, and a working folder."""
 
     index: RecordingIndex
     folder: Path
     driver: FakeDriver
 
     def environ(self, cuda: str | None) -> dict[str, str]:
-        """Return an environment with nothing of whoever runs the tests, and a driver or none."""
+        """Return an environment without the user's settings, with or without a driver."""
         environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environ |= {
             "HOME": str(self.folder / "home"),
@@ -105,15 +101,7 @@ class Scene:
         code: int = 0,
         **more: str,
     ) -> str:
-        """Run a command under `wheelfit run`; return what it said.
-
-        :param command: the command.
-        :param cuda: what the driver supports; None: there is none.
-        :param options: of `wheelfit run`.
-        :param folder: where it runs.
-        :param code: with what it shall end.
-        :param more: further variables.
-        """
+        """Run a command under `wheelfit run`; return its output."""
         place = folder or self.folder
         place.mkdir(parents=True, exist_ok=True)
         program = [sys.executable, "-m", "wheelfit", "run", "--index-url", self.index.url]
@@ -138,7 +126,7 @@ class Scene:
 
 
 def installed(environment: Path) -> dict[str, str | None]:
-    """Return the installed projects, each with the label of its build."""
+    """Return the installed projects with their labels."""
     found: dict[str, str | None] = {}
     for module in environment.rglob("site-packages/*/__init__.py"):
         match = re.search(r"__variant__ = (?:'(.*)'|None)", module.read_text())

@@ -1,4 +1,4 @@
-"""What end-to-end tests need: environments, and the programs as users run them."""
+"""Fixtures of the end-to-end tests: environments, and the programs as users run them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make one empty virtual environment, to be copied."""
+    """Make an empty virtual environment to be copied."""
     place = tmp_path_factory.mktemp("template") / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     return place
@@ -23,7 +23,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def environment(template: Path, tmp_path: Path) -> Callable[[], Path]:
-    """Return what makes an empty virtual environment and returns its interpreter."""
+    """Return a function that makes an empty virtual environment and returns its interpreter."""
     numbers = itertools.count()
 
     def make() -> Path:
@@ -38,7 +38,7 @@ def environment(template: Path, tmp_path: Path) -> Callable[[], Path]:
 
 @pytest.fixture
 def wheelfit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """Return what runs wheelfit in a process of its own and returns its standard output."""
+    """Return a function that runs wheelfit in its own process and returns its standard output."""
     cache = tmp_path_factory.getbasetemp() / "wheelfit-cache"
 
     def run(*words: str | Path, code: int = 0, environ: dict[str, str] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Ask the real command line for a decision, in this process."""
+"""Decisions of the real command line, in this process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Decisions:
         devices: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] | None = None,
         **tables: Any,
     ) -> Path:
-        """Write a host file: namespace to feature to values, most preferred first."""
+        """Write a host file: values by namespace and feature, most preferred first."""
         providers = [
             {
                 "namespace": namespace,
@@ -58,7 +58,7 @@ class Decisions:
         return path
 
     def explain(self, requirement: str, *words: str | Path, code: int = 0) -> dict[str, Any]:
-        """Return what is said of one project."""
+        """Return the explanation of one project."""
         status = main(
             [
                 "explain",
@@ -80,13 +80,13 @@ class Decisions:
         return dict(project)
 
     def label(self, requirement: str, *words: str | Path) -> str | None:
-        """Return the label that is chosen; None for a plain wheel."""
+        """Return the chosen label; None for a plain wheel."""
         chosen = self.explain(requirement, *words)["chosen"]
         label: str | None = chosen["label"]
         return label
 
     def order(self, requirement: str, *words: str | Path) -> list[str | None]:
-        """Return the labels that would run, best first, each once; None for plain wheels."""
+        """Return the compatible labels, best first, each once; None for plain wheels."""
         project = self.explain(requirement, *words)
         return list(
             dict.fromkeys(
@@ -97,7 +97,7 @@ class Decisions:
         )
 
     def rejected(self, requirement: str, *words: str | Path) -> dict[str | None, str]:
-        """Return the reason for each label that was refused."""
+        """Return the reason for each rejected label."""
         candidates = self.explain(requirement, *words)["candidates"]
         return {
             candidate["label"]: candidate["reason"]

@@ -1,4 +1,4 @@
-"""Follow a guide: write the files of a section, and run its commands as a reader would."""
+"""Executable guides: write the files of a section, and run its commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMMAND = re.compile(r"^\$ ", re.MULTILINE)
 
 @dataclass
 class Section:
-    """The files of a section, and its commands with the lines that they print."""
+    """The files and the commands of a section, with the printed lines."""
 
     files: dict[str, str] = field(default_factory=dict)
     commands: list[tuple[str, list[str]]] = field(default_factory=list)
@@ -44,10 +44,7 @@ def sections(page: str) -> dict[str, Section]:
 
 
 def follow(section: Section, folder: Path, cache: Path) -> None:
-    """Write files into a folder and run commands there; all lines that a page shows are printed.
-
-    :param cache: of wheelfit, shared by sections.
-    """
+    """Write files into a folder and run the commands there; check the lines that the page shows."""
     for name, text in section.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +72,7 @@ def follow(section: Section, folder: Path, cache: Path) -> None:
 
 
 def _alike(text: str) -> str:
-    """Return a line without what differs from day to day: versions of Python and of tools."""
+    """Return a line without versions of Python and of tools."""
     text = re.sub(r"\bcp3\d+", "cp3", text)
     text = re.sub(r"\b([a-z][\w-]+|PTX) \d+(\.\d+)+", r"\1 VERSION", text)
     return " ".join(text.split())

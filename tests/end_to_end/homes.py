@@ -1,4 +1,4 @@
-"""Environments that wheelfit itself is installed in, with everything that it requires."""
+"""Environments that contain wheelfit itself and its dependencies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["make_home", "required", "site_of"]
 
 
 def site_of(environment: Path) -> Path:
-    """Return where the packages of an environment lie."""
+    """Return the site-packages folder of an environment."""
     (site,) = environment.glob("lib/python*/site-packages")
     return site
 
 
 def required() -> dict[str, Distribution]:
-    """Return what wheelfit requires, without extras, by name."""
+    """Return the dependencies of wheelfit by name, without extras."""
     found: dict[str, Distribution] = {}
     pending = [distribution("wheelfit")]
     while pending:
@@ -41,10 +41,7 @@ def required() -> dict[str, Distribution]:
 
 
 def make_home(place: Path) -> Path:
-    """Make an environment that wheelfit itself lives in, by copying what is installed here.
-
-    :param place: the folder of the environment; made.
-    """
+    """Make an environment with wheelfit by copying the installed packages."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     site = site_of(place)
     for name, found in required().items():

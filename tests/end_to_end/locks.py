@@ -1,4 +1,4 @@
-"""Lock what an index has, and make environments of the lock, through the real command line."""
+"""Lock an index and sync environments, through the real command line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ __all__ = ["Locks"]
 
 
 class Locks:
-    """Work on the locks of one folder.
-
-    :param run: runs a command.
-    :param index: URL of the index.
-    :param folder: where the locks and what is installed from them shall lie.
-    :param environment: makes an empty environment.
-    """
+    """The locks of one folder."""
 
     def __init__(
         self, run: Runner, index: str, folder: Path, environment: Callable[[], Path]
@@ -36,23 +30,17 @@ class Locks:
         return self._run("lock", "-i", self._index, "-o", output, *words, code=code)
 
     def files(self) -> dict[str, bytes]:
-        """Return the locks that are there."""
+        """Return the lock files."""
         return {path.name: path.read_bytes() for path in sorted(self.folder.glob("pylock*.toml"))}
 
     def synced(self, host: str, lock: str = "pylock.toml") -> dict[str, str]:
-        """Make a new environment equal to a lock for a machine; return what is in it.
-
-        :returns: names to versions, with the label if there is one.
-        """
+        """Sync a new environment to a lock for a machine; return its contents."""
         python = self._environment()
         self._run("sync", "--python", python, "--for", host, self.folder / lock)
         return self._listed("--python", python)
 
     def unpacked(self, host: str, lock: str = "pylock.toml") -> tuple[Path, dict[str, str]]:
-        """Install a lock for a machine into a new folder; return it and what is in it.
-
-        Unlike an environment, the folder can be for any platform.
-        """
+        """Install a lock for a machine into a new folder; return both."""
         place = self.folder / f"unpacked-{next(self._numbers)}"
         self._run("sync", "-t", place, "--for", host, self.folder / lock)
         return place, self._listed("-t", place)

@@ -47,7 +47,7 @@ CODE = {  # of cuda12.6, cuda12.8 and cuda13.0 of torch 2.8.0
 
 
 def published(draft: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return documents with the facts of the published demo, in one of its two drafts."""
+    """Return the documents of the published demo, in one of its two drafts."""
     found = {
         ("flash_attn", "2.8.0"): _built_for("12 2.8.0", "12 2.9.0", "13 2.9.0"),
         ("vllm", "0.11.0"): _built_for("128 2.8.0"),
@@ -102,7 +102,7 @@ def _built_for(*builds: str) -> dict[str, Any]:
 
 
 def fixed(documents: Documents) -> dict[tuple[str, str], dict[str, Any]]:
-    """Repair the published torch, which lists another feature than its labels use."""
+    """Repair the published torch, which lists a feature that its labels do not use."""
     found = {}
     for release, document in documents.items():
         copy = json.loads(json.dumps(document))
@@ -114,7 +114,7 @@ def fixed(documents: Documents) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def converted(documents: Documents) -> dict[tuple[str, str], dict[str, Any]]:
-    """Write the documents anew as PEP 850 has them."""
+    """Convert the documents to PEP 850."""
     return {
         release: json.loads(
             write_document(read_document(document, where="published"), accept_losses=True)
@@ -124,7 +124,7 @@ def converted(documents: Documents) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 class Boss:
-    """Run commands against one index for one machine."""
+    """Commands with one index for one machine."""
 
     def __init__(
         self, index: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -137,12 +137,12 @@ class Boss:
         self.driver("12.8")
 
     def driver(self, version: str, capability: str = "9.0") -> None:
-        """Have another driver."""
+        """Change the driver."""
         self._monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", version)
         self._monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", capability)
 
     def text(self, *words: str | Path, code: int = 0) -> str:
-        """Run a command and return what it prints."""
+        """Run a command and return its output."""
         command, *others = map(str, words)
         is_named = {"--python", "--target", "--prefix"} & set(others)
         place = ["--python", sys.executable] if command == "install" and not is_named else []
@@ -153,12 +153,12 @@ class Boss:
         return captured.out
 
     def run(self, *words: str | Path, code: int = 0) -> dict[str, Any]:
-        """Run a command and return the JSON it prints, of an error what is inside."""
+        """Run a command and return its JSON, or the contents of its error."""
         answer = json.loads(self.text(*words, "--json", code=code))
         return dict(answer.get("error", answer))
 
     def would_install(self, *words: str | Path) -> dict[str, str]:
-        """Return what would be installed, as name to version and label."""
+        """Return the version and label of each package that would be installed."""
         answer = self.run("install", "--dry-run", *words)
         return {
             entry["name"]: f"{entry['version']} {entry['label']}" for entry in answer["install"]
@@ -169,7 +169,7 @@ class Boss:
 def serve(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
-    """Return what serves stub wheels for documents."""
+    """Return a function that serves stub wheels for documents."""
     servers = []
 
     def start(documents: Documents) -> Boss:
@@ -199,7 +199,7 @@ def boss(serve: Any) -> Boss:
 
 @pytest.fixture(params=["L2", "L3", "L7"])
 def any_layout(request: pytest.FixtureRequest, serve: Any) -> Boss:
-    """Serve the demo in the layouts in which it was published, and converted."""
+    """Serve the demo in both published layouts, and converted."""
     documents = published("v0.0.2" if request.param == "L2" else "v0.0.3")
     repaired = fixed(documents)
     boss: Boss = serve(converted(repaired) if request.param == "L7" else repaired)
@@ -210,7 +210,7 @@ class TestFinalBoss:
     """Section 6 of the acceptance scenarios."""
 
     def test_a39_the_unrepaired_torch(self, serve: Any) -> None:
-        """A-39: the published torch lists another feature than its labels use, and it is named."""
+        """A-39: the published torch lists a feature that its labels do not use: an error."""
         error = serve(published("v0.0.3")).run("install", "--dry-run", "torch==2.8.0", code=3)
         assert error["code"] == "no-compatible-wheel"
         assert "priority :: cuda" in error["note"]
@@ -243,7 +243,7 @@ class TestFinalBoss:
     def test_chosen_together(
         self, request_: tuple[str, ...], expected: dict[str, str], any_layout: Boss
     ) -> None:
-        """A-41, A-42, A-43, A-45, F-54: each build for the torch that is chosen, in any layout."""
+        """A-41, A-42, A-43, A-45, F-54: each build is for the chosen torch, in any layout."""
         assert any_layout.would_install(*request_) == expected
         assert any_layout.would_install(*reversed(request_)) == expected
 
@@ -258,7 +258,7 @@ class TestFinalBoss:
     def test_a44_one_after_the_other(
         self, torch: str, label: str, boss: Boss, tmp_path: Path
     ) -> None:
-        """A-44, P-56: what is installed stays, and the build for it is taken."""
+        """A-44, P-56: installed packages are kept, and the build for them is chosen."""
         place = ("--target", tmp_path / "place")
         first = boss.run("install", *place, torch)["install"]
         second = boss.run("install", *place, "flash-attn")
@@ -267,7 +267,7 @@ class TestFinalBoss:
         assert not second["remove"]
 
     def test_a45_the_explanation(self, boss: Boss) -> None:
-        """A-45, F-111: it is told which torch decided, and why each other label was not taken."""
+        """A-45, F-111: it names the deciding torch, and the reason for each rejected label."""
         answer = boss.run("explain", "--with-deps", "flash-attn", "vllm")
         flash, vllm, torch = answer["projects"]
         assert flash["chosen"]["built_for"] == [
@@ -282,14 +282,14 @@ class TestFinalBoss:
         assert (torch["chosen"]["label"], torch["chosen"]["built_for"]) == ("cuda12.8", [])
 
     def test_a45_the_explanation_in_words(self, boss: Boss) -> None:
-        """A-45, F-111: people are told the same; a package by itself leaves torch open."""
+        """A-45, F-111: the text has the same; if only the package is requested, torch is open."""
         together = boss.text("explain", "--with-deps", "flash-attn", "vllm")
         assert "built for   torch 2.8.0 (torch 2.8.0 is chosen)" in together
         alone = boss.text("explain", "flash-attn")
         assert "built for   torch 2.9.0 (torch is chosen together with it)" in alone
 
     def test_a46_nothing_for_cuda_12(self, boss: Boss) -> None:
-        """A-46, F-91: without CUDA 12 builds there is nothing, and vllm's only label is named."""
+        """A-46, F-91: without CUDA 12 builds there is no solution; vllm's only label is named."""
         for driver in ("12.8", "13.0"):
             boss.driver(driver)
             error = boss.run(
@@ -300,7 +300,7 @@ class TestFinalBoss:
             assert line == f"  cu128_pyt2.8.0: {CUDA_12} is forbidden"
 
     def test_a47_one_major(self, boss: Boss) -> None:
-        """A-47: the better torch gives way to the CUDA 12 that others need; it is told who did."""
+        """A-47: A lesser torch is chosen for packages that need CUDA 12, and they are named."""
         boss.driver("13.0")
         expected = {
             "vllm": "0.11.0 cu128_pyt2.8.0",
@@ -341,7 +341,7 @@ class TestFinalBoss:
         assert words.startswith("CUDA 12 for all, because vllm 0.11.0 has only builds for CUDA 12")
 
     def test_a47_no_set_agrees(self, boss: Boss) -> None:
-        """A-47: where only the CUDA 13 torch is allowed, the closest sets are named."""
+        """A-47: if only the CUDA 13 torch is allowed, the error names the closest sets."""
         boss.driver("13.0")
         only = ("--label", "torch=cuda13.0")
         error = boss.run("install", "--dry-run", "flash-attn", "vllm", *only, code=3)
@@ -359,7 +359,7 @@ class TestFinalBoss:
         assert "--allow-mixed cuda" in error["hint"]
 
     def test_a47_mixing_is_allowed(self, boss: Boss) -> None:
-        """A-47: with mixing allowed each package takes its best build, and it is warned of."""
+        """A-47: with mixing allowed each package gets its best build, with a warning."""
         boss.driver("13.0")
         mixed = "CUDA majors are mixed (CUDA 12: flash-attn, vllm; CUDA 13: torch)"
         lower_bound = "nvidia :: cuda_version_lower_bound"
@@ -374,7 +374,7 @@ class TestFinalBoss:
         assert error["hint"] == "they agree on cuda, rocm, blas, openmp, mpi, pytorch"
 
     def test_a47_an_exchange_needs_consent(self, boss: Boss, tmp_path: Path) -> None:
-        """A-47: where only another build of an installed package will do, that is asked about."""
+        """A-47: replacing the build of an installed package requires consent."""
         boss.driver("13.0")
         place = ("--target", tmp_path / "place")
         boss.run("install", *place, "torch==2.8.0")
@@ -390,7 +390,7 @@ class TestFinalBoss:
         assert [one["label"] for one in mixed["install"]] == ["cu12_pyt2.8.0"]
 
     def test_a47_from_a_lock(self, boss: Boss, tmp_path: Path) -> None:
-        """A-47: what a machine gets of a lock agrees likewise, and so with what stays beside it."""
+        """A-47: the builds chosen from a lock agree with each other and with kept packages."""
         lock = tmp_path / "pylock.toml"
         boss.text("lock", "flash-attn", "vllm", "-o", lock, "--platform", "linux-x86_64")
         boss.driver("13.0")
@@ -414,7 +414,7 @@ class TestFinalBoss:
     def test_a47_configured(
         self, boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A-47: the configuration says what may be mixed, and declares or replaces agreements."""
+        """A-47: the configuration permits mixing, and declares or replaces agreements."""
         boss.driver("13.0")
         file = tmp_path / "wheelfit.toml"
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
@@ -440,7 +440,7 @@ class TestFinalBoss:
             assert message in boss.run("explain", "torch", code=1)["message"]
 
     def test_a47_what_is_installed_takes_part(self, boss: Boss, tmp_path: Path) -> None:
-        """A-47: an installed build for CUDA 12 decides about what comes later."""
+        """A-47: an installed build for CUDA 12 constrains later installations."""
         place = ("--target", tmp_path / "place")
         boss.run("install", *place, "torch==2.9.0")
         boss.driver("13.0")
@@ -451,7 +451,7 @@ class TestFinalBoss:
         ]
 
     def test_a48_another_torch_is_installed(self, boss: Boss, tmp_path: Path) -> None:
-        """A-48, P-56: an installed torch is in the way; it is said so, and what would help."""
+        """A-48, P-56: an installed torch in conflict is named, with a way to resolve it."""
         place = ("--target", tmp_path / "place")
         boss.run("install", *place, "torch==2.9.0")
         error = boss.run("install", *place, "vllm", code=3)
@@ -468,7 +468,7 @@ class TestFinalBoss:
         assert answer["install"][0]["version"] == "2.8.0"
 
     def test_a48_without_a_solution(self, boss: Boss) -> None:
-        """A-48: where two wishes exclude each other, the proof says for what it was built."""
+        """A-48: for contradictory requests the proof names the versions that builds are for."""
         error = boss.run("install", "--dry-run", "torch==2.9.0", "vllm", code=3)
         assert error["note"].splitlines() == [
             (
@@ -479,7 +479,7 @@ class TestFinalBoss:
         ]
 
     def test_a49_switched_off(self, boss: Boss, tmp_path: Path) -> None:
-        """A-49, P-50: switched off, those labels are incompatible, and the user is informed."""
+        """A-49, P-50: without the provider the labels are incompatible, with a note."""
         error = boss.run("install", "--dry-run", "vllm", "--no-abi-dependency", code=3)
         off = "builds for a version of another package are switched off"
         assert off in error["note"]
@@ -488,7 +488,7 @@ class TestFinalBoss:
         assert f"warning: abi_dependency: {off}" in boss.said
 
     def test_declared_versions(self, boss: Boss, monkeypatch: pytest.MonkeyPatch) -> None:
-        """P-57: a declared version counts, visibly; an item that cannot be read is ignored."""
+        """P-57: A declared version is used and reported; an invalid one is ignored."""
         monkeypatch.setenv("VARIANT_ABI_DEPENDENCY", "torch==2.8.0,nonsense")
         assert boss.would_install("flash-attn")["flash-attn"] == "2.8.0 cu12_pyt2.8.0"
         assert "torch 2.8.0 is declared by VARIANT_ABI_DEPENDENCY" in boss.said

@@ -27,7 +27,7 @@ def example(
     environment: Callable[[], Path],
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Callable[..., Locks]]:
-    """Return what serves the published example without some builds of torch."""
+    """Return a function that serves the published example without some builds of torch."""
     with ExitStack() as servers:
 
         def serve(**without: list[str]) -> Locks:
@@ -47,10 +47,10 @@ def example(
         yield serve
 
 
-def test_one_lock_gives_each_machine_builds_that_belong_together(
+def test_matching_builds_from_one_lock(
     example: Callable[..., Locks],
 ) -> None:
-    """A-41, A-43: of one release of torch each machine gets its build, and flash-attn for it."""
+    """A-41, A-43: each machine gets its build of one torch release, and flash-attn for it."""
     locks = example()
     locks.lock("--for", H100_12, "--for", H100_13, "torch", "flash-attn")
     assert locks.synced(H100_12) == {
@@ -63,8 +63,8 @@ def test_one_lock_gives_each_machine_builds_that_belong_together(
     }
 
 
-def test_a_package_with_one_build_decides_for_all_machines(example: Callable[..., Locks]) -> None:
-    """A-45, A-47: vllm is built for torch 2.8 and CUDA 12 only, so everybody gets these."""
+def test_package_with_one_build(example: Callable[..., Locks]) -> None:
+    """A-45, A-47: as vllm needs torch 2.8 with CUDA 12, all machines get these."""
     locks = example()
     locks.lock("--for", H100_12, "--for", H100_13, "torch", "flash-attn", "vllm")
     expected = {
@@ -75,10 +75,10 @@ def test_a_package_with_one_build_decides_for_all_machines(example: Callable[...
     assert locks.synced(H100_12) == locks.synced(H100_13) == expected
 
 
-def test_a_lock_for_every_machine_serves_machines_nobody_named(
+def test_lock_for_all_machines(
     example: Callable[..., Locks],
 ) -> None:
-    """A-42: locked without any machine in mind, it holds the builds for all of them."""
+    """A-42: A lock without named machines has the builds for each of them."""
     locks = example()
     locks.lock("torch", "flash-attn")
     chosen = {host: locks.synced(host)["torch"] for host in (P100, H100_12, H100_13, B200)}
@@ -90,8 +90,8 @@ def test_a_lock_for_every_machine_serves_machines_nobody_named(
     }
 
 
-def test_machines_agree_on_an_older_release_before_they_part(example: Callable[..., Locks]) -> None:
-    """A-47: a release for all is taken, though one machine could have a newer one; CUDA agrees."""
+def test_older_common_release(example: Callable[..., Locks]) -> None:
+    """A-47: A common release is preferred to a newer one for one machine; CUDA agrees."""
     locks = example(torch_2_9_0=["cuda12.6"])
     locks.lock("--for", P100, "--for", B200, "torch", "flash-attn")
     assert list(locks.files()) == ["pylock.toml"]
@@ -99,8 +99,8 @@ def test_machines_agree_on_an_older_release_before_they_part(example: Callable[.
     assert locks.synced(B200)["torch"] == "2.8.0 cuda12.8"  # as flash-attn for 2.8 is for CUDA 12
 
 
-def test_machines_that_cannot_agree_get_a_lock_each(example: Callable[..., Locks]) -> None:
-    """Where no release is for all, there are files by machine, and it is said which and why."""
+def test_separate_locks(example: Callable[..., Locks]) -> None:
+    """Without a common release there is a file for each machine, and the reason is given."""
     locks = example(torch_2_9_0=["cuda12.6"], torch_2_8_0=["cuda12.8", "cuda13.0"])
     words = ("torch", "flash-attn")
     result = locks.lock("--for", P100, "--for", B200, *words)

@@ -1,4 +1,4 @@
-"""The acceptance scenarios about choosing, through the real command line and a real index."""
+"""Acceptance scenarios of variant selection, with the real command line and a real index."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ARM_VERSIONS = ["8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a"]
 
 @pytest.fixture(scope="module")
 def published(releases: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the published releases; wheels that are asked for are made up."""
+    """Serve the published releases with generated wheels."""
     site = StaticSite(releases, stubs=tmp_path_factory.mktemp("stubs"))
     with RecordingIndex(site) as index:
         yield index.url
@@ -58,7 +58,7 @@ Release = Callable[..., Decisions]
 
 @pytest.fixture
 def release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Release]:
-    """Return what serves one release made of stub wheels, and decides among them."""
+    """Return a function that serves one release of stub wheels, and decides among them."""
     servers = []
 
     def serve(
@@ -88,7 +88,7 @@ def release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Rele
 def nvidia(
     monkeypatch: pytest.MonkeyPatch, driver: str | None, capability: str | None = None
 ) -> None:
-    """Force a driver version and a compute capability, as the vendor's variables do."""
+    """Force a driver version and a compute capability with the vendor's variables."""
     for name, value in ((FORCED_DRIVER, driver), (FORCED_CAPABILITY, capability)):
         if value is None:
             monkeypatch.delenv(name, raising=False)
@@ -97,7 +97,7 @@ def nvidia(
 
 
 def real(*archs: int) -> list[str]:
-    """Name machine code for some architectures."""
+    """Return the values of machine code for some architectures."""
     return sorted(f"{arch}_real" for arch in archs)
 
 
@@ -146,7 +146,7 @@ def torch_2_10(release: Release, releases: Path) -> Decisions:
 
 
 def nvidia_features(driver: str, capability: str) -> dict[str, tuple[str, ...]]:
-    """Return what the built-in provider says of a driver and a GPU."""
+    """Return the built-in provider's answer for a driver and a GPU."""
     detection = Machine(
         SystemView(environ={FORCED_DRIVER: driver, FORCED_CAPABILITY: capability})
     ).detect("nvidia")
@@ -216,7 +216,7 @@ class TestPyTorch:
         assert found == [label or "00000000" for label in row]
 
     def test_a13_no_driver(self, release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A-13: without a driver the null variant is taken, before the plain wheel too."""
+        """A-13: without a driver the null variant is chosen, even before the plain wheel."""
         nvidia(monkeypatch, None)
         decisions = release("torch", "2.8.0", T1, [*T1["variants"], None])
         host = decisions.host({"nvidia": {}})
@@ -225,7 +225,7 @@ class TestPyTorch:
     def test_a14_unreadable_override(
         self, release: Release, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A-14: a forced capability that means nothing disables the provider, visibly."""
+        """A-14: an invalid forced capability disables the provider, with a message."""
         nvidia(monkeypatch, "12.9", "abc")
         decisions = release("torch", "2.8.0", T1, list(T1["variants"]))
         project = decisions.explain("torch")
@@ -258,7 +258,7 @@ class TestPyTorch:
         assert torch_2_10.order("torch") == order
 
     def test_a19_reference_mode(self, torch_2_10: Decisions, tmp_path: Path) -> None:
-        """A-19: without the values wheelfit appends, a future GPU gets the null variant."""
+        """A-19: without the values that wheelfit adds, a future GPU gets the null variant."""
         machine = Machine(
             SystemView(environ={FORCED_DRIVER: "13.0", FORCED_CAPABILITY: "13.0"}, reference=True)
         )
@@ -291,12 +291,12 @@ class TestPyTorch:
         ],
     )
     def test_a21_intel(self, values: list[str], label: str, torch_2_10: Decisions) -> None:
-        """A-21: Intel builds by device, through the base of a derived one too."""
+        """A-21: intel builds by device, also by the base of a derived device."""
         host = torch_2_10.host({"intel": {"device_ip": values}})
         assert torch_2_10.label("torch", "--for", host) == label
 
     def test_a22_three_vendors(self, torch_2_10: Decisions) -> None:
-        """A-22: with all three vendors in one machine the release's priorities decide."""
+        """A-22: with all three vendors in one machine the priorities of the release decide."""
         host = torch_2_10.host(
             {
                 "nvidia": nvidia_features("12.8", "9.0"),
@@ -326,8 +326,8 @@ class TestPyTorch:
         reasons = torch_2_10.rejected("torch", "--for", host)
         assert "7.0" in reasons["cuda13.0"]
 
-    def test_the_published_page(self, published_choice: Decisions) -> None:
-        """A-15, A-18: the same choice among the wheels the page lists for an Arm server."""
+    def test_published_page(self, published_choice: Decisions) -> None:
+        """A-15, A-18: the same choice among the wheels of the page for an Arm server."""
         for driver, capability, order in (
             ("12.8", "9.0", ["cuda12.8", "cuda12.6", "null"]),
             ("13.0", "12.1", ["cuda13.0", "cuda12.8", "null"]),
@@ -339,7 +339,7 @@ class TestPyTorch:
 
 
 def written(machine: Machine, path: Path) -> Path:
-    """Write what a machine answers for NVIDIA into a host file."""
+    """Write the NVIDIA properties of a machine into a host file."""
     detection = machine.detect("nvidia")
     assert detection is not None
     path.write_text(tomli_w.dumps(to_mapping(HostFile.from_detections([detection]))))
@@ -385,7 +385,7 @@ class TestNumPy:
         [("v4", "cfdbe307"), ("v3", "fa7c1393"), ("v2", "40aba78e"), ("v1", "3b930df5")],
     )
     def test_a25_x86_64(self, best: str, label: str, release: Release) -> None:
-        """A-25: each level gets its build; the Arm ones are refused by their property."""
+        """A-25: each level gets its build; Arm builds are rejected by their property."""
         decisions = release("numpy", "2.2.5", NUMPY, NUMPY_LABELS)
         levels = LEVELS[LEVELS.index(best) :]
         host = decisions.host({"x86_64": {"level": levels}}, **LINUX_X86_64)
@@ -407,7 +407,7 @@ class TestNumPy:
         assert decisions.label("numpy", "--for", host) == label
 
     def test_a27_both_providers_switched_off(self, release: Release) -> None:
-        """A-27: without providers the plain wheel is taken, and the reason is shown."""
+        """A-27: without providers the plain wheel is chosen, with the reason."""
         decisions = release("numpy", "2.2.5", NUMPY, NUMPY_LABELS)
         off = ("--disable-provider", "x86_64", "--disable-provider", "aarch64")
         assert decisions.label("numpy", *off) is None
@@ -447,7 +447,7 @@ class TestXGBoost:
     def test_a29_old_feature(
         self, supported: list[str], label: str | None, release: Release
     ) -> None:
-        """A-29: a feature that only a host file speaks of; otherwise plain, with the reason."""
+        """A-29: A feature that only a host file has; otherwise the plain wheel, with the reason."""
         document = {**self.DOCUMENT, "variants": {"3f631cc2": {"nvidia": {"cuda": ["12"]}}}}
         decisions = release("xgboost", "3.1.0", document, ["3f631cc2", None])
         host = decisions.host({"nvidia": {"cuda": supported}})
@@ -464,7 +464,7 @@ class TestXGBoost:
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        """A-30, A-31: dependencies are chosen like what was asked for; or all plain."""
+        """A-30, A-31: variants are chosen for dependencies too, or all are plain."""
         folder = tmp_path / "index"
         old, new = {"driver": ["11"]}, {"driver": ["12"]}
         both = {
@@ -548,7 +548,7 @@ HUMOROUS = {
 
 
 class TestDemoProviders:
-    """Section 7: fictional hardware, as a host file lists it (no plug-in runs)."""
+    """Section 7: fictional hardware, described by a host file, without plugins."""
 
     @pytest.fixture
     def decisions(
@@ -584,7 +584,7 @@ class TestDemoProviders:
         assert decisions.order(project, "--for", host) == order
 
     def test_a52_no_plugin_runs(self, decisions: Decisions) -> None:
-        """A-52: untrusted plug-ins are not asked; the null variant is taken, with the reason."""
+        """A-52: untrusted plugins are not run; the null variant is chosen, with the reason."""
         assert decisions.label("dummy-project-flit") == "null"
         reason = decisions.rejected("dummy-project-flit")["autochef_r25_sup"]
         assert "provider-fictional-tech" in reason

@@ -1,4 +1,4 @@
-"""Bad input for every command: a clear error, the right exit code, and nothing half-written."""
+"""Bad input for every command: a clear error, the right exit code, and no partial writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WITHOUT_METADATA = "the plain wheel: the variants have no usable metadata"
 
 @dataclass(frozen=True)
 class Bad:
-    """Hold one way to be wrong, and how it must end."""
+    """A kind of bad input with its expected error."""
 
     what: str
     words: tuple[str, ...]
@@ -49,7 +49,7 @@ class Bad:
 
 @dataclass
 class Place:
-    """Hold an index, and a folder in which something is installed already."""
+    """An index, and a folder with an installed package."""
 
     here: Path
     index: RecordingIndex
@@ -62,17 +62,17 @@ class Place:
 
     @property
     def sources(self) -> list[str]:
-        """The options that name the index and nothing else."""
+        """The options that name only this index."""
         return ["-i", self.index.url, "--no-cache-dir", "--retries", "0"]
 
     def attempt(self, bad: Bad, command: str, *words: str | Path) -> CommandResult:
-        """Run a command that must fail, and look at what it says."""
+        """Run a command that must fail, and check its error."""
         result = self.run(command, *self.sources, *words, code=bad.code)
         check(result, bad)
         return result
 
     def prepare(self, bad: Bad) -> list[str]:
-        """Set the faults, write the files, and return the words."""
+        """Set the faults, write the files, and return the arguments."""
         for name, value in bad.faults.items():
             setattr(self.index.faults, name, value)
         for name, content in bad.files.items():
@@ -91,7 +91,7 @@ def _filled(word: str, known: Mapping[str, str]) -> str:
 
 @pytest.fixture(autouse=True)
 def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing come in from whoever runs the tests; try broken downloads only once."""
+    """Ignore the user's settings, and do not retry broken downloads."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_RESUME_RETRIES", "0")
@@ -99,7 +99,7 @@ def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let temporary files lie where they can be counted."""
+    """Set a folder for temporary files."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -109,13 +109,13 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     return Runner(capsys)
 
 
 @pytest.fixture(scope="module")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a few projects, and install one of them."""
+    """Build a few projects, and install one."""
     folder = tmp_path_factory.mktemp("stocked")
     index = folder / "index"
     for label in (None, "null", "mkl"):
@@ -144,7 +144,7 @@ def place(stocked: Path, tmp_path: Path, run: Runner) -> Iterator[Place]:
 
 
 def check(said: CommandResult, bad: Bad) -> None:
-    """Look at what was said: reference, exit code, and the part that matters."""
+    """Check the reference, exit code, and essential part of an error."""
     if said.out.startswith("{"):
         assert said.error["code"] == bad.reference
         assert said.error["exit_code"] == bad.code
@@ -305,8 +305,8 @@ BOTH: tuple[list[str], ...] = ([], ["--json"])
 
 
 @pytest.mark.parametrize("bad", CHOOSING, ids=str)
-def test_what_is_asked_for(bad: Bad, place: Place) -> None:
-    """Everything that can be wrong about a request, for both commands that take one."""
+def test_invalid_requests(bad: Bad, place: Place) -> None:
+    """Invalid requests for both commands that take requirements."""
     words = place.prepare(bad)
     before = tree(place.here)
     for command in ("install", "explain"):
@@ -316,8 +316,8 @@ def test_what_is_asked_for(bad: Bad, place: Place) -> None:
 
 
 @pytest.mark.parametrize("bad", INSTALLING, ids=str)
-def test_what_cannot_be_resolved(bad: Bad, place: Place) -> None:
-    """What turns out while choosing ends a dry run as well."""
+def test_unsolvable_requests(bad: Bad, place: Place) -> None:
+    """An unsolvable request also fails in a dry run."""
     words = place.prepare(bad)
     before = tree(place.here)
     for more in BOTH:
@@ -327,8 +327,8 @@ def test_what_cannot_be_resolved(bad: Bad, place: Place) -> None:
 
 
 @pytest.mark.parametrize("bad", FETCHING, ids=str)
-def test_what_comes_in_wrong(bad: Bad, place: Place, scratch: Path) -> None:
-    """A wheel that is not what it should be leaves nothing: no file, no scratch, no cache."""
+def test_invalid_wheels(bad: Bad, place: Place, scratch: Path) -> None:
+    """An invalid wheel leaves no installed, temporary or cached file."""
     words = place.prepare(bad)
     if "-r" not in words:  # a good wheel beside it does not go in either
         words += ["there==1.0", "--force-reinstall"]
@@ -353,11 +353,11 @@ CORRUPT = {
 
 
 class TestCorruptMetadata:
-    """Metadata that cannot be used never costs more than the variants (F-130)."""
+    """F-130: invalid metadata costs only the variants."""
 
     @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
     def test_beside_a_good_plain_wheel(self, content: bytes, place: Place) -> None:
-        """The plain wheel is installed, with one warning that names the file (F-136)."""
+        """F-136: the plain wheel is installed, with one warning that names the file."""
         (place.here / "index" / INDEX_FILE).write_bytes(content)
         result = place.run("install", *place.sources, "--target", place.target, "some", "--json")
         assert [entry["filename"] for entry in result.object["install"]] == [SOME]
@@ -378,7 +378,7 @@ class TestCorruptMetadata:
 
     @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
     def test_inside_the_wheels(self, content: bytes, place: Place) -> None:
-        """The same where there is no index file and the wheels themselves are read (F-77)."""
+        """F-77: the same without an index file, when the wheels themselves are read."""
         folder = place.here / "index"
         (folder / INDEX_FILE).unlink()
         for label in ("null", "mkl"):
@@ -390,8 +390,8 @@ class TestCorruptMetadata:
         assert "mkl, null: " in warnings[0]
 
     @pytest.mark.parametrize("content", CORRUPT.values(), ids=CORRUPT)
-    def test_a_given_variant(self, content: bytes, place: Place) -> None:
-        """A variant wheel that the user names himself is refused, whatever else there is."""
+    def test_requested_variant_wheel(self, content: bytes, place: Place) -> None:
+        """A variant wheel given by the user is refused, whatever else there is."""
         wheel = build_wheel(place.here / "given", "some", "1.0", label="mkl", document=content)
         before = tree(place.target)
         result = place.run(
@@ -401,14 +401,14 @@ class TestCorruptMetadata:
         assert result.error["where"] == "some-1.0-py3-none-any-mkl.whl"
         assert tree(place.target) == before
 
-    def test_a_server_that_does_not_give_it(self, place: Place) -> None:
-        """An index file that is listed but gone costs the variants, with one warning."""
+    def test_missing_index_file(self, place: Place) -> None:
+        """A listed index file that is missing costs the variants, with one warning."""
         place.index.faults.status[INDEX_FILE] = 404
         result = place.run("install", *place.sources, "--target", place.target, "some")
         assert result.out == f"installed some 1.0: {WITHOUT_METADATA}\n"
         assert result.err.count("warning: ") == 1
 
-    def test_another_content_than_promised(self, place: Place) -> None:
+    def test_wrong_hash(self, place: Place) -> None:
         """F-79: so does one with other bytes than promised; with ``--strict`` that is an error."""
         place.index.faults.content[INDEX_FILE] = b"{nope"
         words = ["install", *place.sources, "--target", str(place.target), "some"]
@@ -427,14 +427,14 @@ class TestTheEnvironment:
 
     @MACHINES
     @pytest.mark.parametrize("command", ["install", "uninstall"])
-    def test_a_file_in_the_place_of_a_folder(
+    def test_file_instead_of_a_folder(
         self,
         command: str,
         more: list[str],
         place: Place,
         environment: Callable[[], Path],
     ) -> None:
-        """Nobody can write there, root included: exit code 6, before anything is fetched."""
+        """Even root cannot write there: exit code 6, before anything is fetched."""
         python = environment()
         (site,) = (python.parent.parent / "lib").glob("python*/site-packages")
         if command == "uninstall":
@@ -461,10 +461,10 @@ class TestTheEnvironment:
         ("where", "code", "words"),
         [("file", 2, "usage"), ("file/below", 6, "environment-"), ("link", 6, "environment-")],
     )
-    def test_targets_that_are_none(
+    def test_invalid_targets(
         self, where: str, code: int, words: str, more: list[str], place: Place
     ) -> None:
-        """The same for a folder that the user names; one that is plainly none is a mistake."""
+        """The same for a target folder; an obviously invalid target is a usage error."""
         (place.here / "file").write_text("in the way")
         (place.here / "link").symlink_to("nowhere")
         before = tree(place.here)
@@ -475,14 +475,14 @@ class TestTheEnvironment:
         assert tree(place.here) == before
 
     @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs the folder of processes")
-    def test_a_file_system_without_room_for_us(self, place: Place) -> None:
-        """What the system itself refuses is the environment's fault, not ours."""
+    def test_full_file_system(self, place: Place) -> None:
+        """A refusal by the system is an error of the environment, not an internal one."""
         words = ["install", *place.sources, "--target", "/proc/self/wheelfit", "plain", "--json"]
         assert place.run(*words, code=6).error["exit_code"] == 6
 
     @MACHINES
-    def test_a_file_of_somebody_else(self, more: list[str], place: Place) -> None:
-        """A file in the way that no package owns is not overwritten."""
+    def test_unowned_file(self, more: list[str], place: Place) -> None:
+        """An existing file that no package owns is not overwritten."""
         (place.target / "plain").mkdir()
         (place.target / "plain" / "__init__.py").write_text("mine")
         before = tree(place.target)
@@ -497,7 +497,7 @@ class TestTheEnvironment:
     def test_externally_managed(
         self, command: str, more: list[str], place: Place, managed: Path
     ) -> None:
-        """PEP 668: refused with 7 and the words of whoever manages it, in a dry run too."""
+        """PEP 668: exit code 7 with the message of the distributor, in a dry run too."""
         home = managed.parent.parent
         words = [*place.sources, "plain"] if command == "install" else ["here"]
         before = tree(home)
@@ -512,7 +512,7 @@ class TestTheEnvironment:
 
     @MACHINES
     def test_busy(self, more: list[str], place: Place) -> None:
-        """What changed between plan and installation is found: never two versions of one."""
+        """A change between plan and installation is detected: never two versions of a project."""
         info = place.target / "plain-0.1.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plain\nVersion: 0.1\n")
@@ -551,7 +551,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("bad", OTHERS, ids=str)
-def test_the_other_commands(bad: Bad, place: Place, scratch: Path) -> None:
+def test_other_commands(bad: Bad, place: Place, scratch: Path) -> None:
     """``list``, ``uninstall``, ``probe`` and ``demo``."""
     words = place.prepare(bad)
     if words[0] in ("list", "uninstall") and "--python" not in words:
@@ -564,10 +564,10 @@ def test_the_other_commands(bad: Bad, place: Place, scratch: Path) -> None:
 
 
 @MACHINES
-def test_pip_configuration_that_cannot_be_read(
+def test_unreadable_pip_configuration(
     more: list[str], place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every command that needs sources names the file; the others do not care."""
+    """Commands that need an index name the file; the others work."""
     path = place.here / "pip.conf"
     path.write_text("[global]\ntimeout = soon\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(path))
@@ -581,33 +581,33 @@ def test_pip_configuration_that_cannot_be_read(
 
 
 class TestCredentials:
-    """Passwords of the user, which nobody else may see."""
+    """Passwords of the user, which must not be disclosed."""
 
     SECRET = "s3cret-w0rd"
 
     @pytest.fixture
     def protected(self, place: Place) -> Place:
-        """Serve the same to those who log in."""
+        """Serve the same with a login."""
         place.index.faults.login = ("me", self.SECRET)
         return place
 
     def look(self, said: CommandResult, place: Place) -> None:
-        """See that the password is nowhere: not in what was said, not in what was written."""
+        """Check that the password is in no output and in no file."""
         assert self.SECRET not in said.out + said.err
         for folder in (place.target, place.here / "cache"):
             for path in folder.rglob("*"):
                 assert not path.is_file() or self.SECRET.encode() not in path.read_bytes(), path
 
     @pytest.mark.parametrize("more", [[], ["--json"], ["--debug", "-v"], ["--json", "--debug"]])
-    def test_an_index(self, more: list[str], protected: Place) -> None:
-        """The index works, and its login appears nowhere."""
+    def test_index(self, more: list[str], protected: Place) -> None:
+        """The index works, and its login is in no output or file."""
         url = protected.index.url_with_login("me", self.SECRET)
         for words in (["explain", "some"], ["install", "some", "--target", str(protected.target)]):
             self.look(protected.run(*words, "-i", url, *more), protected)
 
     @pytest.mark.parametrize("form", ["{url}", "plain @ {url}", "{url}#sha256={digest}"])
-    def test_a_wheel(self, form: str, protected: Place) -> None:
-        """The URL of a wheel works with its login; what is recorded of it has none (PEP 610)."""
+    def test_wheel(self, form: str, protected: Place) -> None:
+        """A wheel URL works with its login, which is not recorded (PEP 610)."""
         wheel = protected.here / "index" / PLAIN
         url = protected.index.file_url(PLAIN).replace("://", f"://me:{self.SECRET}@")
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
@@ -620,7 +620,7 @@ class TestCredentials:
         assert recorded["url"] == protected.index.file_url(PLAIN)
         assert recorded["archive_info"]["hashes"] == {"sha256": digest}
 
-    def test_a_requirements_file(self, protected: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_requirements_file(self, protected: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         """Logins may come from variables, as pip's documentation recommends."""
         monkeypatch.setenv("PASSWORD", self.SECRET)
         file = protected.here / "all.txt"
@@ -661,8 +661,8 @@ class TestCredentials:
             (["{right}"], 2),
         ],
     )
-    def test_in_the_wrong_place(self, words: list[str], code: int, protected: Place) -> None:
-        """Wherever a URL with a login ends up, it is not repeated; nor in a traceback."""
+    def test_misplaced_urls(self, words: list[str], code: int, protected: Place) -> None:
+        """A URL with a login in the wrong place is not repeated, not even in a traceback."""
         right = protected.index.url_with_login("me", self.SECRET)
         protected.index.faults.login = ("me", "another")
         if "--extra-index-url" in words or "{right}wrong/" in words:

@@ -37,7 +37,7 @@ NEEDS = [
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[LoopbackIndex]:
-    """Serve a release as a publisher should: plain wheel, variants, index file (B-40)."""
+    """Serve a release with a plain wheel, a variant and an index file (B-40)."""
     folder = tmp_path / "index"
     build_wheel(folder, "fast-fft", "2.0", requires=["always"], provides_extra=["fast"])
     for label in ("null", "mkl", "open"):
@@ -63,7 +63,7 @@ Pip = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def stock_pip(pip: Path, environment: Callable[[], Path], index: LoopbackIndex) -> Pip:
-    """Return what runs pip on one empty environment; ``.python`` is its interpreter."""
+    """Return a function that runs pip on an empty environment; ``.python`` is its interpreter."""
     python = environment()
     variables = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_CACHE_DIR": "1"}
 
@@ -98,13 +98,13 @@ def run(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 
 def versions(stock_pip: Pip) -> dict[str, str]:
-    """Return what pip sees."""
+    """Return the versions that pip lists."""
     listed = json.loads(stock_pip("list", "--format", "json").stdout)
     return {entry["name"].lower().replace("_", "-"): entry["version"] for entry in listed}
 
 
 def labels(run: Runner, python: Path) -> dict[str, str | None]:
-    """Return what wheelfit sees."""
+    """Return the labels that wheelfit lists."""
     packages = run("list", "--json", "--python", python).object["packages"]
     return {entry["name"]: entry["label"] for entry in packages}
 
@@ -116,7 +116,7 @@ def metadata(python: Path, folder: str) -> str:
 
 
 def test_a1_pip_takes_the_plain_wheel(stock_pip: Pip, run: Runner, python: Path) -> None:
-    """A-1: pip installs the plain wheel beside variants and index file; wheelfit sees it so."""
+    """A-1: pip installs the plain wheel, and wheelfit lists it as plain."""
     done = stock_pip("install", "fast-fft")
     assert "WARNING" not in done.stderr
     assert versions(stock_pip) == {"fast-fft": "2.0", "always": "1.0"}
@@ -130,7 +130,7 @@ def test_a2_no_plain_wheel(stock_pip: Pip) -> None:
 
 
 def test_a3_markers_in_the_plain_wheel(stock_pip: Pip) -> None:
-    """A-3: pip passes a release over whose plain wheel has markers it does not know."""
+    """A-3: pip skips a release whose plain wheel has markers that it does not know."""
     stock_pip("install", "careless")
     assert versions(stock_pip)["careless"] == "1.0"
 
@@ -143,7 +143,7 @@ def exchanged(stock_pip: Pip, run: Runner, python: Path, index: LoopbackIndex) -
     return run(*words, "fast-fft[fast]").object
 
 
-def test_wheelfit_upgrades_what_pip_installed(
+def test_upgrade_by_wheelfit(
     exchanged: dict[str, Any],
     stock_pip: Pip,
     run: Runner,
@@ -151,7 +151,7 @@ def test_wheelfit_upgrades_what_pip_installed(
     index: LoopbackIndex,
     uv: Path,
 ) -> None:
-    """The variant that fits replaces the plain wheel, and everybody stays happy."""
+    """The best variant replaces the plain wheel, and `pip check` passes."""
     found = {"fast-fft": "open", "openblas-runtime": None, "extra-runtime": None}
     assert exchanged["remove"] == [
         {"name": "fast-fft", "version": "2.0", "label": None, "reason": None}
@@ -184,10 +184,10 @@ def test_wheelfit_upgrades_what_pip_installed(
     assert result.out == "nothing to do: the installed packages meet every requirement\n"
 
 
-def test_pip_goes_on_with_what_wheelfit_installed(
+def test_pip_with_installed_variants(
     exchanged: dict[str, Any], stock_pip: Pip, run: Runner, python: Path
 ) -> None:
-    """It resolves beside a variant, replaces it, and removes it without a trace."""
+    """Pip resolves beside a variant, replaces it, and removes it completely."""
     assert exchanged["install"]
     stock_pip("install", "consumer")  # needs fast-fft[fast], which is kept as it is
     assert labels(run, python)["fast-fft"] == "open"
@@ -200,10 +200,10 @@ def test_pip_goes_on_with_what_wheelfit_installed(
     assert list(site.iterdir()) == []
 
 
-def test_what_pip_upgrades_loses_its_label(
+def test_upgrade_by_pip(
     stock_pip: Pip, run: Runner, python: Path, index: LoopbackIndex, tmp_path: Path
 ) -> None:
-    """After pip has put a newer plain wheel there, no old record claims a label."""
+    """A newer plain wheel installed by pip has no label."""
     run("install", "--python", python, "-i", index.url, "--no-cache-dir", "fast-fft")
     assert labels(run, python)["fast-fft"] == "open"
     build_wheel(tmp_path / "index", "fast-fft", "3.0")

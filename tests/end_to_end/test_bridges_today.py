@@ -1,4 +1,4 @@
-"""What people get today of distributions that the registry has, on machines of several kinds."""
+"""Bridges with real distributions of the registry, on machines of several kinds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cud
 
 
 def dry_run(folder: Path, machine: str, *words: str, code: int = 0) -> dict[str, str]:
-    """Return what would be installed: names with labels."""
+    """Return the names and labels of what would be installed."""
     command = [sys.executable, "-m", "wheelfit", "install", *words, "--dry-run", "--json"]
     options = ["--for", machine, "--target", str(folder / "target")]
     environ = {**os.environ, "WHEELFIT_CACHE_DIR": str(folder / "cache")}
@@ -39,13 +39,13 @@ def dry_run(folder: Path, machine: str, *words: str, code: int = 0) -> dict[str,
     ],
 )
 def test_cupy(tmp_path: Path, machine: str, expected: dict[str, str]) -> None:
-    """The wheel for the driver's CUDA is taken, and no other."""
+    """Only the wheel for the driver's CUDA version is chosen."""
     found = dry_run(tmp_path, machine, "cupy")
     assert {name: label for name, label in found.items() if "cupy" in name} == expected
 
 
 def test_cupy_without_gpu(tmp_path: Path) -> None:
-    """Without a GPU there is a clear answer."""
+    """Without a GPU there is a clear error."""
     result = dry_run(tmp_path, CPU, "cupy", code=3)
     assert result["error"] == "no-compatible-wheel"
     assert "needs an NVIDIA GPU" in result["hint"]
@@ -60,14 +60,14 @@ def test_cupy_without_gpu(tmp_path: Path) -> None:
         (CPU, {"onnxruntime": "plain"}),
     ],
 )
-def test_what_needs_onnxruntime(tmp_path: Path, machine: str, expected: dict[str, str]) -> None:
-    """A dependent gets the build of the machine, and never both."""
+def test_dependent_of_onnxruntime(tmp_path: Path, machine: str, expected: dict[str, str]) -> None:
+    """A dependent gets the build for the machine, and never both."""
     found = dry_run(tmp_path, machine, "magika")
     assert {name: label for name, label in found.items() if "onnx" in name} == expected
 
 
-def test_several_at_once(tmp_path: Path) -> None:
-    """Families that somebody agreed to are chosen together, whatever release the Python gets."""
+def test_several_families(tmp_path: Path) -> None:
+    """Trusted families are chosen together, whatever release the Python version gets."""
     words = ["xgboost", "faiss", "--bridge", "xgboost", "--bridge", "faiss"]
     found = dry_run(tmp_path, CUDA_12, *words)
     assert (found["xgboost"], found["faiss"][:6]) == ("cuda12", "cuda12")

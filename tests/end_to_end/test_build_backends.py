@@ -1,4 +1,4 @@
-"""``wheelfit build`` through real build backends, with the reference library as the oracle."""
+"""``wheelfit build`` with real build backends, checked with the reference library."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LABELS = [None, "null", "v3", "v1"]
 
 @pytest.fixture
 def build(wheelfit: Callable[..., str], tmp_path: Path) -> Build:
-    """Return what builds a project of a backend into a folder ``dist``, and returns its JSON."""
+    """Return a function that builds a backend's project into ``dist``, and returns its JSON."""
 
     def run(files: dict[str, str], *words: str | Path, more: str = "") -> dict[str, Any]:
         project = write(tmp_path / "project", files, more)
@@ -58,7 +58,7 @@ def by_label(said: Mapping[str, Any]) -> dict[str | None, Any]:
 
 
 def instructions(wheel: Mapping[str, Any], folder: Path) -> str:
-    """Return what the compiled module of a wheel does."""
+    """Return the disassembled compiled module of a wheel."""
     program = shutil.which("objdump")
     if program is None:
         pytest.skip("needs objdump, which comes with compilers")
@@ -82,7 +82,7 @@ def total(wheel: Mapping[str, Any], package: str) -> int:
 
 @pytest.mark.parametrize("backend", PROJECTS)
 def test_every_backend(backend: str, build: Build, tmp_path: Path, variantlib_python: Path) -> None:
-    """B-17: none of them knows variants, and variantlib reads the wheels that come of them."""
+    """B-17: backends without support for variants build wheels that variantlib reads."""
     result = build(PROJECTS[backend], "--all", "--flags")
     wheels = by_label(result)
     assert list(wheels) == LABELS
@@ -115,7 +115,7 @@ def read_by_variantlib(python: Path, folder: Path) -> dict[str, Any]:
 
 
 def check_levels(said: Mapping[str, Any], package: str, folder: Path) -> None:
-    """B-26: the wheel for v3 has vectors of 256 bits, and those for older machines have none."""
+    """B-26: the wheel for v3 has 256-bit vector instructions, those for older levels none."""
     wheels = by_label(said)
     code = {label: instructions(wheels[label], folder) for label in LABELS}
     # Arithmetic on integers of 256 bits is AVX2, not AVX.
@@ -132,7 +132,7 @@ def check_levels(said: Mapping[str, Any], package: str, folder: Path) -> None:
 
 
 def check_optimisation(code: Mapping[str | None, str]) -> None:
-    """No wheel has lost what the plain one has: neither optimisation nor `NDEBUG`."""
+    """No wheel lacks the optimisation or the `NDEBUG` of the plain one."""
     for text in code.values():
         lines = [line for line in text.splitlines() if "\t" in line]
         # Without optimisation every variable is in the stack frame: a fifth of all instructions.
@@ -141,14 +141,14 @@ def check_optimisation(code: Mapping[str | None, str]) -> None:
 
 
 def notes(wheel: Mapping[str, Any], folder: Path) -> str:
-    """Return what the compiled module of a wheel says to the loader."""
+    """Return the ELF notes of the compiled module of a wheel."""
     (path,) = (folder / f"{wheel['label']}").rglob("*.so")
     words = ["readelf", "-n", str(path)]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def linker_marks(folder: Path) -> bool:
-    """Return whether the linker here can write down the level that a library needs."""
+    """Return whether the linker can record the level that a library needs."""
     words = ["-shared", "-x", "c", os.devnull, "-Wl,-z,x86-64-v3", "-o", f"{folder}/empty.so"]
     subprocess.run(["cc", *words], check=False, capture_output=True)
     words = ["readelf", "-n", f"{folder}/empty.so"]
@@ -159,8 +159,8 @@ LONG = pytest.mark.backends_long
 
 
 @pytest.mark.parametrize("backend", ["setuptools", pytest.param("scikit-build-core", marks=LONG)])
-def test_no_build_takes_up_another(backend: str, build: Build, tmp_path: Path) -> None:
-    """What lies in the project of a build without flags is not in a wheel that has some."""
+def test_no_reuse_between_builds(backend: str, build: Build, tmp_path: Path) -> None:
+    """Results of a build without flags are not used in a wheel with flags."""
     project = tmp_path / "project"
     build(PROJECTS[backend])
     if backend == "setuptools":  # as whoever works there has it
@@ -174,8 +174,8 @@ def test_no_build_takes_up_another(backend: str, build: Build, tmp_path: Path) -
     assert "%ymm" in instructions(by_label(result)["v3"], tmp_path / "code")
 
 
-def test_a_backend_of_its_own(build: Build, tmp_path: Path) -> None:
-    """Setuptools behind a backend of the project takes up nothing old either."""
+def test_in_tree_backend(build: Build, tmp_path: Path) -> None:
+    """Setuptools behind an in-tree backend does not reuse old results either."""
     own = {
         **SETUPTOOLS,
         "own.py": "from setuptools.build_meta import *\n",
@@ -189,8 +189,8 @@ def test_a_backend_of_its_own(build: Build, tmp_path: Path) -> None:
     assert not (tmp_path / "project" / "build").exists()
 
 
-def test_without_flags_one_build_is_enough(build: Build, tmp_path: Path) -> None:
-    """B-26: unasked no flag is given; all wheels have the code of the plain one."""
+def test_one_build_without_flags(build: Build, tmp_path: Path) -> None:
+    """B-26: by default no flag is passed, and all wheels have the code of the plain one."""
     result = build(SETUPTOOLS, "--all")
     contents = set()
     for wheel in result["wheels"]:
@@ -212,7 +212,7 @@ def test_without_flags_one_build_is_enough(build: Build, tmp_path: Path) -> None
         pytest.param(["-C", "null-variant"], "null", [""], marks=LONG),
     ],
 )
-def test_meson_is_told(build: Build, words: list[str], label: str, told: list[str]) -> None:
+def test_meson_settings(build: Build, words: list[str], label: str, told: list[str]) -> None:
     """A-33: with ``variant=`` the build system gets the properties, with ``variant-name=`` not."""
     (wheel,) = build(MESON, *words)["wheels"]
     assert wheel["filename"].endswith(f"-{label}.whl")
@@ -224,7 +224,7 @@ def test_meson_is_told(build: Build, words: list[str], label: str, told: list[st
 
 @LONG
 def test_settings_of_a_variant(build: Build) -> None:
-    """A table of the project decides how one variant is built, here by an option of Meson."""
+    """A table of the project sets how a variant is built, here by an option of Meson."""
     more = '[tool.wheelfit.build.variants.v3]\nconfig-settings.setup-args = ["-Dvariant=own"]\n'
     result = build(MESON, "--all", more=more)
     found: dict[str, Any] = {}
@@ -234,8 +234,8 @@ def test_settings_of_a_variant(build: Build) -> None:
         assert found["TOLD"] == (["own"] if wheel["label"] == "v3" else [""])
 
 
-def test_dependencies_that_speak_of_variants(build: Build) -> None:
-    """B-40: a backend that refuses them need not read them; the plain wheel has them resolved."""
+def test_dependencies_with_variant_markers(build: Build) -> None:
+    """B-40: a backend that rejects them never sees them; the plain wheel has them resolved."""
     marker = "'v3' in variant_label"
     more = f'[tool.wheelfit.build]\ndependencies = ["six; {marker}", "idna"]\n'
     result = build(HATCHLING, "--variant", "v3", "--plain", more=more)
@@ -255,17 +255,14 @@ SCIKIT_ON = {
 }
 
 
-def test_scikit_build_core_without_what_it_calls(build: Build) -> None:
-    """B-18: what it asks for is published without a function it calls, so it is not asked."""
+def test_scikit_build_core_without_its_dependency(build: Build) -> None:
+    """B-18: its dependency is published without a function that it calls, so it is not used."""
     result = build(SCIKIT_ON, "--variant", "v3")
     assert result["wheels"][0]["method"] == "converted"
 
 
 def test_scikit_build_core_natively(build: Build, tmp_path: Path) -> None:
-    """Where it has what it calls, it builds the variant, whose document is written anew (B-18).
-
-    No registry has a release like that, so a small stand-in writes what the one it wants wrote.
-    """
+    """B-18: with the dependency it builds the variant, whose document is rewritten."""
     build_wheel(tmp_path / "links", "variantlib", "0.0.9", files=VARIANTLIB)
     result = build(SCIKIT_ON, "--variant", "v3", "--plain", "--find-links", tmp_path / "links")
     wheels = by_label(result)

@@ -1,4 +1,4 @@
-"""Flags of variants are those of the plain build and more, for every language and release."""
+"""Flags of variants: those of the plain build and more, for every language and release."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARCH = "-march=x86-64-v3"
 
 @pytest.fixture
 def build(wheelfit: Callable[..., str], tmp_path: Path) -> Build:
-    """Return what builds a project plain and for v3, and returns the unpacked wheels."""
+    """Return a function that builds a project plain and for v3, and returns the unpacked wheels."""
 
     def run(files: dict[str, str], *, environ: dict[str, str] | None = None) -> Any:
         project = write(tmp_path / "project", files)
@@ -51,7 +51,7 @@ def build(wheelfit: Callable[..., str], tmp_path: Path) -> Build:
 
 
 def options(place: Path) -> dict[str, set[str]]:
-    """Return the options that GCC wrote down, by the source file."""
+    """Return the options that GCC recorded, by source file."""
     (path,) = place.rglob("*.so")
     words = ["readelf", "--debug-dump=info", "--wide", str(path)]
     text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
@@ -66,14 +66,14 @@ def options(place: Path) -> dict[str, set[str]]:
 
 
 def disassembled(place: Path) -> str:
-    """Return what the compiled module of a wheel does."""
+    """Return the disassembled compiled module of a wheel."""
     (path,) = [*place.rglob("*.so"), *place.glob("*.data/scripts/*")]
     words = ["objdump", "-d", str(path)]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def needs(*programs: str) -> None:
-    """Skip a test where a program is not installed."""
+    """Skip a test if a program is not installed."""
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
@@ -89,7 +89,7 @@ setup(ext_modules=[
 
 
 def of_setuptools(requires: str, *, language: str = "c") -> dict[str, str]:
-    """Return a project that is built by some release of setuptools."""
+    """Return a project for a certain release of setuptools."""
     text = SETUPTOOLS["pyproject.toml"].replace('"setuptools>=77"', requires)
     text = re.sub(r"ext-modules = .*\n", "", text)
     files = {**SETUPTOOLS, "pyproject.toml": text, "setup.py": SETUP}
@@ -117,7 +117,7 @@ _CPP = '"total", total, METH_VARARGS, ""}, {0, 0, 0, 0}'
 )
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_setuptools(release: str, language: str, build: Build) -> None:
-    """Whether it adds `CFLAGS` or lets them replace, no option of the plain build is missing."""
+    """No option of the plain build is missing, whether `CFLAGS` adds options or replaces them."""
     needs("g++", "readelf")
     places = build(of_setuptools(f'"{release}", "wheel"', language=language))
     plain, variant = options(places[None]), options(places["v3"])
@@ -134,8 +134,8 @@ def test_setuptools(release: str, language: str, build: Build) -> None:
     assert "__assert_fail" not in disassembled(places["v3"])
 
 
-def test_flags_of_the_user(build: Build) -> None:
-    """What stands in the environment holds for the plain wheel and the variant alike."""
+def test_flags_of_the_environment(build: Build) -> None:
+    """Flags of the environment apply to the plain wheel and the variant alike."""
     needs("gcc", "readelf")
     environ = {"CFLAGS": "-g -O3 -fno-inline"}
     places = build(of_setuptools('"setuptools"'), environ=environ)
@@ -278,10 +278,7 @@ fn main() {{
     ],
 )
 def test_languages(files: dict[str, str], programs: list[str], build: Build) -> None:
-    """The variant has vectors of 256 bits, the plain wheel has none, and both are optimised alike.
-
-    Without optimisation a fifth of all instructions access the stack frame.
-    """
+    """The variant has 256-bit vector instructions, the plain wheel none; both are optimised."""
     needs("objdump", *programs)
     places = build(files)
     plain, variant = disassembled(places[None]), disassembled(places["v3"])
@@ -291,6 +288,6 @@ def test_languages(files: dict[str, str], programs: list[str], build: Build) -> 
 
 
 def frame_accesses(code: str) -> float:
-    """Return which part of all instructions has to do with the frame pointer."""
+    """Return the share of instructions that use the frame pointer."""
     lines = [line for line in code.splitlines() if "\t" in line]
     return sum("(%rbp)" in line for line in lines) / len(lines)

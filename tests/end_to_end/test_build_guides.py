@@ -1,4 +1,4 @@
-"""The guides to building are followed: their files, their commands, and what these print."""
+"""The guides to building, executed: their files, commands and output."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def needs(*programs: str) -> None:
-    """Skip a test where a program is not installed."""
+    """Skip a test if a program is not installed."""
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
 
 
 def needs_libraries(*names: str) -> None:
-    """Skip a test where a library cannot be linked (Debian: libopenblas-dev, libblis-dev)."""
+    """Skip a test if a library cannot be linked (Debian: libopenblas-dev, libblis-dev)."""
     for name in names:
         words = ["gcc", "-shared", "-o", os.devnull, f"-l{name}"]
         if subprocess.run(words, capture_output=True, check=False).returncode:
@@ -69,7 +69,7 @@ LONG = pytest.mark.backends_long
 
 @pytest.mark.parametrize("backend", ["setuptools", pytest.param("CMake", marks=LONG)])
 def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., str]) -> None:
-    """B-60: NVIDIA's compiler makes of each label the code that it claims, and nothing else."""
+    """B-60: NVIDIA's compiler generates exactly the code that each label claims."""
     needs("g++")
     shared = GPUS["With setuptools"].files
     section = GPUS[f"With {backend}"]
@@ -105,7 +105,7 @@ def test_pytorch(
     wheelfit: Callable[..., str],
     environment_with: Callable[..., Path],
 ) -> None:
-    """B-60: an extension of PyTorch has the code of its label, and nothing else."""
+    """B-60: an extension of PyTorch has exactly the code of its label."""
     needs("g++")
     toolkits = sorted(Path("/usr/local").glob("cuda-13*/bin/nvcc"))
     if not toolkits:
@@ -122,7 +122,7 @@ def test_pytorch(
 
 
 def check_choices(index: Path, folder: Path, wheelfit: Callable[..., str]) -> None:
-    """Fetch from a server what machines get: pip the plain wheel, others that of their GPU."""
+    """Download from a server for several machines: pip gets the plain wheel, others their GPU's."""
     handler = functools.partial(Quiet, directory=str(index))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -141,14 +141,14 @@ def check_choices(index: Path, folder: Path, wheelfit: Callable[..., str]) -> No
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serve files as any plain server does, and say nothing."""
+    """A plain file server without output."""
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
 def test_hip(folder: Path, cache: Path) -> None:
-    """B-60: clang makes of each label the code for AMD's GPUs that it claims."""
+    """B-60: clang generates the code for AMD's GPUs that each label claims."""
     needs("hipcc")
     section = GPUS["With HIP"]
     assert section.commands.pop(0)[0].startswith("sudo apt-get")
@@ -178,7 +178,7 @@ def test_languages(section: str, programs: list[str], folder: Path, cache: Path)
 
 @LONG
 def test_zig(folder: Path, cache: Path) -> None:
-    """The variant has the instructions of its level, and the plain wheel those of any processor."""
+    """The variant has the instructions of its level, and the plain wheel the baseline's."""
     needs("objdump")
     follow(LANGUAGES["Zig"], folder, cache)
     registers = {}
@@ -204,7 +204,7 @@ TARGET_FLAGS = """args = ["--config", "target.'cfg(unix)'.rustflags=['--cfg', 'm
 
 @LONG
 def test_crates_without_flags(folder: Path, cache: Path, wheelfit: Callable[..., str]) -> None:
-    """Where the flags of a target replace those of a variant, only the parts in C are tuned."""
+    """If target flags replace those of a variant, only the C parts are tuned."""
     needs("cargo", "gcc")
     files = dict(LANGUAGES["Rust beside C with setuptools"].files)
     files["pyproject.toml"] = files["pyproject.toml"].replace(
@@ -222,10 +222,10 @@ def test_crates_without_flags(folder: Path, cache: Path, wheelfit: Callable[...,
 
 
 @LONG
-def test_one_library_of_c_and_rust(
+def test_c_and_rust(
     folder: Path, wheelfit: Callable[..., str], environment_with: Callable[..., Path]
 ) -> None:
-    """Both parts of one library are tuned: the parser of orjson in C, and the rest in Rust."""
+    """Both parts of a library are tuned: the parser of orjson in C, and the rest in Rust."""
     needs("cargo", "gcc", "objdump")
     python = environment_with("pip", "maturin")
     words = [str(python), "-m", "pip", "download", "--no-deps", "--no-build-isolation"]
@@ -255,5 +255,5 @@ def test_one_library_of_c_and_rust(
 
 
 def on_path(python: Path) -> dict[str, str]:
-    """Return an environment in which the programs beside an interpreter are found."""
+    """Return an environment with the programs beside an interpreter on its path."""
     return {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}

@@ -1,4 +1,4 @@
-"""Bundles, with every server gone: real installations by wheelfit, pip and uv."""
+"""Bundles without any server: real installations by wheelfit, pip and uv."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CHOSEN = {"new": "cu12.8", "old": "cu11.8", "v3": "v3", "none": "null"}
 
 @pytest.fixture(autouse=True)
 def own_settings(bare_environment: None) -> None:
-    """Let nothing come in from whoever runs the tests."""
+    """Ignore the user's settings."""
     del bare_environment
 
 
@@ -65,7 +65,7 @@ def own_settings(bare_environment: None) -> None:
 def bundle(
     wheelfit: Callable[..., str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Give a copy of a bundle for four machines, made once from an index that is gone then."""
+    """Return a copy of a bundle for four machines, whose index is stopped."""
     made = tmp_path_factory.getbasetemp() / "bundle for four machines"
     if not made.exists():
         make_bundle(made, wheelfit, tmp_path / "making")
@@ -98,7 +98,7 @@ def make_bundle(place: Path, wheelfit: Callable[..., str], folder: Path) -> None
 
 
 def variant_in(python: Path) -> str:
-    """Return which build an environment has, as the package itself says."""
+    """Return the build in an environment, according to the package itself."""
     completed = subprocess.run(
         [python, "-I", "-c", "import fast, plain; print(fast.__variant__)"],
         capture_output=True, text=True, check=True,
@@ -106,10 +106,8 @@ def variant_in(python: Path) -> str:
     return completed.stdout.strip()
 
 
-def test_each_machine_gets_its_own_by_sync(
-    bundle: Path, environment: Callable[[], Path], wheelfit: Callable[..., str]
-) -> None:
-    """From the lock of the bundle, without a network, real environments get their builds."""
+def test_sync(bundle: Path, environment: Callable[[], Path], wheelfit: Callable[..., str]) -> None:
+    """From the lock of the bundle, offline, each environment gets its build."""
     for host, label in CHOSEN.items():
         python = environment()
         words = ["--for", bundle / "hosts" / f"{host}.toml", "--python", python, "--no-cache-dir"]
@@ -119,10 +117,10 @@ def test_each_machine_gets_its_own_by_sync(
         assert ("gpu_lib" in names) == label.startswith("cu")
 
 
-def test_each_machine_gets_its_own_from_the_index(
+def test_install_from_the_index(
     bundle: Path, environment: Callable[[], Path], wheelfit: Callable[..., str]
 ) -> None:
-    """The same from its index: as a folder, and as a ``file:`` URL."""
+    """The same from its index, as a folder and as a ``file:`` URL."""
     for host, label in CHOSEN.items():
         python = environment()
         simple = bundle / "simple"
@@ -136,7 +134,7 @@ def test_each_machine_gets_its_own_from_the_index(
 
 @pytest.fixture
 def web(bundle: Path) -> Iterator[str]:
-    """Serve the bundle as any static server would; return the URL of its index."""
+    """Serve the bundle with a static server; return the URL of its index."""
     handler = partial(_Quiet, directory=str(bundle))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))
@@ -151,10 +149,10 @@ class _Quiet(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_static_server(
+def test_static_server(
     web: str, bundle: Path, environment: Callable[[], Path], wheelfit: Callable[..., str]
 ) -> None:
-    """Whatever server offers the folder, wheelfit takes it for an index."""
+    """Served by any static server, the folder is an index for wheelfit."""
     python = environment()
     host = bundle / "hosts" / "new.toml"
     wheelfit(
@@ -172,7 +170,7 @@ def test_pip(
     pip: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Pip takes plain wheels from the index, as a folder and from a server, and finds no others."""
+    """Pip installs only plain wheels from the index, as a folder and from a server."""
     for name, value in NO_NETWORK.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

@@ -1,7 +1,4 @@
-"""What `docker build` does, by the same means of the kernel: a root, a network and processes apart.
-
-Whoever may not do that, or has no `ip`, cannot run these tests.
-"""
+"""`docker build` with kernel means: a separate root, network and process space."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ exec chroot {root} /usr/bin/env -i HOME=/home PATH=/usr/bin:/bin UV_CACHE_DIR=/t
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[str]:
-    """Make a network with this machine and a container in it, and nobody else."""
+    """Make a network of this machine and a container."""
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("only root can make a network of its own, by `ip`")
     try:
@@ -68,7 +65,7 @@ def network() -> Iterator[str]:
 
 @contextmanager
 def proxy(folder: Path, home: Path) -> Iterator[str]:
-    """Run a proxy in front of a folder where the container reaches it; give its port."""
+    """Run a proxy for a folder in the container's network; return its port."""
     words = ("--host", _HOST, "--port", "0", "--index-url", str(folder), "--no-cache-dir")
     process = subprocess.Popen(
         [sys.executable, "-m", "wheelfit", "proxy", *words],
@@ -90,7 +87,7 @@ def proxy(folder: Path, home: Path) -> Iterator[str]:
     [("cuda-12.9-sm90", "cu129", "cuda_lib"), ("cpu-x86_64-v3", "null", "cpu_lib")],
 )
 @pytest.mark.parametrize("tool", ["pip", "uv"])
-def test_a_build_gets_what_the_machine_of_the_url_gets(
+def test_profile_in_the_url(
     tool: str,
     profile: str,
     label: str,
@@ -100,7 +97,7 @@ def test_a_build_gets_what_the_machine_of_the_url_gets(
     uv: Path,
     tmp_path: Path,
 ) -> None:
-    """Without GPU, configuration, other indexes and a way out: the profile alone decides."""
+    """Without GPU, configuration, other indexes or internet the profile alone decides."""
     flat = stock(tmp_path / "flat")
     for wheel in flat.iterdir():
         folder = tmp_path / "index" / canonicalize_name(wheel.name.partition("-")[0])

@@ -1,4 +1,4 @@
-"""The JSON contract: what is documented is printed, and nothing else."""
+"""The JSON contract: output has exactly the documented keys."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ COMMANDS = [
 
 
 def closed(schema: Any) -> Any:
-    """Return a schema that allows no key besides those it names."""
+    """Return a schema without further keys."""
     if isinstance(schema, list):
         return [closed(one) for one in schema]
     if not isinstance(schema, dict):
@@ -110,7 +110,7 @@ RESOURCES = [
 
 
 def test_held_back() -> None:
-    """What is older than the newest release is as the schemas say."""
+    """Packages older than the newest release follow the schemas."""
     release = HeldBack(canonicalize_name("a"), Version("1"), Version("2"), "because b needs it")
     installed = SCHEMAS["install"]["properties"]["held_back"]
     Draft202012Validator(closed(installed)).validate([release.to_mapping()])
@@ -120,21 +120,21 @@ def test_held_back() -> None:
 
 
 def check(name: str, value: object) -> None:
-    """Hold an object against its closed schema."""
+    """Check an object against its closed schema."""
     registry: Registry[Any] = Registry().with_resources(RESOURCES)
     Draft202012Validator({"$ref": f"{name}.json"}, registry=registry).validate(value)
 
 
 @pytest.fixture(autouse=True)
 def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing come in from whoever runs the tests."""
+    """Ignore the user's settings."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return a runner of commands."""
+    """Return a function that runs commands."""
     return Runner(capsys)
 
 
@@ -156,7 +156,7 @@ DOCUMENT = release_document(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Build a project with variants that needs a plain one, and one that fits nowhere."""
+    """Build a project with variants and a plain dependency, and one that fits nowhere."""
     folder = tmp_path / "index"
     for label in (None, *VARIANTS):
         document = DOCUMENT if label else None
@@ -186,17 +186,17 @@ HERE = ("--python", sys.executable)
 
 
 class TestDocumentation:
-    """Schemas and examples are true."""
+    """Schemas and examples of the documentation."""
 
-    def test_every_command_has_a_schema(self) -> None:
-        """One for each command and one for errors; each is itself valid."""
+    def test_schemas(self) -> None:
+        """There is a valid schema for each command and for errors."""
         assert sorted(SCHEMAS) == sorted([*COMMANDS, "error"])
         for schema in SCHEMAS.values():
             Draft202012Validator.check_schema(schema)
 
     @pytest.mark.parametrize("name", [*COMMANDS, "error"])
-    def test_the_examples_are_valid(self, name: str) -> None:
-        """Every example of the reference fits its schema."""
+    def test_examples(self, name: str) -> None:
+        """Every example of the reference is valid under its schema."""
         sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
         command = name.replace("-all", " --all").replace("-outdated", " --outdated")
         command = command.replace("-plan", " --plan")
@@ -208,8 +208,8 @@ class TestDocumentation:
         example = example.replace('["…"]', "[]").replace('"sha256": "…"', '"sha256": "00"')
         check(name, json.loads(example))
 
-    def test_readers_must_expect_more_keys(self) -> None:
-        """Keys are added within a version, so no schema forbids them."""
+    def test_additional_keys(self) -> None:
+        """Schemas permit further keys, which may be added within a version."""
         for schema in SCHEMAS.values():
             assert '"additionalProperties": false' not in json.dumps(schema)
 
@@ -217,8 +217,8 @@ class TestDocumentation:
 class TestWheels:
     """``wheel make --json`` and ``wheel show --json``."""
 
-    def test_what_is_made_and_shown(self, folder: Path, tmp_path: Path, run: Runner) -> None:
-        """Results and what could not be done; and any wheel, with a variant or without."""
+    def test_make_and_show(self, folder: Path, tmp_path: Path, run: Runner) -> None:
+        """Results and failures; wheels with a variant and without."""
         out, wheel = tmp_path / "out", folder / "plain-1.0-py3-none-any.whl"
         words = ("-p", "x86_64 :: level :: v3", "--provider", "x86_64", "--label", "v3")
         report = run("wheel", "make", wheel, "-o", out, *words, "--json").object
@@ -235,8 +235,8 @@ class TestWheels:
         third = build_wheel(tmp_path, "plain-v3", "1.0", files={"plain.py": ""})
         check("wheel-repack-plan", run("wheel", "repack", "--plan", wheel, third, "--json").object)
 
-    def test_what_is_repaired(self, tmp_path: Path, run: Runner) -> None:
-        """``wheel repair --json``: results keep their labels; what failed has its reason."""
+    def test_repair(self, tmp_path: Path, run: Runner) -> None:
+        """``wheel repair --json``: results keep their labels, and failures have a reason."""
         script = "import shutil, sys; 'bad' in sys.argv[1] or shutil.copy(*sys.argv[1:])"
         command = f"{shlex.join([sys.executable, '-c', script])} {{wheel}} {{dest_dir}}"
         tag = "py3-none-linux_x86_64"
@@ -252,8 +252,8 @@ class TestWheels:
 class TestExplainAll:
     """``explain --all --json``."""
 
-    def test_labels_of_a_release(self, sources: list[str], run: Runner) -> None:
-        """Each label with its wheels and takers; each taker is a machine that is described."""
+    def test_labels(self, sources: list[str], run: Runner) -> None:
+        """Each label has its wheels and the machines that choose it."""
         report = run("explain", "--all", *sources, "fast", "plain").object
         check("explain-all", report)
         fast, _ = report["releases"]
@@ -267,14 +267,14 @@ class TestLocks:
 
     @pytest.fixture
     def lock(self, index: RecordingIndex, tmp_path: Path) -> Path:
-        """Lock the project with variants and what it needs."""
+        """Lock the project with variants and its dependency."""
         needs = {label: ["plain"] for label in ("", *VARIANTS)}
         needs["gpu"] = []
         pins, path = ["fast==2.0", "plain==1.0"], tmp_path / "pylock.toml"
         return write_lock_of(index, pins, path, needs={"fast": needs, "plain": {"": []}})
 
-    def test_a_tree_of_everything(self, lock: Path, run: Runner) -> None:
-        """Packages are named by their places, and needs by the labels that have them."""
+    def test_tree_for_all_machines(self, lock: Path, run: Runner) -> None:
+        """Packages are named by their sources, and dependencies by labels."""
         report = run("tree", lock, "--json").object
         check("tree", report)
         assert report["target"] is None
@@ -282,8 +282,8 @@ class TestLocks:
         assert need["labels"] == ["mkl", "null", "open", None]
         assert [report["packages"][package]["name"] for package in need["packages"]] == ["plain"]
 
-    def test_a_tree_of_one_machine(self, lock: Path, run: Runner) -> None:
-        """What was chosen, and why."""
+    def test_tree_for_one_machine(self, lock: Path, run: Runner) -> None:
+        """The chosen builds, with reasons."""
         report = run("tree", lock, "--for", "cuda-12.8-sm90", "--json").object
         check("tree", report)
         assert [package["chosen"]["label"] for package in report["packages"]] == ["gpu"]
@@ -291,7 +291,7 @@ class TestLocks:
 
     @pytest.mark.parametrize("format_", ["requirements", "cyclonedx", "licenses"])
     def test_exports(self, lock: Path, run: Runner, format_: str, tmp_path: Path) -> None:
-        """One object for all machines, or the files and what is in them."""
+        """One object for all machines, or the files with their contents."""
         hosts = ("--for", "linux-x86_64", "--for", "cuda-12.8-sm90")
         report = run("export", lock, "--format", format_, *hosts, "--json").object
         check("export", report)
@@ -303,12 +303,12 @@ class TestLocks:
 
 
 class TestDependencies:
-    """What ``add`` and ``remove`` print."""
+    """``add --json`` and ``remove --json``."""
 
-    def test_added_and_removed(
+    def test_add_and_remove(
         self, sources: list[str], run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The objects of the lock and of the environment stand inside."""
+        """The objects of the lock and of the environment are nested."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "pyproject.toml").write_text('[project]\nname = "demo"\nversion = "1"\n')
         words = [*sources, "--target", "packages"]
@@ -321,8 +321,8 @@ class TestDependencies:
         assert report["sync"] is None
 
 
-def test_frozen(sources: list[str], run: Runner, tmp_path: Path) -> None:
-    """What is installed as requirements."""
+def test_freeze(sources: list[str], run: Runner, tmp_path: Path) -> None:
+    """The installed packages as requirements."""
     run("install", *sources, "--target", tmp_path / "frozen", "--label", "fast=mkl", "fast")
     report = run("freeze", "--target", tmp_path / "frozen", "--json").object
     check("freeze", report)
@@ -336,8 +336,8 @@ def test_frozen(sources: list[str], run: Runner, tmp_path: Path) -> None:
 class TestExplain:
     """``explain --json``."""
 
-    def test_candidates_best_first(self, sources: list[str], run: Runner) -> None:
-        """The chosen wheel leads, compatible ones follow in order, rejected ones end the list."""
+    def test_order_of_candidates(self, sources: list[str], run: Runner) -> None:
+        """The chosen wheel is first, then compatible ones in order, then rejected ones."""
         report = run("explain", *sources, "fast").object
         check("explain", report)
         (project,) = report["projects"]
@@ -360,13 +360,13 @@ class TestExplain:
         assert all(candidate["reason"] for candidate in project["candidates"])
         assert project["candidates"][0]["filename"] == project["chosen"]["filename"]
 
-    def test_properties_are_all_of_the_label(self, sources: list[str], run: Runner) -> None:
-        """Also those that did not decide, sorted."""
+    def test_properties(self, sources: list[str], run: Runner) -> None:
+        """All properties of the label are listed, sorted."""
         report = run("explain", *sources, "fast", "--label", "fast=null").object
         check("explain", report)
         assert report["projects"][0]["chosen"]["properties"] == []
 
-    def test_a_plain_wheel(self, sources: list[str], run: Runner) -> None:
+    def test_plain_wheel(self, sources: list[str], run: Runner) -> None:
         """It has no label and no properties."""
         report = run("explain", *sources, "plain").object
         check("explain", report)
@@ -377,8 +377,8 @@ class TestExplain:
             "built_for": [],
         }
 
-    def test_nothing_fits(self, sources: list[str], run: Runner) -> None:
-        """Null, the reasons, and exit code 3; other projects are explained all the same."""
+    def test_no_candidate(self, sources: list[str], run: Runner) -> None:
+        """Null, the reasons, and exit code 3; other projects are still explained."""
         report = run("explain", *sources, "gone", "plain", code=3).object
         check("explain", report)
         gone, plain = report["projects"]
@@ -386,13 +386,13 @@ class TestExplain:
         assert [candidate["verdict"] for candidate in gone["candidates"]] == ["rejected"]
         assert plain["chosen"] is not None
 
-    def test_projects_in_the_order_asked_for(self, sources: list[str], run: Runner) -> None:
-        """The list has them as they were named."""
+    def test_order_of_projects(self, sources: list[str], run: Runner) -> None:
+        """Projects have the order of the command line."""
         report = run("explain", *sources, "plain", "fast").object
         assert [project["name"] for project in report["projects"]] == ["plain", "fast"]
 
     def test_with_dependencies(self, sources: list[str], run: Runner) -> None:
-        """With ``--with-deps`` what was asked for comes first."""
+        """With ``--with-deps`` the requested project is first."""
         report = run("explain", *sources, "--with-deps", "plain", "fast").object
         check("explain", report)
         assert {project["name"] for project in report["projects"]} == {"plain", "fast"}
@@ -413,10 +413,10 @@ class TestExplain:
 class TestInstall:
     """``install --json`` and ``install --dry-run --json``."""
 
-    def test_dry_run_and_the_real_thing_say_the_same(
+    def test_dry_run(
         self, sources: list[str], index: RecordingIndex, run: Runner, tmp_path: Path
     ) -> None:
-        """The object is the same but for sizes; a dry run downloads no wheel and writes nothing."""
+        """A dry run has the same object except for sizes, downloads no wheel and writes nothing."""
         target = tmp_path / "target"
         dry = run("install", *sources, "--target", target, "--dry-run", "fast").object
         check("install", dry)
@@ -434,10 +434,10 @@ class TestInstall:
         assert {**dry, "dry_run": False} == real
         assert (target / "fast").is_dir()
 
-    def test_what_stands_there(
+    def test_installed_packages(
         self, sources: list[str], index: RecordingIndex, folder: Path, run: Runner
     ) -> None:
-        """File, label, place, size, hashes and reason of everything that comes."""
+        """Each has its file, label, source, size, hashes and reason."""
         report = run("install", *HERE, *sources, "--dry-run", "fast").object
         by_name = {entry["name"]: entry for entry in report["install"]}
         path = folder / "fast-2.0-py3-none-any-open.whl"
@@ -458,18 +458,18 @@ class TestInstall:
         assert by_name["plain"]["label"] is None
         assert (report["remove"], report["keep"]) == ([], [])
 
-    def test_an_index_that_says_little(
+    def test_missing_hashes_and_sizes(
         self, sources: list[str], index: RecordingIndex, run: Runner
     ) -> None:
-        """Without hashes and sizes there is null and nothing."""
+        """Missing hashes and sizes are null or empty."""
         index.faults.hashes = index.faults.sizes = False
         report = run("install", *HERE, *sources, "--dry-run", "plain").object
         check("install", report)
         (entry,) = report["install"]
         assert (entry["size"], entry["hashes"]) == (None, {})
 
-    def test_exchanged_and_kept(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
-        """What is exchanged stands in both lists; what will do is kept, with its label."""
+    def test_replaced_and_kept(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
+        """Replaced packages are in both lists; kept ones have their label."""
         target = ["--target", str(tmp_path / "target")]
         run("install", *sources, *target, "fast==1.0", "plain")
         report = run("install", *sources, *target, "--upgrade", "fast", "plain").object
@@ -489,10 +489,8 @@ class TestInstall:
         kept = {"name": "fast", "version": "2.0", "label": "open", "better": None}
         assert kept in report["keep"]
 
-    def test_another_label_of_the_same_version(
-        self, sources: list[str], run: Runner, tmp_path: Path
-    ) -> None:
-        """Asking for a label exchanges what is installed for it."""
+    def test_other_label(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
+        """Requesting a label replaces the installed build of the same version."""
         target = ["--target", str(tmp_path / "target")]
         run("install", *sources, *target, "fast")
         report = run("install", *sources, *target, "-U", "--label", "fast=mkl", "fast").object
@@ -506,7 +504,7 @@ class TestTheOthers:
     """``probe``, ``list``, ``uninstall`` and ``demo``."""
 
     def test_probe(self, run: Runner) -> None:
-        """Every namespace that can be asked, features and values in preference order."""
+        """Every available namespace, with features and values in order of preference."""
         report = run("probe", "--json").object
         check("probe", report)
         assert list(report["namespaces"]) == list(namespaces())
@@ -517,7 +515,7 @@ class TestTheOthers:
             assert entry["evidence"]
 
     def test_probe_for_another_machine(self, run: Runner, tmp_path: Path) -> None:
-        """The order is that of the host file, not of the alphabet."""
+        """The order is that of the host file, not alphabetical."""
         host = tmp_path / "host.toml"
         host.write_text(
             '[metadata]\nversion = "0.1"\n[[provider]]\nnamespace = "some"\n'
@@ -533,7 +531,7 @@ class TestTheOthers:
         assert report["namespaces"]["some"]["evidence"] == []
 
     def test_list_and_uninstall(self, sources: list[str], run: Runner, tmp_path: Path) -> None:
-        """The label of a variant is shown with its properties, sorted by name."""
+        """A variant has its label and its properties, sorted by name."""
         target = ["--target", str(tmp_path / "target"), "--json"]
         run("install", *sources, *target, "fast")
         report = run("list", *target).object
@@ -558,14 +556,14 @@ class TestTheOthers:
         assert report["removed"][0] == {"name": "fast", "version": "2.0", "label": "open"}
 
     def test_bridges_check(self, run: Runner, tmp_path: Path) -> None:
-        """What the file of a family says that is not so is listed, and is a failure."""
+        """Wrong statements of a family file are listed, and make the check fail."""
         wheels = ["--no-index", "--find-links", str(tmp_path)]
         report = run("bridges", "check", "cupy", *wheels, "--json", code=1).object
         check("bridges-check", report)
         assert "cupy-cuda13x has no wheels" in report["families"][0]["faults"]
 
     def test_bridges_update(self, run: Runner, tmp_path: Path) -> None:
-        """An update has the same keys whether it brought something or not."""
+        """An update has the same keys with and without changes."""
         text = (Path(catalogue.__file__).parent / "definitions/cupy.toml").read_text("utf-8")
         files = {
             "wheelfit_families/cupy.toml": text.replace("by-default", "format = 1\nby-default")
@@ -582,7 +580,7 @@ class TestTheOthers:
     def test_demo_of_machines(
         self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Machines with and without GPUs get their builds of torch, and nothing is left behind."""
+        """Machines with and without GPUs get their builds of torch, and no files are left."""
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         monkeypatch.setattr("tempfile.tempdir", None)
         report = run("demo", "--gpu", "--json").object
@@ -599,7 +597,7 @@ class TestTheOthers:
         assert "v100-535: 2.14.1+cu126" in run("demo", "--gpu").out
 
     def test_demo(self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without an index the demo works too, says so, and leaves nothing behind."""
+        """The demo also works without an index, says so, and leaves no files."""
         scratch = tmp_path / "scratch"
         scratch.mkdir()
         monkeypatch.setenv("TMPDIR", str(scratch))
@@ -615,7 +613,7 @@ class TestTheOthers:
 
 
 class TestErrors:
-    """Errors are one object too."""
+    """Errors as objects."""
 
     @pytest.mark.parametrize(
         ("words", "code", "reference"),
@@ -629,10 +627,10 @@ class TestErrors:
             (["install", "--what"], 2, "usage"),
         ],
     )
-    def test_every_part(
+    def test_keys(
         self, words: list[str], code: int, reference: str, sources: list[str], run: Runner
     ) -> None:
-        """Code, exit code and message always; where, note and hint where there is one."""
+        """Code, exit code and message always; place, note and hint where present."""
         result = run(*words, *sources, code=code)
         check("error", result.object)
         assert (result.error["code"], result.error["exit_code"]) == (reference, code)
@@ -640,7 +638,7 @@ class TestErrors:
         assert "error" not in result.err  # it is told once
 
     def test_faults_of_documents(self, sources: list[str], folder: Path, run: Runner) -> None:
-        """Under ``--strict`` a document that breaks its rules is listed fault by fault."""
+        """With ``--strict`` the faults of an invalid document are listed."""
         (folder / "fast-2.0-variants.json").write_text('{"variants": {"A!": 1}}')
         result = run("install", *HERE, "--dry-run", "--strict", *sources, "fast", code=8)
         check("error", result.object)
@@ -651,17 +649,17 @@ class TestErrors:
 
 
 class TestForMaintainers:
-    """What those are told who publish."""
+    """Commands for publishers."""
 
     def test_init(self, run: Runner, tmp_path: Path) -> None:
-        """`init` says what it writes, and of each namespace what is known."""
+        """`init` reports the files, and what is known of each namespace."""
         (tmp_path / "pyproject.toml").write_text("[project]\n")
         words = ("init", tmp_path, "--variant", "v3=x86_64 :: level :: v3", "--json")
         check("init", run(*words).object)
         check("init", run("init", "--explain", "--json").object)
 
     def test_publish(self, run: Runner, tmp_path: Path) -> None:
-        """`publish` says the same of what it would do, of what it did, and of what it refuses."""
+        """`publish` has the same keys for plans, results and refusals."""
         pytest.importorskip("twine", reason="needs the extra `publish`")
         wheel = build_wheel(tmp_path / "dist", "fast", "1.0")
         words = ("publish", tmp_path / "dist", "--to", tmp_path / "index", "--json")

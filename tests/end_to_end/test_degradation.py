@@ -1,4 +1,4 @@
-"""Bad metadata never costs the plain wheel, and whatever it costs is seen (F-130 to F-136)."""
+"""Invalid metadata never costs the plain wheel, and its cost is visible (F-130 to F-136)."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
 
 
 def document(**changes: Any) -> bytes:
-    """Return the sound document with some keys changed."""
+    """Return the valid document with some keys changed."""
     return json.dumps({**DOCUMENT, **changes}).encode()
 
 
 def variants(**changes: Any) -> bytes:
-    """Return the sound document with other or further labels."""
+    """Return the valid document with other or further labels."""
     return document(variants={**VARIANTS, **changes})
 
 
 def providers(**changes: Any) -> bytes:
-    """Return the sound document with other or further providers; None removes one."""
+    """Return the valid document with other or further providers; None removes one."""
     known: Any = DOCUMENT["providers"]
     return document(
         providers={name: one for name, one in {**known, **changes}.items() if one is not None}
@@ -48,7 +48,7 @@ def providers(**changes: Any) -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """Hold one kind of bad metadata, and what it costs."""
+    """A kind of invalid metadata with its cost."""
 
     name: str
     content: bytes
@@ -69,7 +69,7 @@ def whole(name: str, content: bytes, said: str, code: str = "invalid-document") 
 
 
 def server(name: str, code: str, said: str, **faults: Any) -> Case:
-    """Return a case of a sound document that the server does not give."""
+    """Return a case of a valid document that the server does not deliver."""
     return Case(name, document(), "release", code, LABELS, None, said, faults)
 
 
@@ -177,7 +177,7 @@ CASES = [
 
 @dataclass
 class Scene:
-    """Hold an index with one release of variants, and others beside it."""
+    """An index with one release of variants, and other projects."""
 
     folder: Path
     index: RecordingIndex
@@ -185,18 +185,18 @@ class Scene:
     run: Runner
 
     def prepare(self, case: Case) -> None:
-        """Put the bad metadata in place."""
+        """Add the invalid metadata."""
         (self.folder / INDEX_FILE).write_bytes(case.content)
         for name, value in case.faults.items():
             setattr(self.index.faults, name, value)
 
     def command(self, name: str, *words: str | Path, code: int = 0) -> CommandResult:
-        """Run a command on this index and nothing else."""
+        """Run a command on this index only."""
         sources = ["-i", self.index.url, "--no-cache-dir", "--retries", "0", "--timeout", "0.7"]
         return self.run(name, *sources, *words, code=code)
 
     def explain(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """Explain ``some`` for programs; the object is as documented."""
+        """Return the JSON explanation of ``some``, valid under its schema."""
         result = self.command("explain", "--json", "some", *words, code=code)
         jsonschema.validate(result.object, json.loads((SCHEMAS / "explain.json").read_text()))
         project: dict[str, Any] = result.object["projects"][0]
@@ -237,8 +237,8 @@ def warnings(said: CommandResult) -> list[str]:
     return [line for line in said.err.splitlines() if line.startswith("warning: ")]
 
 
-def test_without_fault(scene: Scene) -> None:
-    """Sound metadata costs nothing and says nothing: what follows is not an accident (F-136)."""
+def test_valid_metadata(scene: Scene) -> None:
+    """F-136: valid metadata costs nothing and causes no warning."""
     found = scene.explain()
     assert found["chosen"]["label"] == "open"
     assert found["degradations"] == []
@@ -247,7 +247,7 @@ def test_without_fault(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_it_costs(scene: Scene, case: Case) -> None:
+def test_costs(scene: Scene, case: Case) -> None:
     """It costs what it describes; one warning and a reason for programs say so, strict is an error.
 
     (A-70, A-71, A-74, F-30, F-32, F-36, F-79, F-130, F-136)
@@ -271,8 +271,8 @@ def test_what_it_costs(scene: Scene, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[15], CASES[23], CASES[28]], ids=lambda c: c.name)
-def test_explain_in_words(scene: Scene, case: Case) -> None:
-    """A reader of ``explain`` sees the warning, and why each wheel is out (F-136)."""
+def test_explain_text(scene: Scene, case: Case) -> None:
+    """F-136: the text has the warning, and the reason for each rejected wheel."""
     scene.prepare(case)
     result = scene.command("explain", "some")
     assert len(warnings(result)) == 1
@@ -284,7 +284,7 @@ def test_explain_in_words(scene: Scene, case: Case) -> None:
 
 
 def test_many_losses(scene: Scene) -> None:
-    """However much a release lost, it is one warning, and ``explain`` names each loss (F-136)."""
+    """F-136: many losses of a release are one warning, and ``explain`` names each."""
     broken: dict[str, Any] = {f"bad{n}": {"blas": {"library": []}} for n in range(7)}
     (scene.folder / INDEX_FILE).write_bytes(variants(**broken))
     result = scene.command("explain", "some")
@@ -295,8 +295,8 @@ def test_many_losses(scene: Scene) -> None:
     assert warnings(scene.install("--dry-run", "some")) == [warning]
 
 
-def test_an_unknown_builtin(scene: Scene) -> None:
-    """A builtin that nobody knows makes its namespace unsupported and nothing else (P-8, P-17)."""
+def test_unknown_builtin(scene: Scene) -> None:
+    """P-8, P-17: an unknown builtin makes only its namespace unsupported."""
     (scene.folder / INDEX_FILE).write_bytes(providers(blas={"builtin": "of_tomorrow"}))
     found = scene.explain()
     assert found["chosen"]["label"] == "a2"
@@ -311,7 +311,7 @@ def test_an_unknown_builtin(scene: Scene) -> None:
 
 
 def test_two_documents(scene: Scene) -> None:
-    """Of two documents, none spelled like the wheels, neither is used (F-78, F-130)."""
+    """F-78, F-130: of two documents that are not spelled like the wheels neither is used."""
     (scene.folder / INDEX_FILE).unlink()
     for name in ("some-1.0.0-variants.json", "Some-1.00-variants.json"):
         (scene.folder / name).write_bytes(document())
@@ -322,7 +322,7 @@ def test_two_documents(scene: Scene) -> None:
 
 
 def planned(said: CommandResult) -> dict[str, str]:
-    """Return what a dry run would install: version and label by name."""
+    """Return version and label of what a dry run would install, by name."""
     _, _, *rows, _ = said.out.splitlines()
     cells = {row.split()[0]: re.split(r" {2,}", row) for row in rows}
     return {
@@ -332,10 +332,10 @@ def planned(said: CommandResult) -> dict[str, str]:
 
 
 class TestWithoutDocument:
-    """No index file: the wheels are read, if that costs little (F-77)."""
+    """F-77: without an index file wheels are read, if that is cheap."""
 
     def test_from_the_wheels(self, scene: Scene) -> None:
-        """The choice is the same as with the file, remotely and from a folder (A-73, F-77)."""
+        """A-73, F-77: the choice equals that with the file, remotely and from a folder."""
         (scene.folder / INDEX_FILE).unlink()
         assert scene.explain()["chosen"]["label"] == "open"
         report = scene.run(
@@ -344,7 +344,7 @@ class TestWithoutDocument:
         assert report["projects"][0]["chosen"]["label"] == "open"
 
     def test_too_many_labels(self, scene: Scene) -> None:
-        """More labels than allowed are not looked up; the limit can be changed (F-77)."""
+        """F-77: above a configurable number of labels no wheel is read."""
         (scene.folder / INDEX_FILE).unlink()
         found = scene.explain("--limit", "lookups=2")
         assert found["chosen"]["label"] is None
@@ -353,16 +353,16 @@ class TestWithoutDocument:
         assert scene.explain("--limit", "lookups=3")["degradations"] == []
         scene.install("--dry-run", "--strict", "--limit", "lookups=2", "some", code=8)
 
-    def test_a_server_without_ranges(self, scene: Scene) -> None:
-        """Where looking costs whole wheels, no variant is used (F-77)."""
+    def test_server_without_ranges(self, scene: Scene) -> None:
+        """F-77: if whole wheels would be fetched, no variant is used."""
         (scene.folder / INDEX_FILE).unlink()
         scene.index.faults.ranges = False
         found = scene.explain()
         assert found["chosen"]["label"] is None
         assert [lost["code"] for lost in found["degradations"]] == ["too-costly"]
 
-    def test_one_bad_wheel(self, scene: Scene) -> None:
-        """A wheel without its document costs its label only (F-27, F-130)."""
+    def test_wheel_without_document(self, scene: Scene) -> None:
+        """F-27, F-130: a wheel without its document costs only its label."""
         (scene.folder / INDEX_FILE).unlink()
         build_wheel(scene.folder, "some", "1.0", label="open", document=b"{")
         found = scene.explain()
@@ -370,8 +370,8 @@ class TestWithoutDocument:
         (lost,) = found["degradations"]
         assert (lost["scope"], lost["code"], lost["names"]) == ("label", "invalid-wheel", ["open"])
 
-    def test_an_unlisted_label_is_looked_up(self, scene: Scene) -> None:
-        """With an option, and in a folder always, a label the file lacks is looked up (F-76)."""
+    def test_unlisted_label(self, scene: Scene) -> None:
+        """F-76: an unlisted label is read from its wheel in a folder, or with an option."""
         listed = {label: VARIANTS[label] for label in ("mkl", "a2")}
         (scene.folder / INDEX_FILE).write_bytes(document(variants=listed))
         assert scene.explain()["chosen"]["label"] == "mkl"
@@ -382,15 +382,15 @@ class TestWithoutDocument:
 
 
 class TestDisagreement:
-    """A wheel that is not what the index file says of it (F-93)."""
+    """F-93: wheels that disagree with the index file."""
 
     def swap(self, scene: Scene) -> None:
-        """Let the best two wheels contain something else than the index file says."""
+        """Give the best two wheels other documents than the index file has."""
         for label in ("open", "mkl"):
             own = {**DOCUMENT, "variants": {label: VARIANTS["a2"]}}
             build_wheel(scene.folder, "some", "1.0", label=label, document=own)
 
-    def test_the_next_one_is_taken(self, scene: Scene) -> None:
+    def test_next_candidate(self, scene: Scene) -> None:
         """Each such wheel is out, the next is taken; one line tells of all (A-72, F-93, F-130)."""
         self.swap(scene)
         result = scene.install("some")
@@ -399,8 +399,8 @@ class TestDisagreement:
         for label in ("open", "mkl"):
             assert f"some-1.0-py3-none-any-{label}.whl is not used: " in warning
 
-    def test_for_programs(self, scene: Scene) -> None:
-        """Each wheel that was refused stands in the JSON of the installation (F-93, F-136)."""
+    def test_json(self, scene: Scene) -> None:
+        """F-93, F-136: each rejected wheel is in the JSON of the installation."""
         self.swap(scene)
         answer = scene.install("--json", "some").object
         jsonschema.validate(answer, json.loads((SCHEMAS / "install.json").read_text()))
@@ -410,8 +410,8 @@ class TestDisagreement:
             assert (lost["scope"], lost["code"]) == ("wheel", "metadata-disagreement")
             assert lost["names"] == [f"some-1.0-py3-none-any-{label}.whl"]
 
-    def test_strictly(self, scene: Scene) -> None:
-        """With ``--strict`` nothing is installed, and the error says which wheel (F-130)."""
+    def test_strict(self, scene: Scene) -> None:
+        """F-130: with ``--strict`` nothing is installed, and the error names the wheel."""
         self.swap(scene)
         error = scene.install("--strict", "--json", "some", code=8).error
         (lost,) = error["degradations"]
@@ -419,8 +419,8 @@ class TestDisagreement:
         assert lost["names"] == ["some-1.0-py3-none-any-open.whl"]
         assert not scene.target.exists()
 
-    def test_nothing_is_left(self, scene: Scene) -> None:
-        """When no wheel is left, the error names every one that was refused and why (F-92)."""
+    def test_no_candidate(self, scene: Scene) -> None:
+        """F-92: when no wheel is left, the error names every rejected one with its reason."""
         self.swap(scene)
         for name in ("some-1.0-py3-none-any.whl", "some-1.0-py3-none-any-a2.whl"):
             (scene.folder / name).unlink()
@@ -432,32 +432,32 @@ class TestDisagreement:
 
 
 class TestOthers:
-    """What is bad in one place is bad in no other (F-135)."""
+    """F-135: effects of invalid metadata on other releases and projects."""
 
-    def test_another_project(self, scene: Scene) -> None:
-        """Another project of the same index keeps its variants (F-135)."""
+    def test_other_project(self, scene: Scene) -> None:
+        """F-135: another project of the index keeps its variants."""
         (scene.folder / INDEX_FILE).write_bytes(b"{")
         result = scene.install("--dry-run", "some", "other")
         assert planned(result) == {"other": "1.0 mkl", "some": "1.0"}
         assert len(warnings(result)) == 1
 
-    def test_another_release(self, scene: Scene) -> None:
-        """The other releases of the same project keep theirs, strictly too (F-135)."""
+    def test_other_release(self, scene: Scene) -> None:
+        """F-135: other releases of the project keep theirs, also in strict mode."""
         build_wheel(scene.folder, "some", "0.9", label="mkl", document=DOCUMENT)
         (scene.folder / "some-0.9-variants.json").write_bytes(b"{")
         result = scene.install("--dry-run", "--strict", "some")
         assert planned(result) == {"some": "1.0 open"}
 
-    def test_documents_of_two_releases_swapped(self, scene: Scene) -> None:
-        """Labels mean what their own release says: a swapped document is found out (F-93)."""
+    def test_swapped_documents(self, scene: Scene) -> None:
+        """F-93: a document swapped with that of another release is detected."""
         old = {**DOCUMENT, "variants": {"open": VARIANTS["a2"], "mkl": VARIANTS["mkl"]}}
         (scene.folder / INDEX_FILE).write_text(json.dumps(old))
         result = scene.install("some", "--forbid", "blas :: library :: mkl")
         assert "some-1.0-py3-none-any-open.whl is not used" in result.err
         assert "installed some 1.0" in result.out
 
-    def test_the_document_of_another_project(self, scene: Scene) -> None:
-        """A document of another project under this name costs labels, never the plain wheel."""
+    def test_document_of_another_project(self, scene: Scene) -> None:
+        """Another project's document under this name costs labels, never the plain wheel."""
         content = (scene.folder / "other-1.0-variants.json").read_bytes()
         (scene.folder / INDEX_FILE).write_bytes(content)
         found = scene.explain()
@@ -466,25 +466,25 @@ class TestOthers:
 
 
 class TestChanging:
-    """The index changes while we work."""
+    """Changes of the index during a command."""
 
-    def test_the_document_changes_after_the_choice(self, scene: Scene, tmp_path: Path) -> None:
-        """A stale document is not believed: page and document are asked for again (F-73)."""
+    def test_changed_document(self, scene: Scene, tmp_path: Path) -> None:
+        """F-73: after a mismatch page and document are requested again."""
         cache = ["--cache-dir", str(tmp_path / "cache")]
         words = ["explain", "-i", scene.index.url, "--json", *cache, "some"]
         assert scene.run(*words).object["projects"][0]["chosen"]["label"] == "open"
         (scene.folder / INDEX_FILE).write_bytes(document(variants={"mkl": VARIANTS["mkl"]}))
         assert scene.run(*words).object["projects"][0]["chosen"]["label"] == "mkl"
 
-    def test_the_wheel_changes_after_the_choice(self, scene: Scene) -> None:
-        """A wheel that is not the promised one is not installed (exit code 4)."""
+    def test_changed_wheel(self, scene: Scene) -> None:
+        """A wheel with a wrong hash is not installed (exit code 4)."""
         scene.index.faults.content["some-1.0-py3-none-any-open.whl"] = b"PK other"
         scene.install("some", code=4)
         assert not scene.target.exists() or tree(scene.target) == {}
 
 
-def test_an_unknown_draft(scene: Scene) -> None:
-    """Only an explicit option has an unknown 0.x schema read, and it is noted (F-38)."""
+def test_unknown_draft(scene: Scene) -> None:
+    """F-38: an unknown 0.x schema is read only with an explicit option, and reported."""
     future = {"$schema": SCHEMA.replace("v0.2.0", "v0.9.0"), "new-key": 1}
     (scene.folder / INDEX_FILE).write_bytes(document(**future))
     for label, properties in VARIANTS.items():
@@ -498,8 +498,8 @@ def test_an_unknown_draft(scene: Scene) -> None:
     assert "installed some 1.0 (open)" in scene.install("--accept-unknown-drafts", "some").out
 
 
-def test_the_schema_is_never_fetched(scene: Scene) -> None:
-    """A ``$schema`` on this very index is not asked for, whether it is refused or read (F-31)."""
+def test_schema_is_not_fetched(scene: Scene) -> None:
+    """F-31: a ``$schema`` URL on this index is not requested, whether refused or read."""
     for url in (f"{scene.index.origin}/v0.2.0.json", SCHEMA):
         (scene.folder / INDEX_FILE).write_bytes(document(**{"$schema": url}))
         scene.explain()
@@ -510,8 +510,8 @@ def test_the_schema_is_never_fetched(scene: Scene) -> None:
     ]
 
 
-def test_limits_can_be_changed(scene: Scene) -> None:
-    """A document beyond a limit is read when the user raises it, and the other way round (F-30)."""
+def test_configured_limits(scene: Scene) -> None:
+    """F-30: a raised limit accepts a larger document, and a lowered limit refuses it."""
     many = variants(**{f"l{number}": {} for number in range(10_000)})
     (scene.folder / INDEX_FILE).write_bytes(many)
     assert scene.explain()["chosen"]["label"] is None
@@ -522,8 +522,8 @@ def test_limits_can_be_changed(scene: Scene) -> None:
         assert "limit" in lost["reason"], limit
 
 
-def test_an_oversized_document_is_hardly_read(scene: Scene) -> None:
-    """A document that is announced as too large is not asked for, or not read (F-30)."""
+def test_oversized_document(scene: Scene) -> None:
+    """F-30: a document announced as too large is not requested, or not read."""
     (scene.folder / INDEX_FILE).write_bytes(document() + b" " * (48 << 20))
     for sizes in (True, False):
         scene.index.faults.sizes = sizes
@@ -534,7 +534,7 @@ def test_an_oversized_document_is_hardly_read(scene: Scene) -> None:
 
 
 class TestTwoSources:
-    """Two indexes with the same release (A-77)."""
+    """A-77: two indexes with the same release."""
 
     @pytest.fixture
     def second(self, tmp_path: Path) -> Iterator[RecordingIndex]:
@@ -550,19 +550,19 @@ class TestTwoSources:
             yield index
 
     def test_first_match(self, scene: Scene, second: RecordingIndex) -> None:
-        """By default the first index supplies all; the second is asked to warn (A-77, F-126)."""
+        """A-77, F-126: by default the first index supplies all, the second only warnings."""
         found = scene.explain("--extra-index-url", second.url)
         assert (found["version"], found["chosen"]["label"]) == ("1.0", "open")
         assert {request.path for request in second.requests} == {"/simple/some/"}
 
-    def test_versions_are_compared(self, scene: Scene, second: RecordingIndex) -> None:
-        """On request the best version of all indexes wins (F-127)."""
+    def test_best_version(self, scene: Scene, second: RecordingIndex) -> None:
+        """F-127: on request the best version of all indexes is chosen."""
         found = scene.explain("--extra-index-url", second.url, "--compare-sources")
         assert found["version"] == "2.0"
         assert found["source"] == second.url
 
     def test_contradiction(self, scene: Scene, second: RecordingIndex) -> None:
-        """Variants of both fit and contradict: an error names the sources (A-77, F-127)."""
+        """A-77, F-127: if compatible variants of both contradict, the error names the sources."""
         words = ["--json", "--compare-sources", "--extra-index-url", second.url, "some==1.0"]
         error = scene.command("explain", *words, code=1).error
         assert error["code"] == "inconsistent-documents"
@@ -570,7 +570,7 @@ class TestTwoSources:
         assert second.url in error["message"]
 
     def test_one_source_fits(self, scene: Scene, second: RecordingIndex) -> None:
-        """Where variants of one source only fit, that one decides (F-127)."""
+        """F-127: if only one source has a compatible variant, it decides."""
         words = ["--compare-sources", "--extra-index-url", second.url, "--disable-provider", "gpu"]
         said = scene.command("explain", "--json", *words, "some==1.0").object["projects"][0]
         assert said["chosen"]["filename"] == "some-1.0-py3-none-any-open.whl"
@@ -580,7 +580,7 @@ class TestTwoSources:
         assert foreign == f"no variant of {second.url} fits"
 
     def test_agreement(self, scene: Scene, second: RecordingIndex) -> None:
-        """Documents that agree are one, and the order is that of the combination (F-127)."""
+        """F-127: documents that agree are combined, including their order."""
         folder = scene.folder.parent / "second"
         (folder / "some-1.0-py2.py3-none-any-open.whl").unlink()
         (folder / INDEX_FILE).write_bytes(document(variants={"other": VARIANTS["a2"]}))
@@ -595,19 +595,19 @@ class TestTwoSources:
 
 
 class TestPolicy:
-    """What packages claim about hardware, and who else may decide (P-20, P-64)."""
+    """P-20, P-64: hardware claims of packages, and policies about them."""
 
     CLAIM: Mapping[str, list[str]] = {"level": ["v9"]}
 
     def claim(self, scene: Scene, **provider: Any) -> None:
-        """Let the package itself say which level of x86-64 there is."""
+        """Let the package itself claim an x86-64 level."""
         made = release_document({"v9": {"x86_64": self.CLAIM}}, providers={"x86_64": provider})
         build_wheel(scene.folder, "some", "3.0", label="v9", document=made)
         build_wheel(scene.folder, "some", "3.0")
         (scene.folder / "some-3.0-variants.json").write_text(json.dumps(made))
 
-    def test_obeyed_with_a_warning(self, scene: Scene) -> None:
-        """A static list is obeyed, with a warning that the machine was not asked (P-20)."""
+    def test_static_list(self, scene: Scene) -> None:
+        """P-20: a static list is used, with a warning that the machine was not probed."""
         self.claim(scene, **{"static-properties": self.CLAIM})
         found = scene.explain()
         assert found["chosen"]["label"] == "v9"
@@ -621,7 +621,7 @@ class TestPolicy:
     def test_ignored_by_policy(
         self, scene: Scene, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """An option, or the user's file, has the machine asked instead, and says so (P-20)."""
+        """P-20: an option or the user's file has the machine probed instead, and says so."""
         self.claim(scene, **{"static-properties": self.CLAIM})
         words = ["--ignore-static", how]
         if how == "file":
@@ -636,10 +636,8 @@ class TestPolicy:
         assert provider["step"] == "built-in"
         assert provider["source"].endswith("instead of the static list of the package")
 
-    def test_a_row_of_the_table(
-        self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A plugin in the user's table is answered by the built-in provider (P-63, P-64)."""
+    def test_table_row(self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-63, P-64: a plugin in the user's table is replaced by the built-in provider."""
         self.claim(scene, requires=["acme-cpu>=1"], **{"plugin-api": "acme.cpu:Plugin"})
         found = scene.explain()
         assert found["chosen"]["label"] is None
@@ -656,8 +654,8 @@ class TestPolicy:
         assert "stands in for acme-cpu 1.2 by the configured table" in provider["source"]
         assert not scene.index.requests_for("/simple/acme-cpu/")
 
-    def test_overrides_can_be_ignored(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A variable counts only visibly, and not at all if the user says so (P-73)."""
+    def test_overrides(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-73: a variable is used visibly, or ignored by policy."""
         made = release_document(
             {"v1": {"x86_64": {"level": ["v1"]}}},
             providers={"x86_64": {"requires": ["x86-64-variant-provider<1"]}},
@@ -675,8 +673,8 @@ class TestPolicy:
         told = scene.install("--dry-run", "--no-env-override", "-v", "some")
         assert "WHEELFIT_OVERRIDE_X86_64_LEVEL of the environment is ignored" in told.err
 
-    def test_a_misspelt_override(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A variable of ours for a namespace that there is not is named (P-73)."""
+    def test_misspelt_override(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+        """P-73: an unknown variable for a known namespace is named."""
         monkeypatch.setenv("WHEELFIT_OVERRIDE_NVIDA_SM_ARCH", "90_real")
         result = scene.install("--dry-run", "some")
         assert "warning: WHEELFIT_OVERRIDE_NVIDA_SM_ARCH has no effect" in result.err

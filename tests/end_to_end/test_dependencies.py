@@ -1,4 +1,4 @@
-"""``wheelfit add`` and ``wheelfit remove``: a project, its lock and its environment, together."""
+"""``wheelfit add`` and ``wheelfit remove``: a project with its lock and environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ python-version = ["{sys.version_info.major}.{sys.version_info.minor}"]
 
 
 class Desk:
-    """Work on a project with a virtual environment and an index."""
+    """A project with a virtual environment and an index."""
 
     def __init__(self, run: Runner, folder: Path, python: Path, index: RecordingIndex) -> None:
         self._run = run
@@ -51,12 +51,12 @@ class Desk:
         return self._run(command, "-i", self.index.url, *where, *words, code=code)
 
     def installed(self) -> dict[str, str]:
-        """Return what the environment has."""
+        """Return the packages of the environment."""
         result = self._run("list", "--python", self.python, "--json")
         return {package["name"]: package["version"] for package in result.object["packages"]}
 
     def state(self) -> tuple[bytes, bytes | None, dict[str, str]]:
-        """Return the bytes of both files, and what is installed."""
+        """Return the bytes of both files, and the installed packages."""
         lock = self.lock.read_bytes() if self.lock.exists() else None
         return self.file.read_bytes(), lock, self.installed()
 
@@ -69,7 +69,7 @@ def desk(
     monkeypatch: pytest.MonkeyPatch,
     bare_environment: None,
 ) -> Iterator[Desk]:
-    """Stand in a project that needs a library, with an index that has more."""
+    """Return a project with one dependency, and an index with more."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
@@ -88,7 +88,7 @@ def desk(
 
 
 def test_add_and_remove(desk: Desk) -> None:
-    """A bare name gets the locked version as its lower bound; what nothing needs any more goes."""
+    """The locked version becomes the lower bound; packages no longer needed are removed."""
     result = desk.run("add", "app")
     assert desk.file.read_text() == PROJECT.replace('["lib"]', '["lib", "app>=1.5"]')
     assert desk.installed() == {"app": "1.5", "lib": "1.0", "part": "3.0+local"}
@@ -102,7 +102,7 @@ def test_add_and_remove(desk: Desk) -> None:
 
 
 def test_remove_an_editable_project(desk: Desk) -> None:
-    """What the lock had goes, though it points to a source tree."""
+    """The locked version is removed, though it refers to a source tree."""
     write_project(desk.folder.parent / "ed", "ed")
     table = '[tool.wheelfit.sources]\ned = { path = "../ed", editable = true }\n'
     other = '\n[tool.uv.sources]\n# where others are\nother = { path = "../other" }\n'
@@ -116,8 +116,8 @@ def test_remove_an_editable_project(desk: Desk) -> None:
     assert desk.file.read_text() == PROJECT + other
 
 
-def test_a_source_that_is_needed_stays(desk: Desk) -> None:
-    """The source of a package stays as long as another list names it."""
+def test_shared_source(desk: Desk) -> None:
+    """The source of a package is kept while another list names it."""
     table = '\n[tool.uv.sources]\ntool = { index = "own" }\n'
     groups = '\n[dependency-groups]\ndev = ["tool"]\n'
     index = f'\n[[tool.uv.index]]\nname = "own"\nurl = "{desk.index.url}"\n'
@@ -130,7 +130,7 @@ def test_a_source_that_is_needed_stays(desk: Desk) -> None:
 
 
 def test_groups_and_extras(desk: Desk) -> None:
-    """A group or an extra is made, locked, and installed beside what is there."""
+    """A group or an extra is created, locked, and installed besides the rest."""
     desk.run("add", "--dev", "tool")
     desk.run("add", "--extra", "more", "part")
     assert desk.file.read_text().endswith(
@@ -144,8 +144,8 @@ def test_groups_and_extras(desk: Desk) -> None:
     assert desk.installed() == {"lib": "2.0", "part": "3.0+local"}
 
 
-def test_another_specifier(desk: Desk) -> None:
-    """What is there already gets the versions that are named now, and the environment too."""
+def test_changed_specifier(desk: Desk) -> None:
+    """The requirement is replaced, and lock and environment follow."""
     desk.run("add", "lib>=2")
     assert desk.installed() == {"lib": "2.0"}
     result = desk.run("add", "lib<2")
@@ -155,7 +155,7 @@ def test_another_specifier(desk: Desk) -> None:
 
 
 def test_raw_and_prereleases(desk: Desk) -> None:
-    """``--raw`` adds no bound; a pre-release is taken where ``--pre`` says so."""
+    """``--raw`` adds no bound; ``--pre`` permits a pre-release."""
     desk.run("add", "--raw", "--no-sync", "part")
     desk.run("add", "--pre", "--no-sync", "app")
     assert '["app>=2.0rc1", "lib", "part"]' in desk.file.read_text()
@@ -163,7 +163,7 @@ def test_raw_and_prereleases(desk: Desk) -> None:
 
 
 def test_dry_run(desk: Desk) -> None:
-    """A dry run shows the difference of the file and of the lock, and writes nothing."""
+    """A dry run shows the differences of file and lock, and writes nothing."""
     before = desk.state()
     result = desk.run("add", "--dry-run", "app")
     assert '+dependencies = ["lib", "app>=1.5"]  # any' in result.out
@@ -173,7 +173,7 @@ def test_dry_run(desk: Desk) -> None:
 
 
 def test_json(desk: Desk) -> None:
-    """The report has the change of the file, the lock and the environment."""
+    """The report has the changes of file, lock and environment."""
     report = desk.run("add", "app", "--json").object
     assert report["changes"] == [{"name": "app", "before": None, "after": "app>=1.5"}]
     assert report["list"] == {"kind": "project", "name": None}
@@ -182,15 +182,15 @@ def test_json(desk: Desk) -> None:
 
 
 def test_frozen(desk: Desk) -> None:
-    """``--frozen`` edits the file, asks no index and needs no environment."""
+    """``--frozen`` edits only the file, without index or environment."""
     desk.run("add", "--frozen", "nosuch")
     assert '["lib", "nosuch"]' in desk.file.read_text()
     assert not desk.lock.exists()
     assert desk.index.requests == []
 
 
-def test_below_the_project(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder below it the nearest project is edited, with its lock and its settings."""
+def test_subfolder(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a subfolder the nearest project is edited, with its lock and settings."""
     below = desk.folder / "src" / "demo"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
@@ -200,8 +200,8 @@ def test_below_the_project(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert desk.lock.read_text().count("sys_platform") <= 1
 
 
-def test_a_project_elsewhere(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ``--project`` the environment is that of the project, never that of this folder."""
+def test_project_option(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``--project`` the environment is that of the project, not of the current folder."""
     for folder in (tmp_path / "elsewhere", desk.folder):
         subprocess.run(
             [sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True
@@ -218,7 +218,7 @@ def test_a_project_elsewhere(desk: Desk, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("has_lock", [False, True])
 def test_no_solution(desk: Desk, *, has_lock: bool) -> None:
-    """Where nothing can be resolved, nothing is touched."""
+    """Without a solution nothing is changed."""
     if has_lock:
         desk.run("add", "--no-sync", "tool")
     before, times = desk.state(), desk.file.stat().st_mtime_ns
@@ -228,8 +228,8 @@ def test_no_solution(desk: Desk, *, has_lock: bool) -> None:
 
 
 @pytest.mark.parametrize("has_lock", [False, True])
-def test_undone_where_a_download_fails(desk: Desk, *, has_lock: bool) -> None:
-    """If a wheel cannot be had, file and lock are as they were, byte for byte."""
+def test_failed_download(desk: Desk, *, has_lock: bool) -> None:
+    """If a wheel is unavailable, file and lock are restored byte for byte."""
     if has_lock:
         desk.run("add", "tool")
     desk.file.chmod(0o640)
@@ -245,8 +245,8 @@ def test_undone_where_a_download_fails(desk: Desk, *, has_lock: bool) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_undone_when_interrupted(desk: Desk) -> None:
-    """Ctrl-C while wheels are fetched leaves everything as it was."""
+def test_interrupt(desk: Desk) -> None:
+    """Ctrl-C during downloads restores everything."""
     desk.run("add", "tool")
     before = desk.state()
     desk.index.faults.delay["part-3.0+local-py3-none-any.whl"] = 60
@@ -265,8 +265,8 @@ def test_undone_when_interrupted(desk: Desk) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_edited_meanwhile(desk: Desk) -> None:
-    """What another program wrote into the file meanwhile is not overwritten by undoing."""
+def test_concurrent_edit(desk: Desk) -> None:
+    """Undoing does not overwrite what another program wrote into the file."""
     desk.index.faults.delay["part-3.0+local-py3-none-any.whl"] = 60
     words = ["add", "-i", desk.index.url, "--python", desk.python, "app"]
     with subprocess.Popen(
@@ -300,8 +300,8 @@ def _wait_for(file: Path, content: bytes) -> None:
         (("zzzzz",), "there are: lib"),
     ],
 )
-def test_remove_what_is_not_there(desk: Desk, words: tuple[str, ...], hint: str) -> None:
-    """The error names the list that has it, or what is like it."""
+def test_remove_a_missing_name(desk: Desk, words: tuple[str, ...], hint: str) -> None:
+    """The error names the list that has it, or similar names."""
     desk.run("add", "--frozen", "--dev", "tool")
     before = desk.state()
     error = desk.run("remove", *words, "--json", code=1).error
@@ -348,7 +348,7 @@ def test_remove_what_is_not_there(desk: Desk, words: tuple[str, ...], hint: str)
 def test_wrong_input(
     desk: Desk, text: str, words: tuple[str, ...], code: int, reference: str, part: str
 ) -> None:
-    """Faults of the project and of the words are errors, and nothing is written."""
+    """Invalid projects and arguments are errors, and nothing is written."""
     desk.file.write_text(text)
     before = desk.state()
     error = desk.run("add", *words, "--json", code=code).error
@@ -357,8 +357,8 @@ def test_wrong_input(
     assert desk.state() == before
 
 
-def test_a_folder_without_its_name(desk: Desk) -> None:
-    """The hint of the error is a command line that adds the folder."""
+def test_folder_without_a_name(desk: Desk) -> None:
+    """The hint of the error is a command that adds the folder."""
     folder = write_project(desk.folder / "part", "own-part")
     for word in ("./part", "part/", f"own-part @ {folder.name}/../part", folder.as_uri()):
         error = desk.run("add", word, "--json", code=2).error
@@ -368,22 +368,22 @@ def test_a_folder_without_its_name(desk: Desk) -> None:
     assert desk.installed()["own-part"] == "1.0"
 
 
-def test_a_project_of_poetry(desk: Desk) -> None:
-    """Nothing is removed from a table that only Poetry edits, and the error says who does."""
+def test_poetry_project(desk: Desk) -> None:
+    """Tables that only Poetry edits are refused, and the error says so."""
     desk.file.write_text('[tool.poetry.dependencies]\napp = "*"\n')
     assert "`poetry remove`" in desk.run("remove", "app", "--json", code=1).error["hint"]
     assert "it is in" not in desk.run("remove", "--dev", "app", code=1).err
 
 
 def test_named_twice(desk: Desk) -> None:
-    """Of two requirements on the same project the later counts, and its bound stays."""
+    """Of two requirements for a project the later counts, and its bound is kept."""
     result = desk.run("add", "--no-sync", "app", "part", "app==1.5")
     assert '["lib", "app==1.5", "part>=3.0"]' in desk.file.read_text()
     assert result.out.count("added app") == 1
 
 
 def test_resolved_once(desk: Desk) -> None:
-    """The bound of a bare name costs no second resolution: nothing is asked twice."""
+    """The bound of a bare name needs no second resolution, and no second request."""
     requests = []
     for words in (["--raw"], []):
         desk.index.clear_requests()
@@ -393,14 +393,14 @@ def test_resolved_once(desk: Desk) -> None:
 
 
 def test_no_project(desk: Desk) -> None:
-    """Without a project in this folder or above there is nothing to edit."""
+    """Outside of a project there is an error."""
     desk.file.unlink()
     error = desk.run("add", "app", "--json", code=1).error
     assert "no pyproject.toml in this folder or in one above" in error["message"]
 
 
 def test_read_only(desk: Desk) -> None:
-    """A read-only file is refused before anything is resolved."""
+    """A read-only file is refused before the resolution."""
     desk.file.chmod(0o444)
     error = desk.run("add", "app", "--json", code=1).error
     assert error["message"] == "the file is read-only"
@@ -408,15 +408,15 @@ def test_read_only(desk: Desk) -> None:
 
 
 def test_no_environment(desk: Desk) -> None:
-    """Without an environment nothing is resolved."""
+    """Without an environment there is no resolution."""
     desk.python = Path(os.devnull)
     desk.run("add", "app", code=1)
     assert desk.index.requests == []
     assert desk.file.read_text() == PROJECT
 
 
-def test_what_was_built_needs_no_consent_again(desk: Desk) -> None:
-    """Consent to build a package is given once; later changes of the project run nothing."""
+def test_consent_to_builds(desk: Desk) -> None:
+    """Consent to build a package is given once; later changes run no code."""
     made = write_project(desk.folder.parent / "made", "made", dynamic=True)
     write_sdist(desk.folder.parent / "index", made, "made")
     desk.run("add", "made", code=3)

@@ -1,4 +1,4 @@
-"""``wheelfit download``: a folder of wheels from which the same builds can be installed."""
+"""``wheelfit download``: a folder of wheels that gives the same builds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPEN, GPU = "fast-2.0-py3-none-any-open.whl", "fast-2.0-py3-none-any-gpu.whl"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve a project with variants that needs a plain one, and one for each platform."""
+    """Serve a project with variants and a plain dependency, and one for each platform."""
     place = tmp_path / "index"
     for label in ("gpu", "mkl", "open"):
         build_wheel(place, "fast", "2.0", label=label, document=DOCUMENT, requires=["small"])
@@ -49,7 +49,7 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     bare_environment: None,
 ) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -57,14 +57,14 @@ def run(
 
 
 def names(folder: Path) -> list[str]:
-    """Return what is in a folder, hidden files too."""
+    """Return the names of all files in a folder, including hidden ones."""
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_folder_installs_without_an_index(
+def test_install_from_the_folder(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
 ) -> None:
-    """The document of the variants comes along, so builds are chosen from the folder."""
+    """The variants document is included, so builds are chosen from the folder."""
     out = tmp_path / "new" / "out"
     words = ["--for", "cuda-12.8-sm90", "--for", "linux-x86_64"]
     result = run("download", "-i", index.url, "-d", out, *words, "fast")
@@ -86,7 +86,7 @@ def test_the_folder_installs_without_an_index(
 
 
 def test_other_platforms_and_pythons(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
-    """Each platform gets its wheel for each Python; one that has none is an error."""
+    """Each platform and Python gets its wheel; a missing one is an error."""
     words = ["-i", index.url, "-d", "out", "native"]
     run("download", *words, "--platform", "macos-arm64", "--python-version", "3.12")
     run("download", *words, "--platform", "linux-x86_64", "--python-version", "3.11")
@@ -98,8 +98,8 @@ def test_other_platforms_and_pythons(run: Runner, index: RecordingIndex, tmp_pat
     assert len(names(tmp_path / "out")) == 2
 
 
-def test_what_is_named_alone(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
-    """Without dependencies only what is named is fetched; a dry run fetches nothing."""
+def test_no_dependencies_and_dry_run(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """With ``--no-deps`` only named projects are fetched; a dry run fetches nothing."""
     words = ["-i", index.url, "-d", "out", "--label", "fast=mkl", "fast", "--json"]
     report = run("download", "--dry-run", *words).object
     (target,) = report["targets"]
@@ -114,8 +114,8 @@ def test_what_is_named_alone(run: Runner, index: RecordingIndex, tmp_path: Path)
     run("download", "-i", index.url, "-d", "out", "--no-deps", "fast==99", code=3)
 
 
-def test_all_or_nothing(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
-    """A wrong hash or a missing file leaves nothing behind, and what was there stays."""
+def test_failed_download(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """After a wrong hash or a missing file the folder is unchanged."""
     index.faults.wrong_hash.add("small-1.0-py3-none-any.whl")
     words = ["-i", index.url, "-d", "out", "--no-cache-dir"]
     run("download", *words, "fast", code=4)
@@ -129,8 +129,8 @@ def test_all_or_nothing(run: Runner, index: RecordingIndex, tmp_path: Path) -> N
     assert (tmp_path / "out" / "small-1.0-py3-none-any.whl").read_text() == "mine"
 
 
-def test_files_are_nobody_elses(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
-    """What is written into the folder later does not reach the cache."""
+def test_files_are_copies(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
+    """Later changes in the folder do not affect the cache."""
     for folder in ("one", "two"):
         run("download", "-i", index.url, "-d", folder, "small")
         path = tmp_path / folder / "small-1.0-py3-none-any.whl"
@@ -155,7 +155,7 @@ def test_files_are_nobody_elses(run: Runner, index: RecordingIndex, tmp_path: Pa
 def test_wrong_input(
     run: Runner, index: RecordingIndex, tmp_path: Path, words: tuple[str, ...], code: int, part: str
 ) -> None:
-    """Faults of the words are errors, and no folder is made."""
+    """Invalid arguments are errors, and no folder is made."""
     (tmp_path / "file").write_text("")
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "pyproject.toml").write_text("[project]\nname='x'\nversion='1'\n")
@@ -165,8 +165,8 @@ def test_wrong_input(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_source_distribution(run: Runner, tmp_path: Path) -> None:
-    """What must be built comes as it is published, if that is allowed."""
+def test_source_distribution(run: Runner, tmp_path: Path) -> None:
+    """With consent a source distribution is downloaded as published."""
     metadata = b"Metadata-Version: 2.2\nName: source\nVersion: 1.0\nRequires-Dist: small\n"
     build_wheel(tmp_path / "index", "small", "1.0")
     with tarfile.open(tmp_path / "index" / "source-1.0.tar.gz", "w:gz") as archive:

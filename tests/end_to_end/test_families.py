@@ -25,7 +25,7 @@ NEWER = "2999.1.2"
 
 @pytest.fixture
 def wheel(registry: None, tmp_path: Path) -> Path:
-    """Build the wheel of this checkout as if a later day had come."""
+    """Build the wheel of this checkout with a later date."""
     del registry
     tree = tmp_path / "tree"
     shutil.copytree(REPOSITORY / "families", tree / "families")
@@ -39,14 +39,14 @@ def wheel(registry: None, tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_read(
+def test_files_and_update(
     wheel: Path,
     tmp_path: Path,
     bare_environment: None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It has exactly the files that ship, and an update by it changes nothing but the day."""
+    """It has exactly the shipped files, and an update by it changes only the date."""
     del bare_environment
     assert wheel.name == f"wheelfit_families-{NEWER}-py3-none-any.whl"
     definitions = REPOSITORY / BRIDGES / "definitions"

@@ -1,9 +1,4 @@
-"""A family of real wheels, once a project for each CUDA and ROCm, as variants of one project.
-
-The wheels come from the package registry: native libraries for three majors of CUDA, AMD's
-bindings, compiled ones for x86-64. Their content is packed anew under one name, labelled with the
-tool for that, and locked once; each machine then gets the library that was made for it.
-"""
+"""Real wheels of separate CUDA and ROCm projects, as variants of one project."""
 
 from __future__ import annotations
 
@@ -41,7 +36,7 @@ CUDA = "cuda_version_lower_bound"
 
 @dataclass(frozen=True)
 class Build:
-    """Say which real wheel a label is made of, and what it is for."""
+    """A label with its real wheel and its target."""
 
     package: str
     properties: dict[str, dict[str, list[str]]]
@@ -70,7 +65,7 @@ HOSTS = {
 
 @pytest.fixture(scope="module")
 def real_wheels(pip: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Fetch the wheel of each label."""
+    """Download the wheel of each label."""
     found = {}
     for label, build in FAMILY.items():
         folder = tmp_path_factory.mktemp(label)
@@ -84,7 +79,7 @@ def real_wheels(pip: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def content_of(wheel: Path) -> dict[str, bytes]:
-    """Return the files of a wheel that are no metadata."""
+    """Return the files of a wheel other than metadata."""
     with zipfile.ZipFile(wheel) as archive:
         return {
             name: archive.read(name)
@@ -97,7 +92,7 @@ def content_of(wheel: Path) -> dict[str, bytes]:
 def index(
     real_wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RecordingIndex]:
-    """Serve the family as one project, and what needs it."""
+    """Serve the family as one project, and a dependent."""
     folder, plain = tmp_path_factory.mktemp("index"), tmp_path_factory.mktemp("plain")
     document = release_document(
         {label: build.properties for label, build in FAMILY.items()},
@@ -123,14 +118,14 @@ def index(
         yield server
 
 
-def test_each_machine_gets_the_library_that_was_made_for_it(
+def test_one_lock_for_eight_machines(
     real_wheels: dict[str, Path],
     index: RecordingIndex,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     environment: Callable[[], Path],
 ) -> None:
-    """One lock, eight machines: content of the right real wheel, and needs by variant (F-121)."""
+    """F-121: each machine gets the contents of its real wheel, and the variant's dependencies."""
     locks = Locks(Runner(capsys), index.url, tmp_path, environment)
     locks.lock("--platform", "linux-x86_64", "learning")
     asked = len(index.requests)

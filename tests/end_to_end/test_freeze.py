@@ -1,4 +1,4 @@
-"""``wheelfit freeze``: an environment as requirements, from which it can be made again."""
+"""``wheelfit freeze``: an environment as requirements that recreate it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOCUMENT = release_document(
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve a project with variants and some without."""
+    """Serve a project with variants and plain projects."""
     place = tmp_path / "index"
     for label in (None, "null", "mkl", "open"):
         document = DOCUMENT if label else None
@@ -46,16 +46,16 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     bare_environment: None,
 ) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     return Runner(capsys)
 
 
-def test_the_same_environment_again(
+def test_round_trip(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
 ) -> None:
-    """What is installed from the output freezes to the same output, variants among it."""
+    """An environment installed from the output has the same output, including variants."""
     first, second = environment(), environment()
     url = index.file_url("other-3.0+local.1-py3-none-any.whl")
     sources = ["-i", index.url]
@@ -76,10 +76,10 @@ def test_the_same_environment_again(
     assert run("freeze", "--python", second).out != result.out
 
 
-def test_constraints_name_labels_too(
+def test_constraints(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
 ) -> None:
-    """A frozen environment as constraints chooses the same build of what is needed."""
+    """The output as constraints chooses the same build of a dependency."""
     file = tmp_path / "constraints.txt"
     file.write_text("fast==2.0 # wheelfit: label mkl\nunneeded==1.0  # wheelfit: label zzz\n")
     python = environment()
@@ -88,10 +88,10 @@ def test_constraints_name_labels_too(
     assert {one["name"]: one["label"] for one in listed} == {"fast": "mkl", "plain": None}
 
 
-def test_the_command_line_counts_more(
+def test_label_option(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path
 ) -> None:
-    """``--label`` takes the place of the label in a file."""
+    """``--label`` overrides the label in a file."""
     file = tmp_path / "requirements.txt"
     file.write_text("fast==2.0 # wheelfit: label mkl\n")
     python = environment()
@@ -107,11 +107,11 @@ def test_the_command_line_counts_more(
         ("fast # wheelfit: label mkl\nfast>1  # wheelfit: label open", "two lines name the labels"),
     ],
 )
-def test_comments_that_cannot_be_read(
+def test_invalid_comments(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path], tmp_path: Path, line: str,
     part: str,
 ) -> None:  # fmt: skip
-    """A comment for wheelfit that means nothing is an error with its line."""
+    """An invalid comment for wheelfit is an error with its line."""
     file = tmp_path / "requirements.txt"
     file.write_text(f"# wheelfit is a tool\n{line}\n")
     words: list[str | Path] = ["-i", index.url, "-r", file, "--json"]
@@ -120,10 +120,10 @@ def test_comments_that_cannot_be_read(
     assert error["where"].startswith(f"{file}:")
 
 
-def test_which_packages(
+def test_selected_packages(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path]
 ) -> None:
-    """Pip is left out as pip does it, and whatever is named; ``--all`` has pip too."""
+    """Pip is omitted as by pip, and so are named packages; ``--all`` includes pip."""
     python = environment()
     run("install", "--python", python, "-i", index.url, "plain")
     library = next(python.parent.parent.glob("lib/python3*/site-packages"))
@@ -158,10 +158,10 @@ def test_which_packages(
     assert [package["name"] for package in packages] == ["from-folder", "from-git", "old-record"]
 
 
-def test_why_a_plain_wheel(
+def test_plain_wheel_by_option(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path]
 ) -> None:
-    """Where variants were ruled out, a comment has the option."""
+    """If variants were excluded, a comment has the option."""
     python = environment()
     run("install", "--python", python, "-i", index.url, "--no-variants", "fast")
     line = run("freeze", "--python", python).out.splitlines()[0]

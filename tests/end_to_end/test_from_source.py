@@ -1,4 +1,4 @@
-"""Projects of real build backends, installed by wheelfit and by pip: the same files and records."""
+"""Source installations by wheelfit and by pip, with real backends: equal files and records."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 @pytest.fixture
 def compiled(tmp_path: Path) -> Path:
-    """Give a project with a module in C, data files and a script."""
+    """Return a project with a module in C, data files and a script."""
     return write(
         tmp_path / "compiled",
         {
@@ -90,7 +90,7 @@ def compiled(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hatched(tmp_path: Path) -> Path:
-    """Give a project whose version only its backend knows."""
+    """Return a project whose version only its backend knows."""
     return write(
         tmp_path / "hatched",
         {"pyproject.toml": HATCHLING, "src/hatched_demo/__init__.py": '__version__ = "1.2"\n'},
@@ -99,7 +99,7 @@ def hatched(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def flit(tmp_path: Path) -> Path:
-    """Give an archive of a project in a folder of a repository."""
+    """Return an archive of a project in a subfolder of a repository."""
     module = '"""a demo"""\n'
     files = {"x-main/python/pyproject.toml": FLIT, "x-main/python/flit_demo.py": module}
     return write_archive(tmp_path / "x-main.tar.gz", files)
@@ -107,7 +107,7 @@ def flit(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def legacy(tmp_path: Path) -> Path:
-    """Give a project from before PEP 517, in a repository."""
+    """Return a project from before PEP 517, in a repository."""
     files = {"setup.py": LEGACY, "legacy_demo.py": "x = 1\n"}
     commit_all(write(tmp_path / "legacy", files), tag="v1")
     return tmp_path / "legacy"
@@ -117,7 +117,7 @@ IGNORED = ("RECORD", "INSTALLER", "REQUESTED", "wheelfit.json", "direct_url.json
 
 
 def contents(python: Path) -> dict[str, bytes]:
-    """Return what lies in an environment, but for what each installer writes itself."""
+    """Return the files of an environment other than those that each installer writes itself."""
     place = python.parent.parent
     found = {}
     for path in sorted(place.rglob("*")):
@@ -133,7 +133,7 @@ def contents(python: Path) -> dict[str, bytes]:
 
 
 def origins(python: Path) -> dict[str, object]:
-    """Return the records of where distributions came from (PEP 610)."""
+    """Return the recorded origins of distributions (PEP 610)."""
     return {
         path.parent.name: json.loads(path.read_text())
         for path in python.parent.parent.rglob("direct_url.json")
@@ -151,7 +151,7 @@ def test_like_pip(
     wheelfit: Callable[..., str],
     pip: Path,
 ) -> None:
-    """Both put the same files into place, and record the same origin."""
+    """Both install the same files, and record the same origin."""
     words = {
         "compiled": [str(compiled)],
         "editable": ["-e", f"{hatched}[more]"],

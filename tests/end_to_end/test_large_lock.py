@@ -1,4 +1,4 @@
-"""A tree of a hundred real packages: locked, read by others, made real, and kept."""
+"""A tree of a hundred real packages: locked, read by other tools, installed, and kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ assert round(float(model.coef_[0])) == 2
 
 
 def run(*words: str | Path) -> str:
-    """Run a program and return what it prints; a failure shows all of it."""
+    """Run a program and return its output; a failure shows all of it."""
     completed = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
     )
@@ -33,12 +33,12 @@ def run(*words: str | Path) -> str:
 
 
 def installed(uv: Path, python: Path) -> dict[str, str]:
-    """Return what uv sees in an environment: names with versions."""
+    """Return the names and versions that uv lists."""
     listed = json.loads(run(uv, "pip", "list", "--python", python, "--format", "json"))
     return {canonicalize_name(entry["name"]): entry["version"] for entry in listed}
 
 
-def test_a_large_tree_is_locked_and_synced(
+def test_lock_and_sync(
     environment: Callable[[], Path],
     wheelfit: Callable[..., str],
     pip: Path,
@@ -71,10 +71,10 @@ def test_a_large_tree_is_locked_and_synced(
     assert installed(uv, ours) == installed(uv, theirs)
 
 
-def test_uv_chooses_the_same_versions(
+def test_versions_of_uv(
     environment: Callable[[], Path], wheelfit: Callable[..., str], uv: Path, tmp_path: Path
 ) -> None:
-    """What a lock says for this machine is what uv would install anew."""
+    """The locked versions for this machine are those that uv would install."""
     path, python = tmp_path / "pylock.toml", environment()
     wheelfit("lock", "--python", python, "-o", path, *TREE)
     planned = json.loads(wheelfit("sync", "--json", "--dry-run", "--python", python, path))

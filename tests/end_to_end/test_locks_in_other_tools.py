@@ -1,4 +1,4 @@
-"""pip and uv install from our locks what is right for tools that know no variants (PEP 751)."""
+"""Installations by pip and uv from wheelfit's locks (PEP 751), without variants."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ VARIANTS = {
 
 
 def add_release(folder: Path, name: str, *labels: str | None, **needs: str) -> None:
-    """Add a release with one wheel for each label, which says which it is.
-
-    :param needs: what the wheel of each label needs; the plain one's under ``plain``.
-    """
+    """Add a release with one wheel for each label, which contains the label."""
     document = release_document(
         {label: VARIANTS[label] for label in labels if label},
         providers={"x86_64": X86_64, "nvidia": NVIDIA},
@@ -63,7 +60,7 @@ def add_release(folder: Path, name: str, *labels: str | None, **needs: str) -> N
 
 
 def add_member(folder: Path, name: str, version: str, module: str, *needs: str) -> None:
-    """Add a member of a family, which owns a module of the family."""
+    """Add a member of a family, which has a module of the family."""
     files = {f"{module}/__init__.py": f"__variant__ = {name!r}\n"}
     build_wheel(folder, name, version, files=files, requires=needs)
 
@@ -101,7 +98,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    """List folders as a static index does, and print nothing."""
+    """A static file server without output."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as inherited
         del format, args
@@ -109,7 +106,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve an index for each build of a project, as its vendor lays them out."""
+    """Serve an index for each build of a project, like its vendor."""
     root = tmp_path_factory.mktemp("whl")
     for build in ("cu128", "cu130", "cpu"):
         files = {"torch/__init__.py": f"__variant__ = {build!r}\n"}
@@ -132,7 +129,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Installed(NamedTuple):
-    """What a tool did with a lock."""
+    """The result of an installation by another tool."""
 
     code: int
     text: str
@@ -146,7 +143,7 @@ Install = Callable[[Path, Path], Installed]
 
 
 def run(folder: Path, words: list[str | Path], target: Path) -> Installed:
-    """Run a tool with nothing of the settings of whoever runs the tests, and no index."""
+    """Run a tool without the user's settings and without an index."""
     names = ("PATH", "SYSTEMROOT")
     environ = {name: os.environ[name] for name in names if name in os.environ}
     environ |= {"HOME": str(folder), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
@@ -167,7 +164,7 @@ def run(folder: Path, words: list[str | Path], target: Path) -> Installed:
 
 @pytest.fixture(params=["pip install -r", "uv pip sync"])
 def install(request: pytest.FixtureRequest) -> Install:
-    """Return what installs a lock into a folder, without an index."""
+    """Return a function that installs a lock into a folder, without an index."""
     if request.param.startswith("pip"):
         pip: Path = request.getfixturevalue("pip")
 
@@ -200,7 +197,7 @@ class Locking:
         self._index = index
 
     def lock(self, *words: str) -> Path:
-        """Lock for this Python everywhere, and check the file as packaging does."""
+        """Lock for this Python on all platforms, and check the file with packaging."""
         python = () if "--for" in words else ("--python-version", PYTHON)
         settings: list[str | Path] = ["-i", self._index.url, "--no-cache-dir", "-o", self.path]
         self.command("lock", *settings, *python, *words)
@@ -208,14 +205,14 @@ class Locking:
         return self.path
 
     def synced(self, host: str, target: Path) -> dict[str, str]:
-        """Return the labels that a machine gets from the lock."""
+        """Return the labels that wheelfit installs from the lock on a machine."""
         result = self.command("sync", self.path, "--for", host, "--target", target, "--json")
         return {one["name"]: one["label"] or "plain" for one in result.object["install"]}
 
 
 @pytest.fixture
 def locking(capsys: pytest.CaptureFixture[str], index: RecordingIndex, tmp_path: Path) -> Locking:
-    """Return what locks projects of the index."""
+    """Return a function that locks projects of the index."""
     return Locking(Runner(capsys), index, tmp_path)
 
 
@@ -236,7 +233,7 @@ class TestProjects:
             ("faiss --bridge faiss", {"faiss-cpu"}, {"faiss": "faiss-cpu"}),
         ],
     )
-    def test_they_get_what_is_for_any_machine(
+    def test_plain_wheels(
         self,
         locking: Locking,
         install: Install,
@@ -245,34 +242,34 @@ class TestProjects:
         distributions: set[str],
         builds: dict[str, str],
     ) -> None:
-        """The plain wheel and what it needs are installed, and nothing that a variant needs."""
+        """The plain wheel and its dependencies are installed, without those of variants."""
         done = install(locking.lock(*project.split()), tmp_path)
         assert done.code == 0, done.text
         assert done.distributions.keys() == distributions
         assert {name: done.builds[name] for name in builds} == builds
         assert set(done.builds.values()) - set(builds.values()) <= {"None"}
 
-    def test_the_index_of_a_build(
+    def test_family_of_indexes(
         self, locking: Locking, install: Install, tmp_path: Path, builds: str
     ) -> None:
-        """Of a family of indexes they get the build for any machine."""
+        """From a family of indexes the build for any machine is installed."""
         done = install(locking.lock("torch", "--bridge", f"pytorch@{builds}"), tmp_path)
         assert done.code == 0, done.text
         assert (done.distributions, done.builds) == ({"torch": "2.9.0+cpu"}, {"torch": "cpu"})
 
     @pytest.mark.parametrize("project", ["only-variants", "cupy"])
-    def test_without_a_build_for_any_machine(
+    def test_no_build_for_any_machine(
         self, locking: Locking, install: Install, tmp_path: Path, project: str
     ) -> None:
-        """Where all builds have conditions, each tool names the project and installs nothing."""
+        """If all builds have conditions, each tool names the project and installs nothing."""
         done = install(locking.lock(project, "small"), tmp_path)
         assert done.code != 0
         assert project in done.text
         assert done.distributions == {}
 
 
-def test_a_null_variant_for_uv(locking: Locking, uv: Path, pip: Path, tmp_path: Path) -> None:
-    """Without a plain wheel uv gets the null variant; pip cannot read the name of its URL."""
+def test_null_variant(locking: Locking, uv: Path, pip: Path, tmp_path: Path) -> None:
+    """Without a plain wheel uv installs the null variant; pip cannot read the name in its URL."""
     lock = locking.lock("only-null")
     words: list[str | Path] = ["--python", sys.executable, lock, "--target", tmp_path / "uv"]
     done = run(tmp_path, [uv, "pip", "sync", "--no-config", "--no-cache", *words], tmp_path / "uv")
@@ -287,22 +284,20 @@ def test_a_null_variant_for_uv(locking: Locking, uv: Path, pip: Path, tmp_path: 
 
 
 class TestNamedMachines:
-    """Locks for machines that are named with ``--for``."""
+    """Locks for machines named with ``--for``."""
 
-    def test_the_member_without_its_selector(
-        self, locking: Locking, uv: Path, tmp_path: Path
-    ) -> None:
-        """Uv gets the member that the machine gets, under its own name, and no other."""
+    def test_family_member(self, locking: Locking, uv: Path, tmp_path: Path) -> None:
+        """Uv installs only the member for the machine, under its own name."""
         lock, target = locking.lock("magika", "--for", "cuda-12.8-sm90"), tmp_path / "target"
         words: list[str | Path] = ["--python", sys.executable, lock, "--target", target]
         done = run(tmp_path, [uv, "pip", "sync", "--no-config", "--no-cache", *words], target)
         assert done.code == 0, done.text
         assert done.distributions.keys() == {"magika", "onnxruntime-gpu", "gpu-lib", "small"}
 
-    def test_the_index_of_the_build(
+    def test_family_of_indexes(
         self, locking: Locking, install: Install, tmp_path: Path, builds: str
     ) -> None:
-        """They get the build of the machine, which has an ordinary name where it is."""
+        """The build for the machine is installed, which has an ordinary name."""
         words = ["--bridge", f"pytorch@{builds}", "--for", "cuda-12.8-sm90"]
         done = install(locking.lock("torch", *words), tmp_path)
         assert done.code == 0, done.text
@@ -336,9 +331,9 @@ class TestNamedMachines:
         ),
     ],
 )
-def test_wheelfit_gets_the_variants(
+def test_wheelfit(
     locking: Locking, tmp_path: Path, project: str, host: str, expected: dict[str, str]
 ) -> None:
-    """From the same lock each machine gets its builds with wheelfit."""
+    """From the same lock wheelfit installs the builds for each machine."""
     locking.lock(project)
     assert locking.synced(host, tmp_path / "target") == expected

@@ -1,7 +1,4 @@
-"""Nothing of an environment is imported or executed while or after it is changed.
-
-Everything that Python, an installer or a user would run by accident leaves a mark here.
-"""
+"""No code of an environment is imported or executed during or after its changes."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ def trap(mark: Path, name: str) -> str:
 
 
 def run(python: str | Path, *words: str | Path, code: int | None = 0) -> str:
-    """Run wheelfit with an interpreter, in an empty folder, and return all that it says."""
+    """Run wheelfit with an interpreter in an empty folder, and return its output."""
     environ = {
         name: value
         for name, value in os.environ.items()
@@ -65,20 +62,20 @@ CACHE = Path(os.devnull).parent / "no-cache"  # each test names its own
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path) -> None:
-    """Give every test a cache of its own."""
+    """Use a separate cache for every test."""
     global CACHE  # noqa: PLW0603 - read by run()
     CACHE = tmp_path / "cache"
 
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """Return the file that is written by whatever runs though it should not."""
+    """Return the file that traps write."""
     return tmp_path / "what-ran"
 
 
 @pytest.fixture
 def index(tmp_path: Path, mark: Path) -> Iterator[RecordingIndex]:
-    """Serve wheels that bring traps of every kind."""
+    """Serve wheels with traps of every kind."""
     folder = tmp_path / "index"
     for version in ("1.0", "2.0"):
         build_wheel(
@@ -123,14 +120,14 @@ def target(tmp_path: Path, mark: Path) -> Path:
     return place
 
 
-def test_the_traps_work(target: Path, mark: Path) -> None:
-    """A start of the interpreter of the environment springs them."""
+def test_traps_work(target: Path, mark: Path) -> None:
+    """The interpreter of the environment triggers them at its start."""
     subprocess.run([target / "bin" / "python", "-c", "import pip"], check=True)
     assert {"trap.pth", "sitecustomize", "pip.__init__"} <= set(mark.read_text().splitlines())
 
 
-def test_from_elsewhere(target: Path, index: RecordingIndex, mark: Path, tmp_path: Path) -> None:
-    """No command that works on an environment runs anything of it, or of what it installs."""
+def test_other_environment(target: Path, index: RecordingIndex, mark: Path, tmp_path: Path) -> None:
+    """No command runs code of the environment it works on, or of the packages it installs."""
     sources = ["-i", index.url]
     here: list[str | Path] = ["--python", target]
     shutil.rmtree(site_of(target) / "pip")  # the wheel brings another
@@ -160,12 +157,12 @@ def test_from_elsewhere(target: Path, index: RecordingIndex, mark: Path, tmp_pat
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Make an environment that wheelfit itself lives in."""
+    """Make an environment that contains wheelfit itself."""
     return make_home(tmp_path / "home")
 
 
 def _later(name: str, home: Path, mark: Path, folder: Path) -> Path:
-    """Build a later release of an installed package, all of whose modules are traps."""
+    """Build a later release of an installed package with traps in all modules."""
     site = site_of(home)
     modules = {
         str(path.relative_to(site)): trap(mark, str(path.relative_to(site)))
@@ -176,10 +173,8 @@ def _later(name: str, home: Path, mark: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["packaging", "rich", "wheelfit", "filelock"])
 @pytest.mark.parametrize("how", [[], ["--json", "--verbose"]], ids=["plain", "json"])
-def test_what_runs_is_exchanged(
-    name: str, how: list[str], home: Path, mark: Path, tmp_path: Path
-) -> None:
-    """CVE-2026-6357: wheelfit goes on with its own modules while they are exchanged for others."""
+def test_self_upgrade(name: str, how: list[str], home: Path, mark: Path, tmp_path: Path) -> None:
+    """CVE-2026-6357: while its modules are replaced, wheelfit uses the old ones."""
     path = _later(name, home, mark, tmp_path / "wheels")
     # Its needs are read at the end, and take a part of packaging that is seldom needed.
     info = site_of(home) / "odd-1.0.dist-info"
@@ -194,17 +189,15 @@ def test_what_runs_is_exchanged(
     assert (site_of(home) / f"{name}-99.0.dist-info").is_dir()
 
 
-def test_what_runs_is_removed(home: Path) -> None:
-    """Wheelfit removes itself if it is named; the command ends well."""
+def test_self_removal(home: Path) -> None:
+    """Wheelfit removes itself on request, and the command succeeds."""
     result = run(home / "bin" / "python", "uninstall", "wheelfit")
     assert "removed wheelfit" in result
     assert not (site_of(home) / "wheelfit" / "__init__.py").exists()
 
 
-def test_wheels_that_bring_what_might_be_imported(
-    home: Path, index: RecordingIndex, mark: Path
-) -> None:
-    """Modules that wheelfit would use if they were there are not used once a wheel brings them."""
+def test_optional_modules(home: Path, index: RecordingIndex, mark: Path) -> None:
+    """Optional modules of wheelfit are not imported once a wheel installs them."""
     python = home / "bin" / "python"
     shutil.rmtree(site_of(home) / "isal")
     shutil.rmtree(next(site_of(home).glob("isal-*.dist-info")))

@@ -1,4 +1,4 @@
-"""``--offline``: what was installed once can be installed again when the server is gone."""
+"""``--offline``: repeated installations without the server."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ DOCUMENT = release_document(
 
 @pytest.fixture(autouse=True)
 def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing come in from whoever runs the tests."""
+    """Ignore the user's settings."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     return Runner(capsys)
 
 
 @pytest.fixture
 def url(run: Runner, tmp_path: Path) -> str:
-    """Install from an index, lock, let the index go away, and return its URL."""
+    """Install from an index, lock, stop the index, and return its URL."""
     folder = tmp_path / "index"
     build_wheel(folder, "fast", "2.0", label="mkl", document=DOCUMENT, requires=["plain>=1"])
     (folder / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
@@ -48,14 +48,14 @@ def url(run: Runner, tmp_path: Path) -> str:
 
 
 def again(run: Runner, tmp_path: Path, url: str, name: str = "again") -> dict[str, str]:
-    """Install the same offline, and return what is there then."""
+    """Install the same offline, and return the installed packages."""
     run("install", "--offline", "-i", url, "--target", tmp_path / name, "fast")
     return tree(tmp_path / name)
 
 
 @pytest.mark.parametrize("gone", [None, "wheels-1", "unpacked-1"])
-def test_the_same_again(run: Runner, tmp_path: Path, url: str, gone: str | None) -> None:
-    """Wheel files or unpacked wheels, each is enough; pages count however old they are."""
+def test_cached_wheels(run: Runner, tmp_path: Path, url: str, gone: str | None) -> None:
+    """Wheel files or unpacked wheels suffice, and pages of any age."""
     if gone is not None:
         shutil.rmtree(tmp_path / "cache" / gone)
     first = tree(tmp_path / "first")
@@ -63,16 +63,16 @@ def test_the_same_again(run: Runner, tmp_path: Path, url: str, gone: str | None)
     assert again(run, tmp_path, url, "third").keys() == first.keys()
 
 
-def test_a_lock(run: Runner, tmp_path: Path, url: str) -> None:
-    """``sync --offline`` takes what the lock names from the cache."""
+def test_lock(run: Runner, tmp_path: Path, url: str) -> None:
+    """``sync --offline`` takes the locked files from the cache."""
     del url
     run("sync", "--offline", tmp_path / "pylock.toml", "--target", tmp_path / "synced")
     assert (tmp_path / "synced" / "fast-2.0.dist-info").is_dir()
     assert (tmp_path / "synced" / "plain-1.0.dist-info").is_dir()
 
 
-def test_a_wheel_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
-    """A wheel that is not kept is named, and nothing is changed."""
+def test_missing_wheel(run: Runner, tmp_path: Path, url: str) -> None:
+    """A wheel that is not in the cache is named, and nothing is changed."""
     run("cache", "remove", "plain")
     words: list[str | Path] = [
         "install",
@@ -91,8 +91,8 @@ def test_a_wheel_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
     assert not (tmp_path / "again").exists() or not list((tmp_path / "again").glob("*.dist-info"))
 
 
-def test_a_page_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
-    """A project that nobody ever asked for is named with its page."""
+def test_missing_page(run: Runner, tmp_path: Path, url: str) -> None:
+    """A project that was never requested is named with its page."""
     words: list[str | Path] = [
         "install",
         "--offline",
@@ -106,8 +106,8 @@ def test_a_page_is_missing(run: Runner, tmp_path: Path, url: str) -> None:
     assert error["where"] == f"{url}other/"
 
 
-def test_what_the_machine_needs_to_know(run: Runner, tmp_path: Path, url: str) -> None:
-    """``explain`` and ``--dry-run`` need no server either."""
+def test_explain_and_dry_run(run: Runner, tmp_path: Path, url: str) -> None:
+    """``explain`` and ``--dry-run`` work offline too."""
     run("explain", "--offline", "-i", url, "fast")
     report = run(
         "install", "--offline", "-i", url, "--target", tmp_path / "t", "--dry-run", "--json", "fast"

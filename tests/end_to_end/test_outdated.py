@@ -1,4 +1,4 @@
-"""``wheelfit list --outdated``: what has a newer release that this machine can have."""
+"""``wheelfit list --outdated``: packages with a newer release for this machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def document() -> dict[str, object]:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve projects with old and new releases, some of which do not count."""
+    """Serve projects with old and new releases, some of them unsuitable."""
     place = tmp_path / "index"
     for version in ("1.0", "2.0"):
         for label in (None, "mkl", "open"):
@@ -56,7 +56,7 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     bare_environment: None,
 ) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     return Runner(capsys)
@@ -71,8 +71,8 @@ def old(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) -> 
     return python
 
 
-def test_what_is_newer(run: Runner, index: RecordingIndex, old: Path, tmp_path: Path) -> None:
-    """Neither yanked nor pre-releases are proposed, nor what this Python cannot have."""
+def test_newer_releases(run: Runner, index: RecordingIndex, old: Path, tmp_path: Path) -> None:
+    """Yanked releases, pre-releases and those for other Pythons are not proposed."""
     (tmp_path / "index" / "gone-1.0-py3-none-any.whl").unlink()
     result = run("list", "--outdated", "--python", old, "-i", index.url, "--no-cache-dir")
     assert result.out.splitlines() == [
@@ -93,18 +93,16 @@ def test_what_is_newer(run: Runner, index: RecordingIndex, old: Path, tmp_path: 
     assert [package["name"] for package in report["packages"]] == ["fast"]
 
 
-def test_nothing_is_newer(
-    run: Runner, index: RecordingIndex, environment: Callable[[], Path]
-) -> None:
-    """An environment that is up to date, or empty, gives nothing."""
+def test_up_to_date(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) -> None:
+    """An empty or up-to-date environment has an empty list."""
     python = environment()
     assert run("list", "--outdated", "--python", python, "-i", index.url).out == ""
     run("install", "--python", python, "-i", index.url, "plain", "same")
     assert run("list", "--outdated", "--python", python, "-i", index.url).out == ""
 
 
-def test_an_index_that_does_not_answer(run: Runner, index: RecordingIndex, old: Path) -> None:
-    """One page that cannot be read is a warning; if none can, that is the error."""
+def test_unreachable_index(run: Runner, index: RecordingIndex, old: Path) -> None:
+    """One unreadable page is a warning; if all are unreadable it is an error."""
     words: list[str | Path] = ["--python", old, "-i", index.url, "--no-cache-dir", "--retries", "0"]
     index.faults.status["/simple/plain/"] = 500
     result = run("list", "--outdated", *words)
@@ -115,8 +113,8 @@ def test_an_index_that_does_not_answer(run: Runner, index: RecordingIndex, old: 
     assert error["exit_code"] == 5
 
 
-def test_without_a_network(run: Runner, index: RecordingIndex, old: Path) -> None:
-    """The list itself asks no index."""
+def test_plain_list(run: Runner, index: RecordingIndex, old: Path) -> None:
+    """``list`` without the option sends no requests."""
     asked = len(index.requests)
     assert "fast" in run("list", "--python", old, "-i", index.url).out
     assert len(index.requests) == asked

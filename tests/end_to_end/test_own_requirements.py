@@ -1,4 +1,4 @@
-"""wheelfit does not break itself, and what others have broken can be found out and repaired."""
+"""wheelfit does not break itself, and detects and repairs damage by others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wheelfit.testing.wheels import build_wheel
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an environment that wheelfit itself lives in; no test may change it."""
+    """Make an environment with wheelfit itself, which no test may change."""
     home = make_home(tmp_path_factory.mktemp("own") / "home")
     run(home, "list")  # keeps its bytecode
     return home
@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(whole: Path, tmp_path: Path) -> Path:
-    """Make another one, to be changed; its files are links to those of the first."""
+    """Make another one to be changed; its files are links to the first."""
     shutil.copytree(whole, tmp_path / "home", symlinks=True, copy_function=os.link)
     return tmp_path / "home"
 
@@ -58,12 +58,12 @@ def run(
 
 
 def in_a_line(text: str) -> str:
-    """Return a text that was broken into lines as one."""
+    """Return a text with its lines joined."""
     return " ".join(text.split())
 
 
 def remove(home: Path, names: Iterable[str]) -> None:
-    """Remove the files of distributions and what records them, as no installer would."""
+    """Remove files and records of distributions, unlike any installer."""
     site = site_of(home)
     for name in names:
         found = required()[name]
@@ -76,7 +76,7 @@ def remove(home: Path, names: Iterable[str]) -> None:
 
 
 def listing(home: Path) -> list[str]:
-    """Return what is installed."""
+    """Return the installed packages."""
     return sorted(path.name for path in site_of(home).glob("*.dist-info"))
 
 
@@ -85,7 +85,7 @@ def listing(home: Path) -> list[str]:
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """Make releases that wheelfit does not work with, and some that do not matter to it."""
+    """Build releases that wheelfit does not work with, and some irrelevant to it."""
     folder = tmp_path / "wheels"
     build_wheel(folder, "urllib3", "1.26.20", files={"urllib3/__init__.py": ""})
     build_wheel(folder, "mdurl", "0.0.1", files={"mdurl/__init__.py": ""})
@@ -107,7 +107,7 @@ def wheels(tmp_path: Path) -> Path:
     ],
     ids=["itself", "as a dependency", "two levels", "without dependencies", "dry run", "more"],
 )
-def test_install_refuses(whole: Path, wheels: Path, words: list[str], reason: str) -> None:
+def test_refused_install(whole: Path, wheels: Path, words: list[str], reason: str) -> None:
     """An installation that would break wheelfit changes nothing, and says why and what to do."""
     before = listing(whole)
     done = run(whole, "install", "--no-index", "-f", wheels, *words, code=7)
@@ -117,8 +117,8 @@ def test_install_refuses(whole: Path, wheels: Path, words: list[str], reason: st
     assert listing(whole) == before
 
 
-def test_other_installations_go_on(home: Path, wheels: Path, tmp_path: Path) -> None:
-    """What does not matter to wheelfit is installed, and anything at all elsewhere."""
+def test_other_installs(home: Path, wheels: Path, tmp_path: Path) -> None:
+    """Other packages are installed, and any package into other environments."""
     run(home, "install", "--no-index", "-f", wheels, "harmless")
     run(home, "install", "--no-index", "-f", wheels, "old-client", "--target", tmp_path / "there")
     assert (tmp_path / "there" / "urllib3-1.26.20.dist-info").is_dir()
@@ -126,8 +126,8 @@ def test_other_installations_go_on(home: Path, wheels: Path, tmp_path: Path) -> 
     assert "harmless-1.0.dist-info" not in listing(home)
 
 
-def test_what_is_broken_already_stops_nobody(home: Path, wheels: Path) -> None:
-    """A requirement that was not met before is no reason to refuse anything."""
+def test_existing_damage(home: Path, wheels: Path) -> None:
+    """A requirement that was already unmet is no reason for a refusal."""
     build_wheel(wheels, "truststore", "0.1", files={"truststore/__init__.py": ""})
     remove(home, ["truststore"])
     run(home, "install", "--no-index", "-f", wheels, "harmless", "truststore==0.1")
@@ -135,14 +135,14 @@ def test_what_is_broken_already_stops_nobody(home: Path, wheels: Path) -> None:
 
 @pytest.mark.parametrize("words", [[], ["--dry-run"]], ids=["really", "dry run"])
 @pytest.mark.parametrize("name", ["packaging", "mdurl"])
-def test_uninstall_refuses(whole: Path, name: str, words: list[str]) -> None:
-    """What wheelfit works with is not removed by it."""
+def test_refused_uninstall(whole: Path, name: str, words: list[str]) -> None:
+    """Dependencies of wheelfit are not removed by it."""
     done = run(whole, "uninstall", name, *words, code=7)
     assert f"{name} would be removed" in in_a_line(done.stderr)
 
 
-def test_sync_refuses(whole: Path, wheels: Path, tmp_path: Path) -> None:
-    """A lock that names a release which breaks wheelfit is not synced into its environment."""
+def test_refused_sync(whole: Path, wheels: Path, tmp_path: Path) -> None:
+    """A lock with a release that breaks wheelfit is not synced into its environment."""
     with RecordingIndex(wheels) as index:
         lock = tmp_path / "pylock.toml"
         run(whole, "lock", "-i", index.url, "-o", lock, "urllib3")
@@ -154,8 +154,8 @@ def test_sync_refuses(whole: Path, wheels: Path, tmp_path: Path) -> None:
 # --- what others have broken ---------------------------------------------------------------------
 
 
-def test_doctor_and_recover_need_the_standard_library_alone(home: Path) -> None:
-    """With everything gone that wheelfit requires, both start and say what they have to say."""
+def test_doctor_and_recover_without_dependencies(home: Path) -> None:
+    """Without any dependency of wheelfit both start and report."""
     remove(home, required())
     done = run(home, "recover")
     assert "no change was interrupted" in done.stdout
@@ -172,8 +172,8 @@ def test_doctor_and_recover_need_the_standard_library_alone(home: Path) -> None:
     run(home, "recover", "--help")
 
 
-def test_other_commands_point_to_doctor(home: Path) -> None:
-    """They end with an error of the family, not with that of an import."""
+def test_other_commands(home: Path) -> None:
+    """They end with an error of wheelfit, not with an ImportError."""
     remove(home, required())
     for words in (["install", "a"], ["list"], ["check-env"], ["lock", "a"], ["uninstall", "a"]):
         done = run(home, *words, code=70)
@@ -181,8 +181,8 @@ def test_other_commands_point_to_doctor(home: Path) -> None:
         assert "wheelfit doctor" in done.stderr
 
 
-def test_recovery_where_everything_is_gone(home: Path, wheels: Path, tmp_path: Path) -> None:
-    """An interrupted change is undone although nothing that wheelfit requires is there."""
+def test_recovery_without_dependencies(home: Path, wheels: Path, tmp_path: Path) -> None:
+    """An interrupted change is undone without any dependency of wheelfit."""
     target = tmp_path / "target"
     run(home, "install", "--no-index", "-f", wheels, "harmless", "--target", target)
     before = sorted(path.name for path in target.iterdir())
@@ -216,8 +216,8 @@ def test_recovery_where_everything_is_gone(home: Path, wheels: Path, tmp_path: P
     assert (target / "harmless.py").read_text() == ""
 
 
-def test_an_older_release_of_a_library(home: Path) -> None:
-    """An unsuitable release is named: urllib3 1.x, whose import may succeed."""
+def test_unsuitable_release(home: Path) -> None:
+    """An unsuitable release is named: urllib3 1.x, which may be importable."""
     site = site_of(home)
     remove(home, ["urllib3"])
     (site / "urllib3").mkdir()
@@ -231,8 +231,8 @@ def test_an_older_release_of_a_library(home: Path) -> None:
     assert "urllib3 1.26.20 is installed" in in_a_line(done.stdout)
 
 
-def test_files_that_are_lost(home: Path) -> None:
-    """A package whose folder was deleted is named, though its record is there."""
+def test_deleted_files(home: Path) -> None:
+    """A package whose folder was deleted is named, though its record exists."""
     shutil.rmtree(site_of(home) / "packaging")
     done = run(home, "doctor", code=13)
     assert "are missing, such as packaging/__init__.py" in in_a_line(done.stdout)
@@ -246,7 +246,7 @@ def test_files_that_are_lost(home: Path) -> None:
 @pytest.mark.usefixtures("registry")
 @pytest.mark.network
 def test_repair(home: Path) -> None:
-    """With pip, which Python brings along, all is installed again; a failure of pip is shown."""
+    """With pip from ensurepip everything is reinstalled; a failure of pip is shown."""
     remove(home, ["packaging", "urllib3", "mdurl", "rich"])
     shutil.rmtree(site_of(home) / "msgspec")
     environ = {"PATH": os.defpath}  # without uv
@@ -265,7 +265,7 @@ def test_repair(home: Path) -> None:
 
 
 def test_repair_with_uv(home: Path, uv: Path) -> None:
-    """Where the environment has no pip, as those of uv and pipx, uv installs what is missing."""
+    """In an environment without pip, as made by uv and pipx, uv installs what is missing."""
     remove(home, ["mdurl"])
     environ = {"PATH": os.pathsep.join((str(uv.parent), os.defpath))}
     environ |= {name: value for name, value in os.environ.items() if name.startswith("UV_")}

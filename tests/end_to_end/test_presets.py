@@ -1,4 +1,4 @@
-"""Presets decide among published releases, through the real command line, on any machine."""
+"""Decisions of presets among published releases, through the real command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 
 @pytest.fixture(scope="module")
 def published(releases: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the published releases; wheels that are asked for are made up."""
+    """Serve the published releases with generated wheels."""
     site = StaticSite(releases, stubs=tmp_path_factory.mktemp("stubs"))
     with RecordingIndex(site) as index:
         yield index.url
@@ -52,7 +52,7 @@ def choice(published: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ("ascend-a3", "vllm-ascend==0.13.0rc1", "a3"),
     ],
 )
-def test_what_a_preset_takes(
+def test_choices(
     preset: str,
     requirement: str,
     label: str,
@@ -60,7 +60,7 @@ def test_what_a_preset_takes(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """P-12, P-44: each machine that people ask for takes the build that was made for it."""
+    """P-12, P-44: each preset chooses the build for its machine."""
     file = tmp_path / "host.toml"
     words = ["host", "new", "-o", str(file), "--python", "3.11", "--glibc", "2.35", preset]
     assert main(words) == 0
@@ -68,8 +68,8 @@ def test_what_a_preset_takes(
     assert choice.label(requirement, "--for", file) == label
 
 
-def test_by_name_alone(choice: Decisions) -> None:
-    """No file is needed; it is said what was chosen for."""
+def test_name(choice: Decisions) -> None:
+    """A preset needs no file, and the output names it."""
     project = choice.explain("torch==2.9.0", "--for", "cuda-12.8-sm90")
     assert project["chosen"]["label"] == "cuda12.8"
     (nvidia,) = [provider for provider in project["providers"] if provider["namespace"] == "nvidia"]
@@ -96,14 +96,14 @@ sm_arch = ["90_real", "90_virtual"]
 @pytest.mark.parametrize(
     ("package", "label"), [("nvidia-variant-provider", "cu128"), ("other-provider", "00000000")]
 )
-def test_a_file_of_uv(
+def test_uv_file(
     package: str,
     label: str,
     choice: Decisions,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """P-44: uv's file decides as it is, for the plugin that it was written for."""
+    """P-44: uv's file is used unchanged, for its plugin."""
     file = tmp_path / "variant-lock.toml"
     file.write_text(UV_FILE.replace("PACKAGE", package))
     assert main(["probe", "--for", str(file)]) == 0
@@ -115,8 +115,8 @@ def test_a_file_of_uv(
     assert choice.label("torch==2.8.0", "--for", linux) == label
 
 
-def test_another_platform(choice: Decisions) -> None:
-    """Tags and markers are those of the preset: nothing of this machine counts."""
+def test_platform(choice: Decisions) -> None:
+    """Tags and markers are those of the preset, not of this machine."""
     project = choice.explain("torch==2.9.0", "--for", "macos-arm64", "-v")
     chosen = project["chosen"]["filename"]
     assert "macosx" in chosen
@@ -124,15 +124,15 @@ def test_another_platform(choice: Decisions) -> None:
     assert choice.explain("torch==2.9.0", "--for", "musllinux-x86_64", code=3)["chosen"] is None
 
 
-def test_every_namespace_is_answered(choice: Decisions) -> None:
-    """P-44: a preset leaves nothing open, so there is no note that something is missing."""
+def test_all_namespaces(choice: Decisions) -> None:
+    """P-44: a preset has every namespace, so there is no note about a missing one."""
     choice.explain("torch==2.9.0", "--for", "cpu-x86_64-v3")
     assert "not in" not in choice.said
 
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """Make a release for CUDA with a plain wheel beside it."""
+    """Build a release for CUDA with a plain wheel."""
     folder = tmp_path / "wheels"
     document = release_document(
         {"null": {}, "gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
@@ -151,13 +151,13 @@ def wheels(tmp_path: Path) -> Path:
 
 
 def install(wheels: Path, target: Path, *words: str) -> None:
-    """Install from a folder into a folder."""
+    """Install from one folder into another."""
     fixed = ["install", "--no-cache-dir", "--no-index", "-f", str(wheels), "--target", str(target)]
     assert main([*fixed, *words, "some"]) == 0
 
 
 class TestRecords:
-    """P-73: what a choice was made by stands in results, and in what is installed."""
+    """P-73: the basis of a choice in results and in installed metadata."""
 
     def record(self, target: Path) -> dict[str, object]:
         """Return the record of the installed distribution."""
@@ -165,10 +165,8 @@ class TestRecords:
         content = json.loads(path.read_text())
         return {key: content[key] for key in ("label", "host", "overrides")}
 
-    def test_a_preset(
-        self, wheels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """The preset is named in the answer and in the record."""
+    def test_preset(self, wheels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """The preset is named in the result and in the record."""
         install(wheels, tmp_path / "there", "--json", "--for", "cuda-12.8-sm90")
         answer = json.loads(capsys.readouterr().out)
         assert answer["host"]["name"] == "cuda-12.8-sm90"
@@ -186,7 +184,7 @@ class TestRecords:
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        """Whatever replaced detection or narrowed the choice is named, and told."""
+        """Everything that overrode detection or narrowed the choice is named."""
         monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.9")
         install(wheels, tmp_path / "there", "--json", "--label", "some=gpu", "--devices", "any")
         captured = capsys.readouterr()
@@ -205,14 +203,14 @@ class TestRecords:
         assert overrides[0] in captured.err
         assert "in effect: --label some=gpu, --devices any" in captured.err
 
-    def test_a_file_that_was_written_under_an_override(
+    def test_overrides_in_a_host_file(
         self,
         wheels: Path,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        """P-44: what was forced when a host file was written is known wherever it is used."""
+        """P-44: overrides during the writing of a host file are named wherever it is used."""
         variable = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
         monkeypatch.setenv(variable, "12.9")
         file = tmp_path / "folder" / "node.toml"
@@ -232,10 +230,10 @@ class TestRecords:
             "overrides": [f"{variable}=12.9"],
         }
 
-    def test_this_machine(
+    def test_no_overrides(
         self, wheels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Where nothing was replaced, nothing is named."""
+        """Without overrides nothing is named."""
         install(wheels, tmp_path / "there", "--json")
         answer = json.loads(capsys.readouterr().out)
         assert (answer["host"], answer["overrides"]) == (None, [])
@@ -243,10 +241,10 @@ class TestRecords:
         assert (found["host"], found["overrides"]) == (None, [])
 
 
-def test_a_host_file_names_nobody(
+def test_anonymous_host_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """P-75: what identifies a machine or its user is taken out of a host file."""
+    """P-75: a host file has nothing that identifies a machine or its user."""
     monkeypatch.setenv("HOSTNAME", "secretnode")
     monkeypatch.setenv("USER", "secretuser")
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "secretnode")

@@ -1,4 +1,4 @@
-"""Publishing to indexes that run: ours as one act, others file by file; then installers."""
+"""Publishing to running indexes: atomic in wheelfit's, file by file in others; then installers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PYPISERVER = ("pypiserver==2.4.2", "setuptools<81")
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
-    """Give an index of ours that is running."""
+    """Run an index."""
     with RunningIndex(tmp_path_factory.mktemp("index") / "store") as running:
         yield running
         assert running.stop() == 0
@@ -56,7 +56,7 @@ def release(folder: Path, name: str) -> list[Path]:
 
 
 def environ_of(folder: Path, token: str) -> dict[str, str]:
-    """Return an environment in which a token is known, and nothing of whoever runs the tests."""
+    """Return an environment with a token, and without the user's settings."""
     return clean_environ(folder) | {
         "WHEELFIT_INDEX_TOKEN": token,
         "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
@@ -66,7 +66,7 @@ def environ_of(folder: Path, token: str) -> dict[str, str]:
 def publish(
     folder: Path, *words: str | Path, token: str = "", code: int | None = 0
 ) -> dict[str, object]:
-    """Run ``wheelfit publish`` in a process of its own; return what it says."""
+    """Run ``wheelfit publish`` in its own process; return its result."""
     completed = subprocess.run(
         [sys.executable, "-m", "wheelfit", "publish", *map(str, words), "--json"],
         env=environ_of(folder, token),
@@ -83,14 +83,14 @@ def publish(
 
 
 def codes(said: dict[str, object]) -> set[str]:
-    """Return the codes of what was found."""
+    """Return the codes of the findings."""
     findings = said["findings"]
     assert isinstance(findings, list)
     return {finding["code"] for finding in findings}
 
 
 def run(*words: object, folder: Path) -> None:
-    """Run an installer, which has to end well."""
+    """Run an installer that succeeds."""
     completed = subprocess.run(
         list(map(str, words)),
         env=clean_environ(folder),
@@ -103,12 +103,12 @@ def run(*words: object, folder: Path) -> None:
 
 
 def built(target: Path, name: str) -> str:
-    """Return which build is installed."""
+    """Return the installed build."""
     return (target / name / "__init__.py").read_text().split("__variant__ = ")[1].strip()
 
 
 def install_everywhere(url: str, name: str, pip: Path, uv: Path, folder: Path) -> None:
-    """Let pip take the plain wheel, and uv and wheelfit the best variant."""
+    """Install the plain wheel with pip, and the best variant with uv and wheelfit."""
     pips, uvs, ours = folder / "pip", folder / "uv", folder / "ours"
     run(pip, "install", "--no-cache-dir", "--index-url", url, "--target", pips, name, folder=folder)
     assert built(pips, name) == "None"
@@ -126,10 +126,8 @@ def install_everywhere(url: str, name: str, pip: Path, uv: Path, folder: Path) -
 # --- an index of ours ---------------------------------------------------------------------------
 
 
-def test_a_release_is_published_at_once_and_installed(
-    index: RunningIndex, pip: Path, uv: Path, tmp_path: Path
-) -> None:
-    """B-52: before it is published nobody sees a part, and afterwards every installer has it."""
+def test_atomic_release(index: RunningIndex, pip: Path, uv: Path, tmp_path: Path) -> None:
+    """B-52: no part is visible before the release, and afterwards every installer has it."""
     release(tmp_path / "dist", "shown")
     seen: set[int] = set()
     over = threading.Event()
@@ -153,8 +151,8 @@ def test_a_release_is_published_at_once_and_installed(
     install_everywhere(index.url, "shown", pip, uv, tmp_path)
 
 
-def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> None:
-    """A wrong token, and a set that contradicts what is published, change nothing."""
+def test_refusals(index: RunningIndex, tmp_path: Path) -> None:
+    """A wrong token, and files that contradict published ones, change nothing."""
     release(tmp_path / "dist", "steady")
     error = publish(tmp_path, "dist", "--to", index.url, token="wheelfit-wrong", code=7)["error"]
     assert isinstance(error, dict)
@@ -184,14 +182,14 @@ def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> 
 
 
 def waiting(index: RunningIndex) -> list[list[str]]:
-    """Return the names of the files that wait in each stage."""
+    """Return the file names of each stage."""
     _, _, body = index.get("/-/api/stages", authorization=bearer(index.token))
     stages = json.loads(body)["stages"]
     return [[file["filename"] for file in stage["files"]] for stage in stages]
 
 
-def test_a_publisher_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
-    """Killed in the middle nothing is seen; the same command sends the rest, and shows it all."""
+def test_killed_publisher(tmp_path: Path) -> None:
+    """After a kill nothing is visible; the same command sends the rest, and publishes."""
     dist = tmp_path / "dist"
     release(dist, "killed")
     build_large_wheel(dist, "killed", "1.0", 80_000_000, label="open", tag="py3-none-win_amd64",
@@ -217,21 +215,21 @@ def test_a_publisher_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
 
 
 class Ending(NoProgress):
-    """End a server when so many bytes are on their way."""
+    """Stop a server after a number of sent bytes."""
 
     def __init__(self, index: RunningIndex, after: int) -> None:
         self._index = index
         self._left = after
 
     def advance(self, count: int) -> None:
-        """Count, and end it."""
+        """Count, and stop the server."""
         self._left -= count
         if self._left < 0:
             self._index.stop(signal.SIGKILL)
 
 
-def test_a_server_that_goes_away_has_lost_nothing(tmp_path: Path) -> None:
-    """Gone in the middle: an error says what to do, and the server that comes back goes on."""
+def test_stopped_server(tmp_path: Path) -> None:
+    """The error says what to do, and the restarted server continues."""
     release(tmp_path / "dist", "back")
     files = collect_files([tmp_path / "dist"]).files
     store = tmp_path / "store"
@@ -266,8 +264,8 @@ def test_a_server_that_goes_away_has_lost_nothing(tmp_path: Path) -> None:
     assert "cannot be reached" in str(result["error"])
 
 
-def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> None:
-    """F-131: a name with other content is ``name-taken`` and 9, published or still in a stage."""
+def test_conflicting_content(index: RunningIndex, tmp_path: Path) -> None:
+    """F-131: other content for a name is ``name-taken`` and 9, published or staged."""
     build_wheel(tmp_path / "first", "taken", "1.0")
     build_wheel(tmp_path / "second", "taken", "1.0", requires=["something"])
     publish(tmp_path, "first", "--to", index.url, token=index.token)
@@ -288,10 +286,8 @@ def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> 
     stages.drop(stage)
 
 
-def test_an_index_of_ours_has_publishing_sessions(
-    index: RunningIndex, pip: Path, tmp_path: Path
-) -> None:
-    """PEP 694: what waits in a session can be tried by its address, and the client takes it up."""
+def test_publishing_session(index: RunningIndex, pip: Path, tmp_path: Path) -> None:
+    """PEP 694: a session is installable by its address, and the client resumes it."""
     plain = release(tmp_path / "dist", "staged")[-1]
     root = str(index.said["sessions"])
     files = collect_files([tmp_path / "dist"]).files
@@ -328,8 +324,8 @@ def test_an_index_of_ours_has_publishing_sessions(
     assert session["session-token"] not in index.log
 
 
-def test_several_who_publish_at_once(index: RunningIndex, tmp_path: Path) -> None:
-    """Four of the same succeed, or say that the names are taken; it is there once and whole."""
+def test_concurrent_publishers(index: RunningIndex, tmp_path: Path) -> None:
+    """Four equal runs succeed or report taken names; the release is complete."""
     release(tmp_path / "dist", "crowd")
     command = [sys.executable, "-m", "wheelfit", "publish", "dist", "--to", index.url, "--json"]
     processes = [
@@ -351,8 +347,8 @@ def test_several_who_publish_at_once(index: RunningIndex, tmp_path: Path) -> Non
 
 
 @pytest.mark.network
-def test_attestations_go_along(index: RunningIndex, registry: None, tmp_path: Path) -> None:
-    """PEP 740: what was attested beside a file is verified, sent, and served by either index."""
+def test_attestations(index: RunningIndex, registry: None, tmp_path: Path) -> None:
+    """PEP 740: attestations beside a file are verified, sent, and served by either index."""
     del registry
     assets = signed_files(tmp_path)
     dist = tmp_path / "dist"
@@ -379,7 +375,7 @@ def test_attestations_go_along(index: RunningIndex, registry: None, tmp_path: Pa
 
 @pytest.fixture
 def pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> Iterator[str]:
-    """Serve a folder with pypiserver, which takes uploads of one user, and no index files."""
+    """Run pypiserver, which takes uploads of one user, and no index files."""
     python = environment_with(*PYPISERVER)
     passwords = tmp_path / "passwords"
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -406,7 +402,7 @@ def pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> Iterato
 
 
 def test_pypiserver(pypiserver: str, pip: Path, tmp_path: Path) -> None:
-    """An index of somebody else's gets the wheels in order, and is asked what it has."""
+    """Another product's index gets the wheels in order, and is asked for existing files."""
     release(tmp_path / "dist", "elsewhere")
     result = publish(tmp_path, "dist", "--to", pypiserver)
     assert (result["method"], result["published"]) == ("one-by-one", True)
@@ -429,14 +425,14 @@ def test_pypiserver(pypiserver: str, pip: Path, tmp_path: Path) -> None:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serve files as any plain server does, and say nothing."""
+    """A plain file server without output."""
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
-def test_a_static_index(pip: Path, uv: Path, tmp_path: Path) -> None:
-    """A folder behind a plain web server is what every installer takes the release from."""
+def test_static_index(pip: Path, uv: Path, tmp_path: Path) -> None:
+    """Every installer installs the release from a folder behind a plain web server."""
     release(tmp_path / "dist", "still")
     publish(tmp_path, "dist", "--to", "./public")
     handler = functools.partial(Quiet, directory=str(tmp_path / "public"))
@@ -449,8 +445,8 @@ def test_a_static_index(pip: Path, uv: Path, tmp_path: Path) -> None:
         thread.join()
 
 
-def test_two_who_write_one_folder(tmp_path: Path) -> None:
-    """Two releases that go into one static index at once are both there, or one is told to wait."""
+def test_concurrent_static_releases(tmp_path: Path) -> None:
+    """Of two concurrent releases into a folder both succeed, or one is told to wait."""
     for name in ("one", "two"):
         release(tmp_path / name, name)
     command = [sys.executable, "-m", "wheelfit", "publish", "--to", "./public", "--json"]

@@ -1,4 +1,4 @@
-"""A dry run's choices, held against the real pip and uv at an index that has the release."""
+"""The choices that a dry run predicts, compared with the real pip and uv."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FORCED = {("11.8", "7.0"): "cuda-11.8-sm70", ("13.0", "9.0"): "cuda-13.0-sm90"}
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
-    """Serve an index of ours."""
+    """Run an index."""
     with RunningIndex(tmp_path_factory.mktemp("index") / "store") as running:
         yield running
 
@@ -66,7 +66,7 @@ def build(folder: Path) -> None:
 
 
 def publish(folder: Path, index: RunningIndex, *words: str) -> dict[str, Any]:
-    """Publish what is in a folder, or say what would happen."""
+    """Publish the files of a folder, or only report."""
     command = [sys.executable, "-m", "wheelfit", "publish", str(folder), "--to", index.url]
     completed = subprocess.run(
         [*command, *words, "--json"],
@@ -83,7 +83,7 @@ def publish(folder: Path, index: RunningIndex, *words: str) -> dict[str, Any]:
 
 
 def pip_takes(pip: Path, url: str, machine: str, folder: Path) -> str | None:
-    """Return the wheel that pip downloads for a machine; None: it finds nothing."""
+    """Return the wheel that pip downloads for a machine; None if there is none."""
     platforms = platforms_of_preset(compose([machine]))
     folder.mkdir()
     completed = subprocess.run(
@@ -98,7 +98,7 @@ def pip_takes(pip: Path, url: str, machine: str, folder: Path) -> str | None:
 
 
 def uv_takes(uv: Path, folder: Path, *words: str, **variables: str) -> str | None:
-    """Return the build that uv installs; None: it finds nothing."""
+    """Return the build that uv installs; None if there is none."""
     completed = subprocess.run(
         [uv, "pip", "install", "--no-config", "--no-cache", "--python", sys.executable,
          "--target", folder, *words, "fast"],
@@ -111,10 +111,8 @@ def uv_takes(uv: Path, folder: Path, *words: str, **variables: str) -> str | Non
     return (folder / "fast" / "__init__.py").read_text().split("__variant__ = ")[1].strip()
 
 
-def test_pip_and_uv_take_what_was_foretold(
-    index: RunningIndex, pip: Path, uv: Path, tmp_path: Path
-) -> None:
-    """B-54: the table of a dry run, before anything is sent, is what the tools do afterwards."""
+def test_pip_and_uv(index: RunningIndex, pip: Path, uv: Path, tmp_path: Path) -> None:
+    """B-54: both choose as a dry run before the upload predicted."""
     dist = tmp_path / "dist"
     build(dist)
     foretold = publish(dist, index, "--dry-run")
@@ -135,8 +133,8 @@ def test_pip_and_uv_take_what_was_foretold(
         assert taken in (None, "None")
 
 
-def test_uvs_preview_takes_what_was_foretold(index: RunningIndex, uv: Path, tmp_path: Path) -> None:
-    """B-54, P-60: on this machine, with two drivers that uv is made to see."""
+def test_uv_preview(index: RunningIndex, uv: Path, tmp_path: Path) -> None:
+    """B-54, P-60: uv's preview chooses as predicted, on this machine with two simulated drivers."""
     dist = tmp_path / "dist"
     build(dist)
     publish(dist, index)

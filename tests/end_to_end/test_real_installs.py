@@ -1,4 +1,4 @@
-"""Real packages from the package registry, into fresh environments."""
+"""Real packages of the package registry in new environments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL_SETS = ("own-requests-socks", "own-docopt")
 
 
 def run(*words: str | Path) -> str:
-    """Run a program and return what it prints; a failure shows all of it."""
+    """Run a program and return its output; a failure shows all of it."""
     completed = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
     )
@@ -44,7 +44,7 @@ def run(*words: str | Path) -> str:
     "package",
     [pytest.param(name, marks=[pytest.mark.corpora] if name in LARGE else ()) for name in PROGRAMS],
 )
-def test_a_package_installs_works_and_goes(
+def test_package(
     package: str,
     environment: Callable[[], Path],
     wheelfit: Callable[..., str],
@@ -83,10 +83,10 @@ def test_a_package_installs_works_and_goes(
     "name",
     [pytest.param(n, marks=() if n in SMALL_SETS else [pytest.mark.corpora]) for n in SETS],
 )
-def test_a_set_installs_works_and_goes(
+def test_set_of_packages(
     name: str, environment: Callable[[], Path], wheelfit: Callable[..., str], pip: Path
 ) -> None:
-    """All of a set is there, imports and satisfies pip, and not a file is left afterwards."""
+    """All are installed, import and pass pip's check, and no file is left after removal."""
     python = environment()
     place = python.parent.parent
     before = files_below(place)
@@ -101,11 +101,11 @@ def test_a_set_installs_works_and_goes(
 
 
 def files_below(place: Path) -> set[str]:
-    """Return the paths of all files in an environment, bytecode included."""
+    """Return the paths of all files in an environment, including bytecode."""
     return {path.relative_to(place).as_posix() for path in place.rglob("*") if not path.is_dir()}
 
 
-def test_pip_and_wheelfit_agree_on_a_deep_tree(
+def test_versions_of_pip(
     environment: Callable[[], Path], wheelfit: Callable[..., str], pip: Path
 ) -> None:
     """For jupyterlab pip would install the same versions."""

@@ -1,4 +1,4 @@
-"""``wheelfit show`` and ``wheelfit why``: what is installed, which variant, and who needs it."""
+"""``wheelfit show`` and ``wheelfit why``: installed packages, variants, and dependents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER = "sys_platform == 'never'"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve an application with a plug-in that an extra needs, and a library with variants."""
+    """Serve an application with an extra for a plug-in, and a library with variants."""
     place = tmp_path / "index"
     for label in ("mkl", "open"):
         needs = ["small", f"never; {OTHER}", *(["for-mkl"] if label == "mkl" else [])]
@@ -50,7 +50,7 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     bare_environment: None,
 ) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -66,7 +66,7 @@ def python(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) 
 
 
 def test_show(run: Runner, python: Path) -> None:
-    """A variant is shown with what it needs, where it came from, and whether it fits."""
+    """A variant is shown with dependencies, source, and compatibility."""
     lines = run("show", "--python", python, "fast").out.splitlines()
     assert lines[:2] == ["Name: fast", "Version: 2.0"]
     assert "Requested: no" in lines
@@ -80,7 +80,7 @@ def test_show(run: Runner, python: Path) -> None:
 
 
 def test_show_several(run: Runner, python: Path) -> None:
-    """Names in any spelling are shown; one that is not installed is a warning."""
+    """Names in any spelling are shown; a missing package is a warning."""
     result = run("show", "--python", python, "Web", "APP", "nosuch", "--files")
     first, second = result.out.split("---\n")
     assert "Requires: app" in first
@@ -91,7 +91,7 @@ def test_show_several(run: Runner, python: Path) -> None:
 
 
 def test_show_json(run: Runner, python: Path) -> None:
-    """Needs have the requirement, and whether it is met."""
+    """Each dependency has its requirement, and whether it is met."""
     library = next(python.parent.parent.glob("lib/python3*/site-packages"))
     (library / "plugin-1.0.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: plugin\nVersion: 2.5\nSummary: about\n"
@@ -109,15 +109,15 @@ def test_show_json(run: Runner, python: Path) -> None:
     assert (plugin["license"], plugin["variant"], plugin["files"]) == ("MIT", None, None)
 
 
-def test_show_nothing(run: Runner, python: Path) -> None:
-    """Where nothing of a name is installed, what is like it is named."""
+def test_show_a_missing_package(run: Runner, python: Path) -> None:
+    """The error names similar packages."""
     error = run("show", "--python", python, "fats", "--json", code=1).error
     assert error["code"] == "not-installed"
     assert "did you mean 'fast'?" in error["hint"]
 
 
 def test_why(run: Runner, python: Path) -> None:
-    """Chains begin with what was asked for and name extras and markers."""
+    """Chains begin with requested packages, and name extras and markers."""
     said = run("why", "--python", python, "for-mkl").out.splitlines()
     assert said == ["for-mkl 1.0", "  web 3 -> app[more] -> fast>=1 -> for-mkl"]
     said = run("why", "--python", python, "plugin").out.splitlines()
@@ -128,7 +128,7 @@ def test_why(run: Runner, python: Path) -> None:
 
 
 def test_why_json(run: Runner, python: Path) -> None:
-    """Each link has the requirement of the one before it."""
+    """Each link has the requirement of the previous one."""
     report = run("why", "--python", python, "Plugin", "--json").object
     (chain,) = report["chains"]
     assert [one["name"] for one in chain] == ["web", "app", "plugin"]
@@ -141,10 +141,10 @@ def test_why_json(run: Runner, python: Path) -> None:
     assert (report["lock"], report["truncated"], report["versions"]) == (None, False, ["1.0"])
 
 
-def test_why_where_an_extra_was_asked_for(
+def test_why_with_an_extra(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path]
 ) -> None:
-    """Which extras the user asked for nobody records; they are named where nothing else leads."""
+    """Unrecorded extras of requested packages are named only where nothing else leads."""
     python = environment()
     run("install", "--python", python, "-i", index.url, "app[more]")
     said = run("why", "--python", python, "plugin").out.splitlines()
@@ -155,7 +155,7 @@ def test_why_where_an_extra_was_asked_for(
 
 
 def test_why_in_a_circle(run: Runner, tmp_path: Path, environment: Callable[[], Path]) -> None:
-    """Packages that need each other give chains that end."""
+    """Chains end for packages that need each other."""
     place = tmp_path / "circle"
     for one, other in (("a", "b"), ("b", "c"), ("c", "a")):
         build_wheel(place, one, "1", requires=[other])
@@ -175,7 +175,7 @@ test = ["small"]
 
 
 def test_why_in_a_lock(run: Runner, index: RecordingIndex, tmp_path: Path) -> None:
-    """In a lock, roots have their requirement, and what some labels need names them."""
+    """In a lock roots have their requirement, and dependencies of some labels name these."""
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     run("lock", "-i", index.url, "--platform", "linux-x86_64", "--python-version", "3.12")
     said = run("why", "--lock", "pylock.toml", "for-mkl").out.splitlines()
@@ -198,11 +198,11 @@ def test_why_in_a_lock(run: Runner, index: RecordingIndex, tmp_path: Path) -> No
         (("why", "nosuch", "--lock", "pylock.none.toml"), "file-problem"),
     ],
 )
-def test_why_of_nothing(
+def test_why_of_a_missing_package(
     run: Runner, index: RecordingIndex, environment: Callable[[], Path], words: tuple[str, ...],
     reference: str,
 ) -> None:  # fmt: skip
-    """What is not there, in the environment or in the lock, is an error."""
+    """A package missing from the environment or the lock is an error."""
     run("lock", "-i", index.url, "--python-version", "3.12", "small")
     more = (environment(),) if words[-1] == "--python" else ()
     assert run(*words, *more, "--json", code=1).error["code"] == reference

@@ -1,4 +1,4 @@
-"""Locks of what real backends build, installed by wheelfit and by tools that know nothing of it."""
+"""Locks of sources with real backends, installed by wheelfit and by other tools."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def write(folder: Path, text: str, module: str) -> Path:
 
 
 def found(target: Path) -> tuple[str, ...]:
-    """Return the names of what is installed in a folder."""
+    """Return the names of the packages in a folder."""
     names = (path.stem.rpartition("-")[0] for path in target.glob("*.dist-info"))
     return tuple(sorted(name.replace("_", "-") for name in names))
 
 
 def with_pip(pip: Path, lock: Path, folder: Path) -> tuple[int, str]:
-    """Install a lock with pip; return its status and what it says."""
+    """Install a lock with pip; return its status and output."""
     words: list[str | Path] = [pip, "install", "-r", lock, "--target", folder / "target"]
     completed = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     return completed.returncode, completed.stdout + completed.stderr
@@ -102,14 +102,14 @@ def lock(wheelfit: Runner, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_wheelfit(wheelfit: Runner, lock: Path, tmp_path: Path) -> None:
-    """Each is built by its own backend, from the source that the lock has."""
+    """Each is built by its own backend, from the locked source."""
     allowed = [word for name in NAMES for word in ("--allow-source", name)]
     wheelfit("sync", "--target", tmp_path / "target", lock, *allowed)
     assert found(tmp_path / "target") == NAMES
 
 
 def test_pip(lock: Path, pip: Path, tmp_path: Path) -> None:
-    """``pip install -r`` builds what has a hash; beside that it refuses what can have none."""
+    """``pip install -r`` builds sources with a hash, and refuses the others beside them."""
     code, said = with_pip(pip, lock, tmp_path)
     assert code == 1
     assert "because they point to directories" in said

@@ -1,4 +1,4 @@
-"""A generated index behind a plain web server, and the clients that people have."""
+"""A generated index behind a plain web server, with real clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DOCUMENT = release_document(
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serve files as any plain server does, and say nothing."""
+    """A plain file server without output."""
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -42,7 +42,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build two projects, one with variants that needs the other."""
+    """Build two projects, of which one has variants that need the other."""
     folder = tmp_path_factory.mktemp("dist")
     for label in (None, "null", "mkl", "open"):
         document = DOCUMENT if label else None
@@ -76,12 +76,12 @@ def index(
 
 @pytest.fixture(autouse=True)
 def own_settings(bare_environment: None) -> None:
-    """Let nothing come in from whoever runs the tests."""
+    """Ignore the user's settings."""
     del bare_environment
 
 
 def run(*words: str | Path) -> str:
-    """Run a client, which has to end well."""
+    """Run a client that succeeds."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
     completed = subprocess.run(
         list(map(str, words)), capture_output=True, text=True, check=False, env=environ
@@ -91,17 +91,17 @@ def run(*words: str | Path) -> str:
 
 
 def installed(target: Path) -> set[str]:
-    """Return what is installed."""
+    """Return the installed packages."""
     return {path.name.removesuffix(".dist-info") for path in target.glob("*.dist-info")}
 
 
 def variant(target: Path) -> str:
-    """Return which build of the project is installed."""
+    """Return the installed build of the project."""
     return (target / "fast/__init__.py").read_text().split("__variant__ = ")[1].strip()
 
 
 def test_pip(index: str, pip: Path, tmp_path: Path) -> None:
-    """Pip takes the plain wheel, reads metadata beside it, and heeds yanks and Pythons."""
+    """Pip installs the plain wheel, reads separate metadata, and respects yanks and Pythons."""
     result = run(
         pip, "install", "-v", "--no-cache-dir", "--index-url", index, "--target", tmp_path, "fast"
     )
@@ -119,7 +119,7 @@ def test_pip(index: str, pip: Path, tmp_path: Path) -> None:
     ids=["plain", "variants"],
 )
 def test_uv(index: str, uv: Path, tmp_path: Path, options: list[str], expected: str) -> None:
-    """Uv takes the plain wheel, and with its preview the best variant (F-151)."""
+    """F-151: uv installs the plain wheel, and with its preview the best variant."""
     words: list[str | Path] = [
         uv,
         "pip",
@@ -135,7 +135,7 @@ def test_uv(index: str, uv: Path, tmp_path: Path, options: list[str], expected: 
 
 
 def test_wheelfit(index: str, wheelfit: Callable[..., str], tmp_path: Path) -> None:
-    """Wheelfit takes the best variant, and finds nothing wrong with the index."""
+    """Wheelfit installs the best variant, and reports no faults of the index."""
     wheelfit("install", "-i", index, "--target", tmp_path, "fast")
     assert variant(tmp_path) == "'open'"
     wheelfit("check", "-i", index, "fast", "--full", "--profile", "uv", "--strict")
@@ -146,7 +146,7 @@ HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "publish-a-static-index
 
 @pytest.fixture(scope="module")
 def nginx(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the index as the how-to says, or skip where there is no nginx."""
+    """Serve the index as in the how-to, or skip without nginx."""
     program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
     if program is None:
         pytest.skip("there is no nginx")
@@ -182,7 +182,7 @@ def nginx(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 
 def test_nginx(nginx: str, uv: Path, pip: Path, tmp_path: Path) -> None:
-    """The example of the how-to serves JSON to those who ask for it, HTML to others."""
+    """The example of the how-to serves JSON or HTML by the Accept header."""
     for accept, kind in (
         ("application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.v1+json"),
         ("text/html", "text/html"),

@@ -1,4 +1,4 @@
-"""Locks of other tools are synced as they are, and ours by uv as far as it goes."""
+"""Locks of other tools synced by wheelfit, and wheelfit's locks synced by uv."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ build-backend = "setuptools.build_meta"
 
 @pytest.fixture(autouse=True)
 def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing come in from whoever runs the tests."""
+    """Ignore the user's settings."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     return Runner(capsys)
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
-    """Serve a project with a build for every x86-64 processor, and a few plain ones."""
+    """Serve a project with a build for every x86-64 level, and plain ones."""
     folder = tmp_path / "wheels"
     build_wheel(folder, "fast", "1.0", requires=["small"])
     build_wheel(folder, "fast", "1.0", label="v1", document=LEVELS, requires=["small"])
@@ -67,7 +67,7 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 
 @pytest.fixture
 def tool(tmp_path: Path) -> Callable[..., None]:
-    """Return what runs a tool without settings of whoever runs the tests."""
+    """Return a function that runs a tool without the user's settings."""
 
     def call(*words: str | Path) -> None:
         names = ("PATH", "SYSTEMROOT")
@@ -95,13 +95,13 @@ def environment(tmp_path: Path) -> Path:
 
 
 def names(run: Runner, environment: Path) -> dict[str, str | None]:
-    """Return what is installed, with labels."""
+    """Return the installed packages with labels."""
     packages = run("list", "--python", environment, "--json").object["packages"]
     return {entry["name"]: entry["label"] for entry in packages}
 
 
 def sync(run: Runner, index: RecordingIndex, environment: Path, *words: str | Path) -> None:
-    """Sync, and see that nothing but files was fetched."""
+    """Sync, and check that only files were requested."""
     index.clear_requests()
     run("sync", *words, "--python", environment, "--no-cache-dir", "--for", "cpu-x86_64-v1")
     assert all(request.path.startswith("/files/") for request in index.requests)
@@ -109,7 +109,7 @@ def sync(run: Runner, index: RecordingIndex, environment: Path, *words: str | Pa
     assert result.out.startswith("nothing to do")
 
 
-def test_of_a_project_of_uv(
+def test_uv_project(
     uv: Path,
     tool: Callable[..., None],
     index: RecordingIndex,
@@ -117,7 +117,7 @@ def test_of_a_project_of_uv(
     environment: Path,
     tmp_path: Path,
 ) -> None:
-    """What was exported is synced, extras and groups included; the project itself if allowed."""
+    """An exported lock is synced with extras and groups; the project itself if permitted."""
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     lock = tmp_path / "pylock.toml"
     words = ["export", "--no-config", "--no-cache", "--python", sys.executable, "-q"]
@@ -134,7 +134,7 @@ def test_of_a_project_of_uv(
 
 
 @pytest.mark.parametrize("by", ["uv", "pip"])
-def test_of_requirements(
+def test_requirements(
     by: str,
     request: pytest.FixtureRequest,
     tool: Callable[..., None],
@@ -143,7 +143,7 @@ def test_of_requirements(
     environment: Path,
     tmp_path: Path,
 ) -> None:
-    """What `uv pip compile` and `pip lock` write is synced; they know no variants."""
+    """Locks of `uv pip compile` and `pip lock` are synced without variants."""
     program: Path = request.getfixturevalue(by)
     lock = tmp_path / "pylock.toml"
     (tmp_path / "in.txt").write_text("fast")
@@ -173,7 +173,7 @@ def test_uv_first_then_wheelfit(
     environment: Path,
     tmp_path: Path,
 ) -> None:
-    """From one lock of ours uv takes the plain wheel; then the build that fits takes its place."""
+    """Uv installs the plain wheel of a lock; then wheelfit replaces it with the best build."""
     lock = write_lock_of(
         index,
         ["fast==1.0", "small==1.0"],

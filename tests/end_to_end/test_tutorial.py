@@ -1,4 +1,4 @@
-"""The tutorial for maintainers is run: its files, its commands, and what it says they print."""
+"""The tutorial for maintainers, executed: files, commands and output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BLOCK = re.compile(
 
 
 def can_run() -> str | None:
-    """Say why the page cannot be followed here; None if it can."""
+    """Return why the page cannot be executed here; None if it can."""
     if sys.platform != "linux":
         return "is for Linux"
     detected = Machine().detect("x86_64")
@@ -49,7 +49,7 @@ def can_run() -> str | None:
 
 
 def plain(text: str) -> str:
-    """Return words without what differs from day to day: sizes, times, versions."""
+    """Return words without sizes, times and versions."""
     text = re.sub(r"\d+(\.\d+)? (B|kB|MB)\b", "SIZE", text)
     text = re.sub(r"\d+ loops, best of 5: [\d.]+ \w+ per loop", "TIMES", text)
     text = re.sub(r"\b\d+\.\d s( +\d+\.\d\d\b)?", "TIME", text)
@@ -60,10 +60,7 @@ def plain(text: str) -> str:
 
 
 class Reader:
-    """Follow the page in a folder.
-
-    :param folder: where the project is made.
-    """
+    """A reader who follows the page in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -72,13 +69,13 @@ class Reader:
         self.commands = 0
 
     def write(self, name: str, text: str) -> None:
-        """Make a file of the project."""
+        """Write a file of the project."""
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
     def type(self, command: str, shown: list[str]) -> None:
-        """Type a command, and compare what it prints with what the page shows of that."""
+        """Run a command, and compare its output with the page."""
         self.commands += 1
         if command.startswith("pip install"):
             return  # what is tested is installed
@@ -120,12 +117,12 @@ class Reader:
         }
 
     def end(self) -> None:
-        """End what was started."""
+        """End the started servers."""
         if self._index is not None:
             assert self._index.stop() == 0
 
 
-def test_the_tutorial_works(registry: None, tmp_path: Path) -> None:
+def test_tutorial(registry: None, tmp_path: Path) -> None:
     """From a plain project to published variants, every command does what the page says."""
     del registry
     pytest.importorskip("twine", reason="needs the extra `publish`")
@@ -151,7 +148,7 @@ def test_the_tutorial_works(registry: None, tmp_path: Path) -> None:
 
 
 def check_code(folder: Path, labels: list[str]) -> None:
-    """No variant was compiled with less optimisation than the plain wheel, or with assertions."""
+    """Check that no variant has less optimisation than the plain wheel, or assertions."""
     (plain,) = folder.glob("*x86_64.whl")
     there = compiled(plain)
     for label in labels:
@@ -164,7 +161,7 @@ def check_code(folder: Path, labels: list[str]) -> None:
 
 
 def compiled(wheel: Path) -> Optimisation:
-    """Return how the library in a wheel was compiled."""
+    """Return the compiler options of the library in a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [one for one in archive.namelist() if one.endswith(".so")]
         optimisation = read_optimisation(io.BytesIO(archive.read(name)), name)

@@ -1,4 +1,4 @@
-"""What a lock costs in questions: each page once, metadata instead of wheels, and nothing twice."""
+"""The requests of a lock: each page once, metadata instead of wheels, and no repetition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ X86_64 = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Make a tree with variants, a diamond, and older releases that nobody should look at."""
+    """Build a tree with variants, a diamond, and older releases that are not needed."""
     place = tmp_path / "index"
     document = release_document(LEVELS, providers={"x86_64": X86_64})
     for version in ("1.0", "2.0"):
@@ -48,10 +48,10 @@ def index(request: pytest.FixtureRequest, folder: Path) -> Iterator[RecordingInd
         yield server
 
 
-def test_a_lock_for_all_platforms_asks_little_and_once(
+def test_lock_for_all_platforms(
     index: RecordingIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """F-95: pages once, however many platforms; of wheels the newest, and never a whole one."""
+    """F-95: each page once for all platforms; only the newest wheels, and none completely."""
     run, output = Runner(capsys), tmp_path / "pylock.toml"
     words = ("lock", "-i", index.url, "-o", output, "--cache-dir", tmp_path / "cache", "top")
     run(*words)

@@ -1,4 +1,4 @@
-"""Wheels that ``wheelfit wheel`` writes, in the hands of other tools."""
+"""Wheels written by ``wheelfit wheel``, in other tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ V3 = "x86_64 :: level :: v3"
 
 @pytest.fixture
 def run(bare_environment: None, capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs a command."""
+    """Return a function that runs a command."""
     del bare_environment
     return Runner(capsys)
 
@@ -45,14 +45,14 @@ def plain(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("label", ["v3", None])
-def test_as_variantlib_makes_them(
+def test_same_wheels_as_variantlib(
     plain: Path,
     tmp_path: Path,
     run: Runner,
     environment_with: Callable[..., Path],
     label: str | None,
 ) -> None:
-    """F-141, B-2: name and document are those of the reference library; so is every member."""
+    """F-141, B-2: name, document and all members equal those of the reference library."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     theirs.mkdir()
     program = environment_with("variantlib[cli]==0.2.2").parent / "variantlib"
@@ -81,10 +81,10 @@ def test_as_variantlib_makes_them(
                 assert first.read(name) == second.read(name)
 
 
-def test_variantlib_reads_a_release(
+def test_index_file_by_variantlib(
     plain: Path, tmp_path: Path, run: Runner, variantlib_python: Path
 ) -> None:
-    """B-50: of what was made, relabelled and repacked the reference library makes an index file."""
+    """B-50: the reference library writes an index file of made, relabelled and repacked wheels."""
     out = tmp_path / "out"
     table = ("--project", tmp_path)
     run("wheel", "make", plain, "-o", out, *table, "-p", V3, "--label", "v3")
@@ -101,14 +101,12 @@ def test_variantlib_reads_a_release(
 
 
 def with_uv(uv: Path) -> list[str | Path]:
-    """Return the beginning of a command line that installs one file."""
+    """Return the start of a command line that installs one file."""
     return [uv, "pip", "install", "--offline", "--no-index", "--python", sys.executable]
 
 
-def test_pip_and_uv_install_what_is_plain_again(
-    plain: Path, tmp_path: Path, run: Runner, pip: Path, uv: Path
-) -> None:
-    """B-32, B-40: a variant that is unmade is a wheel that pip and uv install and understand."""
+def test_unmade_variant(plain: Path, tmp_path: Path, run: Runner, pip: Path, uv: Path) -> None:
+    """B-32, B-40: pip and uv install a variant that was turned back into a plain wheel."""
     out = tmp_path / "out"
     run("wheel", "make", plain, "-o", out, "--project", tmp_path, "-p", V3, "--label", "v3")
     run("wheel", "unmake", out / "fast-1.0-py3-none-any-v3.whl")
@@ -129,7 +127,7 @@ RECIPE = Path(__file__).parents[2] / "docs/how-to/repack-existing-wheels.md"
 
 @pytest.fixture
 def release(tmp_path: Path, run: Runner) -> Path:
-    """Repack a release as the how-to guide does, word for word, and return its folder."""
+    """Repack a release with the commands of the how-to guide, and return its folder."""
     guide = RECIPE.read_text()
     config = guide.partition("```toml\n# repack.toml\n")[2].partition("```")[0]
     (tmp_path / "repack.toml").write_text(config)
@@ -148,10 +146,10 @@ def release(tmp_path: Path, run: Runner) -> Path:
     return out
 
 
-def test_pip_and_uv_install_the_plain_wheel_of_a_repacked_release(
+def test_plain_wheel_of_a_repacked_release(
     release: Path, tmp_path: Path, run: Runner, pip: Path, uv: Path
 ) -> None:
-    """B-40: the recipe for a whole release leaves a plain wheel that everybody can install."""
+    """B-40: the plain wheel of a repacked release is installable by every tool."""
     plain = release / "torch-2.10.0-py3-none-any.whl"
     assert metadata_of(plain).count("Requires-Dist:") == 1
     for label in ("cuda12.6", "cuda13.0"):
@@ -170,10 +168,10 @@ def test_pip_and_uv_install_the_plain_wheel_of_a_repacked_release(
     run("check", "--full", release)
 
 
-def test_a_plain_wheel_with_variant_markers_is_mended(
+def test_plain_wheel_with_variant_markers(
     plain: Path, tmp_path: Path, run: Runner, pip: Path, uv: Path
 ) -> None:
-    """B-40: a plain wheel that nobody can install becomes one that everybody can."""
+    """B-40: an uninstallable plain wheel is repaired for every tool."""
     target = tmp_path / "pip"
     install: list[str | Path] = [pip, "install", "--no-index", "--target", target]
     failed = subprocess.run([*install, plain], check=False, capture_output=True)
@@ -195,7 +193,7 @@ def metadata_of(wheel: Path) -> str:
         return archive.metadata().decode()
 
 
-def test_uv_installs_a_renamed_wheel(plain: Path, tmp_path: Path, run: Runner, uv: Path) -> None:
+def test_renamed_wheel(plain: Path, tmp_path: Path, run: Runner, uv: Path) -> None:
     """B-43: name and version agree everywhere, as uv demands."""
     out = tmp_path / "out"
     words = ("--name", "Faster", "--set-version", "2", "--remove-dependency", "other")
