@@ -210,7 +210,7 @@ class TestFinalBoss:
     """Section 6 of the acceptance scenarios."""
 
     def test_a39_the_unrepaired_torch(self, serve: Any) -> None:
-        """A-39: the published torch lists a feature that its labels do not use: an error."""
+        """A-39: the error names a feature of the published torch that no label uses."""
         error = serve(published("v0.0.3")).run("install", "--dry-run", "torch==2.8.0", code=3)
         assert error["code"] == "no-compatible-wheel"
         assert "priority :: cuda" in error["note"]

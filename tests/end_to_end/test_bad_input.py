@@ -409,7 +409,7 @@ class TestCorruptMetadata:
         assert result.err.count("warning: ") == 1
 
     def test_wrong_hash(self, place: Place) -> None:
-        """F-79: so does one with other bytes than promised; with ``--strict`` that is an error."""
+        """F-79: A wrong hash costs the variants; with ``--strict`` it is an error."""
         place.index.faults.content[INDEX_FILE] = b"{nope"
         words = ["install", *place.sources, "--target", str(place.target), "some"]
         before = tree(place.target)

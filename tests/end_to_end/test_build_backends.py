@@ -213,7 +213,7 @@ def test_one_build_without_flags(build: Build, tmp_path: Path) -> None:
     ],
 )
 def test_meson_settings(build: Build, words: list[str], label: str, told: list[str]) -> None:
-    """A-33: with ``variant=`` the build system gets the properties, with ``variant-name=`` not."""
+    """A-33: the build system gets the properties with ``variant=``, not with ``variant-name=``."""
     (wheel,) = build(MESON, *words)["wheels"]
     assert wheel["filename"].endswith(f"-{label}.whl")
     found: dict[str, Any] = {}

@@ -391,7 +391,7 @@ class TestDisagreement:
             build_wheel(scene.folder, "some", "1.0", label=label, document=own)
 
     def test_next_candidate(self, scene: Scene) -> None:
-        """Each such wheel is out, the next is taken; one line tells of all (A-72, F-93, F-130)."""
+        """A-72, F-93, F-130: such wheels are rejected, and the next is chosen, with one line."""
         self.swap(scene)
         result = scene.install("some")
         assert "installed some 1.0 (a2)" in result.out

@@ -45,7 +45,7 @@ def test_lock_and_sync(
     uv: Path,
     tmp_path: Path,
 ) -> None:
-    """One lock: the standard's own reader takes it, uv makes the same of it, and it stays."""
+    """The standard's reader and uv accept the lock; locking again changes nothing."""
     path, ours, theirs = tmp_path / "pylock.toml", environment(), environment()
     wheelfit("lock", "--python", ours, "-o", path, *TREE)
     text = path.read_bytes()

@@ -51,7 +51,7 @@ def test_package(
     pip: Path,
     uv: Path,
 ) -> None:
-    """It is installed with all it needs, imports, satisfies pip and uv, and can be removed."""
+    """It is installed with dependencies, imports, passes pip's and uv's check, and is removed."""
     python = environment()
     wheelfit("install", "--python", python, package)
     run(python, "-I", "-c", PROGRAMS[package])
