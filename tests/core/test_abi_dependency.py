@@ -1,4 +1,4 @@
-"""Names, values and ways of the ABI dependency provider."""
+"""Names, values and branches of the ABI dependency provider."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def document(**labels: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def known(*, is_open: bool = False, **versions: str) -> KnownVersions:
-    """Return what is known of some projects."""
+    """Return the known versions of some projects."""
     return KnownVersions(
         {canonicalize_name(name): KnownVersion(Version(one)) for name, one in versions.items()},
         is_open=is_open,
@@ -61,13 +61,13 @@ def known(*, is_open: bool = False, **versions: str) -> KnownVersions:
 
 
 def support(known_: KnownVersions, **labels: dict[str, list[str]]) -> Support:
-    """Return what is supported of a document."""
+    """Return the supported properties of a document."""
     read = read_document(document(**labels), where="x")
     return support_for(read, None, environment={}, known=known_)
 
 
 def reasons(known_: KnownVersions, **labels: dict[str, list[str]]) -> dict[str, str | None]:
-    """Return for each label why it is not compatible; None if it is."""
+    """Return for each label why it is incompatible; None if it is compatible."""
     read = read_document(document(**labels), where="x")
     found = support(known_, **labels)
     return {label: found.refusal(properties) for label, properties in read.variants.items()}
@@ -86,7 +86,7 @@ class TestNames:
 
     @pytest.mark.parametrize("feature", ["flash__attn", "_torch", "torch_", "__"])
     def test_other_spellings(self, feature: str) -> None:
-        """P-46: any other spelling stands for nothing, and costs its label only (F-130)."""
+        """P-46: F-130: any other spelling is invalid, and costs only its label."""
         assert project_of(feature) is None
         read = read_document(document(bad={feature: ["1"]}, good={"torch": ["1"]}), where="x")
         assert list(read.variants) == ["good"]
@@ -97,8 +97,8 @@ class TestValues:
     """P-47, P-48: a value is a release of one to three numbers."""
 
     @pytest.mark.parametrize("value", ["2", "0", "2.8", "2.8.0", "0.10.20"])
-    def test_sound(self, value: str) -> None:
-        """P-47: one to three numbers, written canonically."""
+    def test_valid(self, value: str) -> None:
+        """P-47: one to three numbers in canonical form."""
         assert not check_document(json.dumps(document(a={"torch": [value]})).encode())
 
     @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ class TestValues:
         ["02", "2.08", "2.8.0.1", "2.", ".2", "2..8", "2.8rc1", "2.8.post1", "2.8.dev0", "x",
          "1_0", "9" * 600],
     )  # fmt: skip
-    def test_unsound(self, value: str) -> None:
-        """P-47: anything else makes its label unusable, and no other (F-130)."""
+    def test_invalid(self, value: str) -> None:
+        """P-47: F-130: anything else makes only its label unusable."""
         made = document(bad={"torch": sorted(["2.8", value])}, good={"torch": ["2.8"]})
         read = read_document(made, where="x")
         assert list(read.variants) == ["good"]
@@ -142,7 +142,7 @@ class TestValues:
 
 
 class TestSupported:
-    """P-51: the lists when versions are known."""
+    """P-51: supported values for known versions."""
 
     @pytest.mark.parametrize(
         ("version", "values"),
@@ -159,12 +159,12 @@ class TestSupported:
 
     @given(values=st.lists(VALUES, unique=True, max_size=8), version=VERSIONS)
     def test_open_and_known_agree(self, values: list[str], version: Version) -> None:
-        """P-51: the order of what may be chosen is that of what a version then supports."""
+        """P-51: values of open versions have the order of each known version."""
         order = [value for value in recent_first(values) if matches(value, version)]
         assert order == [one for one in supported_values(version) if one in values]
 
     def test_features_by_name(self) -> None:
-        """P-51: features in ascending name order, projects that are not there left out."""
+        """P-51: features in ascending order of names, without missing projects."""
         found = support(known(torch="2.8", numpy="1.26.4"), a={"torch": ["2.8"]},
                         b={"numpy": ["1"], "scipy": ["1"]}).detections["abi"]  # fmt: skip
         assert [(feature.name, feature.values) for feature in found.features] == [
@@ -172,15 +172,15 @@ class TestSupported:
             ("torch", ("2.8.0", "2.8", "2")),
         ]
 
-    def test_nothing_is_known(self) -> None:
-        """P-51: who knows no version supports nothing, unless versions are still chosen."""
+    def test_unknown_versions(self) -> None:
+        """P-51: without known versions nothing is supported, unless versions are still chosen."""
         labels = {"a": {"torch": ["2.8", "2.9.0"]}}
         assert support(KnownVersions(), **labels).detections["abi"].status is Status.NOTHING
         (config,) = support(KnownVersions(is_open=True), **labels).detections["abi"].features
         assert config.values == ("2.9.0", "2.8")
 
     def test_several_values_and_features(self) -> None:
-        """P-49: one of the values, and every feature."""
+        """P-49: one of the values, and every feature, has to match."""
         assert reasons(
             known(torch="2.8.1", numpy="2.1"),
             one={"torch": ["2.7", "2.8"]},
@@ -195,8 +195,8 @@ class TestSupported:
             "half": "is built for numpy 1, numpy 2.1 is installed (abi :: numpy :: 1)",
         }
 
-    def test_what_is_not_there(self) -> None:
-        """P-54: a build for something that is not there is refused with that reason."""
+    def test_missing_project(self) -> None:
+        """P-54: a build for a missing project is rejected with that reason."""
         found = reasons(KnownVersions(), one={"torch": ["2.8"]})["one"]
         assert found == (
             "is built for torch 2.8, torch is neither installed nor chosen (abi :: torch :: 2.8)"
@@ -211,11 +211,11 @@ class TestSupported:
 
 
 class TestBranches:
-    """P-52, P-53: the ways in which a label can be met."""
+    """P-52, P-53: the alternatives by which a label can be satisfied."""
 
     @given(values=st.lists(VALUES, min_size=1, unique=True, max_size=6), version=VERSIONS)
-    def test_they_divide_what_is_admitted(self, values: list[str], version: Version) -> None:
-        """P-52, P-53: exactly one way holds of an admitted version, and knows what it meets."""
+    def test_partition(self, values: list[str], version: Version) -> None:
+        """P-52, P-53: exactly one branch holds for each admitted version, and knows its values."""
         properties = PropertySet.from_mapping({"abi": {"torch": values}})
         holding = [
             way
@@ -234,7 +234,7 @@ class TestBranches:
         ]  # fmt: skip
 
     def test_several_features(self) -> None:
-        """P-49, P-53: every feature takes part in every way; other namespaces do not."""
+        """P-49, P-53: every branch has all features of this namespace, and no others."""
         properties = PropertySet.from_mapping(
             {"abi": {"torch": ["2.8", "2.9"], "numpy": ["1", "2"]}, "x": {"y": ["1"]}}
         )
@@ -243,15 +243,15 @@ class TestBranches:
             "numpy 2 torch 2.9", "numpy 2 torch 2.8", "numpy 1 torch 2.9", "numpy 1 torch 2.8",
         ]  # fmt: skip
 
-    def test_a_forbidden_value(self) -> None:
-        """F-91: a forbidden value is no way to meet a label, one that holds it still is."""
+    def test_forbidden_value(self) -> None:
+        """F-91: a forbidden value is not a branch; one that contains it is."""
         properties = PropertySet.from_mapping({"abi": {"torch": ["2", "2.8", "3"]}})
         forbidden = frozenset([("abi", "torch", "2.8"), ("abi", "torch", "3")])
         ways = {str(way): way.met for (way,) in branches(properties, ABI, forbidden)}
         assert ways == {"torch 2.8": {"2.8", "2"}, "torch 2": {"2"}}
 
-    def test_markers_see_the_values_that_are_met(self) -> None:
-        """F-103, F-111: with a known version only the values that it meets are there."""
+    def test_values_in_markers(self) -> None:
+        """F-103, F-111: with a known version markers have only the values it matches."""
         labels = {"a": {"torch": ["2.8.0", "2.9.0"]}}
         properties = PropertySet.from_mapping({"abi": labels["a"]})
         context = VariantContext("a", support(known(torch="2.9.0"), **labels).filter(properties))
@@ -261,7 +261,7 @@ class TestBranches:
 
 
 def test_declared_versions() -> None:
-    """P-57: items are read one by one, and a bad one does not spoil the others."""
+    """P-57: items are read separately, and an invalid one does not affect others."""
     versions, ignored = read_override("torch==2.8.0, Flash_Attn == 2 ,x=1,==1,y==new,")
     assert {name: str(one.version) for name, one in versions.items()} == {
         "torch": "2.8.0", "flash-attn": "2",
@@ -269,8 +269,8 @@ def test_declared_versions() -> None:
     assert [text.split(" is ")[0] for text in ignored] == ["'x=1'", "'==1'", "'y==new'"]
 
 
-def test_requirements_that_do_not_admit_every_value() -> None:
-    """P-58: a value of which the requirement admits no version is found."""
+def test_values_outside_a_requirement() -> None:
+    """P-58: a value without any admitted version is detected."""
     values = ["2.7", "2.8.0", "2.9"]
     assert not_admitted(SpecifierSet(">=2.7,<2.10"), values) == ()
     assert not_admitted(SpecifierSet("==2.8.*"), values) == ("2.9", "2.7")

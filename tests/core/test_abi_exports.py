@@ -1,4 +1,4 @@
-"""``[variant.abi-exports]``: what a library promises to those who link with it."""
+"""``[variant.abi-exports]``: the ABI that a library guarantees to its dependents."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_read() -> None:
     assert without.abi_exports == AbiExports(AbiLevel.PATCH)
 
 
-def test_in_no_document() -> None:
-    """B-1, B-61: the table gets into no wheel: the same bytes with it and without."""
+def test_not_in_wheels() -> None:
+    """B-61: B-1: wheels have the same bytes with the table and without."""
     plain = pyproject({"level": "minor"})
     table = read_project_table(plain)
     del plain["variant"]["abi-exports"]
@@ -52,8 +52,8 @@ def test_in_no_document() -> None:
     assert written[0] == written[1]
 
 
-def test_alone() -> None:
-    """B-61: a library without variants of its own may have it, and is no project with variants."""
+def test_table_without_variants() -> None:
+    """B-61: A project without variants may have the table, and remains one."""
     assert read_project_table({"variant": {"abi-exports": {"level": "minor"}}}) is None
     with pytest.raises(InvalidDocument) as excinfo:
         read_project_table({"variant": {"abi-exports": {"level": 1}}})
@@ -74,7 +74,7 @@ def test_alone() -> None:
     ],
 )
 def test_faults(exports: object, paths: list[str]) -> None:
-    """B-61: every fault is told with its path."""
+    """B-61: every fault is reported with its path."""
     with pytest.raises(InvalidDocument) as excinfo:
         read_project_table(pyproject(exports))
     assert [fault.path for fault in excinfo.value.faults] == paths

@@ -1,4 +1,4 @@
-"""Packages of libraries: whose they are, and what they need."""
+"""Packages of accelerator libraries: their platforms and dependencies."""
 
 from __future__ import annotations
 
@@ -32,15 +32,13 @@ from wheelfit_runtime.platforms import providers
         ("numpy", "2.0", None, None),
     ],
 )
-def test_packages_of_libraries(
-    name: str, version: str, owner: str | None, major: str | None
-) -> None:
-    """Names, and the versions that are the platform's, tell whose they are and of which major."""
+def test_library_packages(name: str, version: str, owner: str | None, major: str | None) -> None:
+    """Names and local versions give the platform and its major version."""
     assert owner_of_libraries(name) == owner
     assert library_major(name, version) == major
 
 
-def test_what_libraries_need() -> None:
+def test_properties() -> None:
     """Every property that libraries need is one that a machine can have."""
     assert library_needs("nvidia", "13") == (
         Property("nvidia", "cuda_version_lower_bound", "13.0"),
@@ -53,8 +51,8 @@ def test_what_libraries_need() -> None:
                 assert family.provider.accepts(one.feature, one.value)
 
 
-def test_words() -> None:
-    """Libraries are called after the platform, or else after the device."""
+def test_descriptions() -> None:
+    """Libraries are named after the platform, or else the device."""
     assert [libraries_in_words(name) for name in ("nvidia", "amd", "intel", "unknown")] == [
         "CUDA",
         "ROCm",
@@ -63,8 +61,8 @@ def test_words() -> None:
     ]
 
 
-def test_extras_by_their_texts() -> None:
-    """An extra is concerned if it needs libraries, or something that is called after it."""
+def test_extras() -> None:
+    """An extra counts if it requires libraries, or something named after it."""
     core = read_metadata(
         b"Metadata-Version: 2.1\nName: jax\nVersion: 1\n"
         b"Provides-Extra: cuda13\nProvides-Extra: and-cuda\nProvides-Extra: ci\n"

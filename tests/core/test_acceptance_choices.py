@@ -1,4 +1,4 @@
-"""The decisions of the acceptance scenarios as values: no index, no machine, no wheel."""
+"""The decisions of the acceptance scenarios, without index, machine or wheels."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def support(
     environment: Mapping[str, str] = LINUX,
     policy: ProviderPolicy = NO_POLICY,
 ) -> Support:
-    """Ask the six steps about a machine."""
+    """Apply the six steps to a machine."""
     return support_for(document, machine, environment=environment, policy=policy)
 
 
 def support_by(document: VariantDocument, *entries: HostProvider) -> Support:
-    """Ask the six steps about what a host file describes (P-12)."""
+    """Apply the six steps to a host file (P-12)."""
     lists = HostDetector(HostFile(entries), "node.toml")
     return support_for(document, None, environment=LINUX, host_detector=lists)
 
@@ -108,7 +108,7 @@ def labels(
 
 
 def linux_tags() -> TagPreference:
-    """Return the tags of CPython 3.13 on a usual Linux."""
+    """Return the tags of CPython 3.13 on a common Linux."""
     return TagPreference(tags_for("cpython", Version("3.13"), [], ["manylinux_2_28_x86_64"]))
 
 
@@ -212,17 +212,17 @@ class TestPyTorch:
 
     @pytest.mark.parametrize(("driver", "capability", "label"), sweep(SWEEP_2))
     def test_published(self, driver: str, capability: str, label: str) -> None:
-        """A-12: the same with what was published, document T2."""
+        """A-12: the same with the published document T2."""
         assert labels(T2, {"nvidia": gpu(driver, capability)})[0] == label
 
     def test_published_file(self, published_index: Path) -> None:
-        """A-12: the published file says what T2 says."""
+        """A-12: the published file equals T2."""
         data = (published_index / "torch/torch-2.8.0-variants.json").read_bytes()
         published = read_document(data, where="torch-2.8.0-variants.json")
         assert published.variants == read_document(T2, where="T2").variants
 
     def test_no_driver(self) -> None:
-        """A-13: no driver: the null variant, even when a plain wheel is there."""
+        """A-13: without a driver the null variant, even beside a plain wheel."""
         document = read_document(T1, where="T1")
         known = support(document, FixedDetector({"nvidia": gpu(None)}))
         selection = wheels("torch-2.8.0", [*document.variants, None], document, known)
@@ -235,7 +235,7 @@ class TestPyTorch:
         )
 
     def test_bad_override(self) -> None:
-        """A-14: an override that cannot be read: provider disabled, visible, null."""
+        """A-14: an invalid override disables the provider visibly: null."""
         disabled = Detection(
             "nvidia", status=Status.DISABLED, warnings=("NV_FORCE=abc cannot be read",)
         )
@@ -371,8 +371,8 @@ class TestPyTorchFamilies:
         answers = {"nvidia": gpu("13.0", "7.0", "9.0")}
         assert labels(T3, answers, policy=ProviderPolicy(device_policy=policy))[0] == best
 
-    def test_the_device_is_named(self) -> None:
-        """A-23: the device that caused the rejection is in the reason."""
+    def test_device_in_the_reason(self) -> None:
+        """A-23: the reason names the device that caused the rejection."""
         document = read_document(T3, where="T3")
         known = support(document, FixedDetector({"nvidia": gpu("13.0", "7.0", "9.0")}))
         refusal = known.refusal(document.variants[parse_label("cuda13.0")])
@@ -380,7 +380,7 @@ class TestPyTorchFamilies:
         assert "which GPU 0 (7.0) does not meet" in refusal
 
     def test_published_file(self, published_index: Path) -> None:
-        """A-15: the published file says what T3 says."""
+        """A-15: the published file equals T3."""
         data = (published_index / "torch/torch-2.10.0-variants.json").read_bytes()
         published = read_document(data, where="torch-2.10.0-variants.json")
         assert published.variants == read_document(T3, where="T3").variants
@@ -462,7 +462,7 @@ class TestNumPy:
         assert labels(NUMPY, {"aarch64": from_release(release)}, ARM)[0] == ARM_LABELS[release]
 
     def test_switched_off(self) -> None:
-        """A-27: both providers switched off: the plain wheel, reason shown."""
+        """A-27: with both providers disabled the plain wheel, with the reason."""
         document = read_document(NUMPY, where="NUMPY")
         policy = ProviderPolicy(disabled=frozenset({"x86_64", "aarch64"}))
         known = support(document, FixedDetector({"x86_64": from_level("v4")}), policy=policy)
@@ -568,7 +568,7 @@ class TestXGBoost:
         assert order_labels(document, known) == ()
 
     def test_no_provider(self) -> None:
-        """A-31: nobody answers: plain, and each rejected label says why, once."""
+        """A-31: without providers the plain wheel; each rejected label has one reason."""
         document = read_document(
             {**XGBOOST, "variants": {"aa00cb06": {"nvidia": {"driver": ["12"]}}}}, where="xgboost"
         )
@@ -616,7 +616,7 @@ class TestOthers:
     """Scenarios that need no index and no plugin."""
 
     def test_unselectable_static_list(self) -> None:
-        """A-39: variants use a feature the package's own list lacks: none fits, and why."""
+        """A-39: variants with a feature outside the static list are rejected, with the reason."""
         data = {
             **T3,
             "variants": {
@@ -643,7 +643,7 @@ class TestOthers:
         ],
     )
     def test_demo_providers(self, releases: Path, humor: bool, expected: list[str]) -> None:  # noqa: FBT001
-        """A-40, A-40b: the fictional providers, their lists given by a host file."""
+        """A-40, A-40b: the fictional providers, with values of a host file."""
         file = releases / "dummy-project-flit" / "dummy_project_flit-0.0.1-variants.json"
         document = read_document(file.read_bytes(), where=file.name)
         hardware = {
@@ -665,7 +665,7 @@ class TestOthers:
         assert [ranked.label for ranked in order_labels(document, known)] == expected
 
     def test_document_priorities_before_the_file(self) -> None:
-        """A-64, F-49, F-59: v4 ... v1 of the document come before the order in the host file."""
+        """A-64, F-49, F-59: priorities of the document precede the order in the host file."""
         levels = ["v4", "v3", "v2", "v1"]
         data = {
             "default-priorities": {
@@ -706,7 +706,7 @@ class TestOthers:
         assert labels(data, {}, policy=enabled) == ["mkl", "null"]
 
     def test_abi_dependency(self) -> None:
-        """A-49, P-50: with ABI dependencies switched off those labels are out, and it is said."""
+        """A-49, P-50: with ABI dependencies disabled those labels are rejected, with a note."""
         off = ProviderPolicy(abi_dependency=False)
         data = {
             "$schema": "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",

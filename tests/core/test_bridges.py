@@ -1,4 +1,4 @@
-"""The files of families: what they say, and what is wrong with them."""
+"""Family files: their contents and their faults."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ distribution = "acme"
 
 
 def faults(text: str) -> dict[str, str]:
-    """Return what is wrong with a file, by path."""
+    """Return the faults of a file by path."""
     with raises_code("invalid-bridge") as raised:
         parse_family(text.encode())
     return {fault.path: fault.message for fault in raised.value.faults}
 
 
-def test_a_sound_file() -> None:
-    """Everything that a file says is there."""
+def test_valid_file() -> None:
+    """Every key of a file is read."""
     family = parse_family(SOUND.encode())
     gpu, plain = family.members
     assert (family.name, family.projects, family.extras) == ("acme", ("acme",), ("plots",))
@@ -75,14 +75,16 @@ def test_a_sound_file() -> None:
         (["macosx_arm64"], "cp311-cp311-macosx_11_0_universal2", [], True),
     ],
 )
-def test_covered(platforms: list[str], tag: str, here: list[str], *, expected: bool) -> None:
-    """Platforms are those of wheels, and of the machine where a wheel is for any."""
+def test_covered_platforms(
+    platforms: list[str], tag: str, here: list[str], *, expected: bool
+) -> None:
+    """Platforms are those of wheels; for universal wheels that of the machine."""
     member = replace(parse_family(SOUND.encode()).members[0], platforms=tuple(platforms))
     assert member.covers_tags(parse_tag(tag), here) is expected
 
 
 def test_marker() -> None:
-    """The platforms of a member are a marker, where a wheel for any platform needs one."""
+    """The platforms of a member become a marker if a universal wheel needs one."""
     member = replace(
         parse_family(SOUND.encode()).members[0],
         platforms=("linux_aarch64", "win_amd64", "macosx_arm64"),
@@ -95,15 +97,15 @@ def test_marker() -> None:
 
 
 def every_shipped() -> Iterator[BridgeFamily]:
-    """Yield the families that are shipped."""
+    """Yield the shipped families."""
     for name in SHIPPED.names():
         family = shipped(name)
         assert family is not None
         yield family
 
 
-def test_cuda_13_is_for_newer_gpus() -> None:
-    """P-95: CUDA 13 compiles nothing for a V100, whatever its driver is."""
+def test_cuda_13_without_volta() -> None:
+    """P-95: CUDA 13 has no code for a V100, whatever its driver."""
     for member in (member for family in every_shipped() for member in family.members):
         needs = {str(feature): values for feature, values in member.when.features()}
         (bound,) = needs.get("nvidia :: cuda_version_lower_bound", ("0",))
@@ -112,8 +114,8 @@ def test_cuda_13_is_for_newer_gpus() -> None:
             assert min(places) >= 75, member
 
 
-def test_notes_name_members() -> None:
-    """What is told of a release names the distribution of each label."""
+def test_notes() -> None:
+    """Notes about a release name the distribution of each label."""
     family = parse_family(SOUND.encode())
     labels = {None, Label("cuda12")}
     assert family.notes(Version("2"), labels, family.name) == (
@@ -153,25 +155,25 @@ def test_notes_name_members() -> None:
     ],
 )
 def test_faults(old: str, new: str, path: str, message: str) -> None:
-    """A fault is named with the place where it is."""
+    """A fault is reported with its place."""
     assert old in SOUND
     found = faults(SOUND.replace(old, new))
     assert path in found, found
     assert message in found[path]
 
 
-def test_all_faults_at_once() -> None:
-    """A file with several faults is refused once."""
+def test_several_faults() -> None:
+    """A file with several faults gives one error."""
     assert set(faults("")) == {"name", "member", "source", "checked", "says"}
 
 
-def test_who_gets_nothing() -> None:
-    """Where every member has a condition, the file says what to tell the others."""
+def test_note_for_other_machines() -> None:
+    """If every member has a condition, the file needs a note for other machines."""
     assert "no-fit" in faults(SOUND.rpartition("[[member]]")[0])
 
 
-def test_one_label_means_one_thing() -> None:
-    """Two members may share a label for different releases, with equal conditions only."""
+def test_shared_labels() -> None:
+    """Members share a label only for different releases and with equal conditions."""
     again = SOUND.rpartition("[[member]]")[0].partition("[[member]]")[2]
     other = again.replace("12.0", "12.8")
     earlier = other.replace(">=2", "<2")
@@ -183,17 +185,17 @@ def test_one_label_means_one_thing() -> None:
 
 
 class TestShipped:
-    """What holds for every family that is shipped."""
+    """The shipped families."""
 
-    def test_is_sound(self) -> None:
-        """Its file has its name, a source and something to tell everybody."""
+    def test_valid(self) -> None:
+        """Its file has its name, a source and a note for everybody."""
         for name, family in zip(SHIPPED.names(), every_shipped(), strict=True):
             assert family.name == name
             assert len(family.members) > 1 or family.is_of_indexes or family.no_fit, name
             assert family.source.startswith("https://"), name
 
     def test_documents_agree(self) -> None:
-        """F-65: what is said of each label alone is what is said of all together."""
+        """F-65: the documents of single labels combine to the document of all."""
         for family in every_shipped():
             limits = {limit.version for member in family.members for limit in member.versions}
             releases = [Version(f"{limit}{more}") for limit in limits for more in ("", ".1", "a1")]
@@ -213,8 +215,8 @@ class TestShipped:
                 assert combine([(family.name, whole), *alone]).variants == whole.variants
 
 
-def test_few_count_without_consent() -> None:
-    """Only indexes of owners, and what projects name as the way to install them, count so."""
+def test_trusted_by_default() -> None:
+    """Only indexes of owners, and documented installation methods, need no consent."""
     names = [name for name in SHIPPED.names() if (one := shipped(name)) and one.by_default]
     own_names = [
         "cudf", "cugraph", "cuml", "cupy", "jax", "onnxruntime", "paddlepaddle", "sglang",
@@ -228,13 +230,13 @@ def test_few_count_without_consent() -> None:
     assert names == sorted([*own_names, *fetched_by_setup, *owners])
 
 
-def test_the_edition() -> None:
+def test_edition() -> None:
     """The edition of the shipped files is not older than any of them."""
     families = [one for name in SHIPPED.names() if (one := shipped(name))]
     edition = date(*map(int, SHIPPED_VERSION.split(".")[:3]))
     assert edition >= max(family.checked for family in families)
 
 
-def test_the_page_has_them() -> None:
-    """The page lists exactly the shipped families, as the files have them."""
+def test_documentation() -> None:
+    """The page lists exactly the shipped families."""
     assert PAGE.read_text(encoding="utf-8").partition(HEAD)[2] == table().removeprefix(HEAD)

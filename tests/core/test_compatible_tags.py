@@ -1,4 +1,4 @@
-"""Tags computed from facts are those packaging finds on the machine itself."""
+"""Computed tags equal those that packaging finds on the machine."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ IMPLEMENTATION = sys.implementation.name
 
 
 class TestTagsFor:
-    """The order is packaging's."""
+    """The order of tags is packaging's."""
 
     def test_this_interpreter(self) -> None:
-        """What the running interpreter accepts is rebuilt from a few facts."""
+        """The tags of the running interpreter follow from a few facts."""
         tags = tuple(sys_tags())
         short = shorten(tags, IMPLEMENTATION, HERE)
         assert short is not None
@@ -41,8 +41,8 @@ class TestTagsFor:
         short = ShortTags(("cp314t",), ("win_amd64",))
         assert shorten(tags, "cpython", Version("3.14")) == short
 
-    def test_usual_abi(self) -> None:
-        """Without an ABI, that of a usual build of CPython is meant."""
+    def test_default_abi(self) -> None:
+        """Without an ABI, that of an ordinary CPython build is assumed."""
         tags = tags_for("cpython", Version("3.13"), [], ["win_amd64"])
         assert tags == tags_for("cpython", Version("3.13"), ["cp313"], ["win_amd64"])
 
@@ -55,18 +55,18 @@ class TestTagsFor:
             *compatible_tags((3, 11), "pp3", platforms),
         )
 
-    def test_foreign_order_is_not_shortened(self) -> None:
-        """A list in an order of its own is not a rule's result."""
+    def test_other_order(self) -> None:
+        """A list in another order is not shortened to a rule."""
         tags = tuple(sys_tags())
         assert shorten(tags[::-1], IMPLEMENTATION, HERE) is None
         assert shorten([Tag("py3", "none", "any")], IMPLEMENTATION, HERE) is None
 
 
 class TestPlatforms:
-    """A platform in a few words."""
+    """Short descriptions of platforms."""
 
     def test_this_machine(self) -> None:
-        """A Linux machine's tags follow from machine and libc."""
+        """The tags of a Linux machine follow from machine and libc."""
         here = tuple(platform_tags())
         if not here[1:] or not here[1].startswith("manylinux_2_"):
             pytest.skip("this machine is not a Linux with glibc")
@@ -74,8 +74,8 @@ class TestPlatforms:
         glibc = int(here[1].split("_")[2])
         assert linux_platforms(machine, glibc=glibc) == here
 
-    def test_old_names_stand_after_their_version(self) -> None:
-        """PEP 600: ``manylinux2014`` is glibc 2.17; other machines than x86 end there."""
+    def test_old_names(self) -> None:
+        """PEP 600: ``manylinux2014`` follows glibc 2.17; on machines other than x86 it is last."""
         assert linux_platforms("aarch64", glibc=18) == (
             "linux_aarch64",
             "manylinux_2_18_aarch64",
@@ -113,7 +113,7 @@ class TestPlatforms:
         assert values["os_name"] == ("nt" if system == "Windows" else "posix")
 
     def test_unknown_platform(self) -> None:
-        """Of an unknown platform nothing is claimed."""
+        """An unknown platform has no marker values."""
         assert platform_values("freebsd_14_0_release_amd64") == {}
 
 

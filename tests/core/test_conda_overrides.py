@@ -1,4 +1,4 @@
-"""Conda's variables about the system choose wheel tags and marker values (CEP 30)."""
+"""Conda's variables for system versions, applied to wheel tags and markers (CEP 30)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def platforms(found: Target) -> list[str]:
     return list(dict.fromkeys(tag.platform for tag in found.tags if tag.platform != "any"))
 
 
-def test_another_glibc_has_its_wheels() -> None:
-    """The tags are those of that version, and everything else stays."""
+def test_other_glibc() -> None:
+    """Tags are those of the stated version, and everything else is unchanged."""
     found, in_effect, problems = overridden_target(LINUX, {"CONDA_OVERRIDE_GLIBC": " 2.17 "})
     assert platforms(found) == list(linux_platforms("x86_64", glibc=17))
     assert found.environment == LINUX.environment
@@ -45,8 +45,8 @@ def test_another_glibc_has_its_wheels() -> None:
     assert (in_effect, problems) == (("CONDA_OVERRIDE_GLIBC=2.17",), ())
 
 
-def test_no_glibc_has_none_of_its_wheels() -> None:
-    """An empty variable says that there is none; a musl beside it stays."""
+def test_no_glibc() -> None:
+    """An empty variable means no glibc; musl tags are unchanged."""
     found, in_effect, _ = overridden_target(LINUX, {"CONDA_OVERRIDE_GLIBC": ""})
     assert platforms(found) == ["linux_x86_64"]
     assert in_effect == ("CONDA_OVERRIDE_GLIBC=",)
@@ -60,15 +60,15 @@ def test_no_glibc_has_none_of_its_wheels() -> None:
 
 
 @pytest.mark.parametrize("text", ["13", "13.0", "13.5.1"])
-def test_another_macos_has_its_wheels(text: str) -> None:
-    """The tags are those of that version."""
+def test_other_macos(text: str) -> None:
+    """Tags are those of the stated version."""
     found, in_effect, _ = overridden_target(MAC, {"CONDA_OVERRIDE_OSX": text})
     assert platforms(found) == list(macos_platforms("arm64", 13))
     assert in_effect == (f"CONDA_OVERRIDE_OSX={text}",)
 
 
-def test_kernels_and_windows_are_markers() -> None:
-    """No tag tells of them; markers do."""
+def test_markers() -> None:
+    """Versions of kernels and Windows affect markers, not tags."""
     found, _, _ = overridden_target(LINUX, {"CONDA_OVERRIDE_LINUX": "4.18.0"})
     assert found.environment["platform_release"] == "4.18.0"
     assert found.environment["platform_version"] == "#45"
@@ -89,8 +89,8 @@ def test_kernels_and_windows_are_markers() -> None:
     ],
 )
 @pytest.mark.parametrize("text", ["14.0", "nonsense", ""])
-def test_other_systems_are_ignored(here: Target, variable: str, text: str) -> None:
-    """CEP 30: a variable about another system has no effect, whatever it holds."""
+def test_other_systems(here: Target, variable: str, text: str) -> None:
+    """CEP 30: a variable for another system has no effect, whatever its value."""
     assert overridden_target(here, {variable: text}) == (here, (), ())
 
 
@@ -102,8 +102,8 @@ def test_other_systems_are_ignored(here: Target, variable: str, text: str) -> No
         (WINDOWS, "CONDA_OVERRIDE_WIN"),
     ],
 )
-def test_a_system_without_itself_is_none(here: Target, variable: str) -> None:
-    """CEP 30: only a value that is not empty replaces their versions."""
+def test_empty_value(here: Target, variable: str) -> None:
+    """CEP 30: only a non-empty value replaces the version of the system."""
     assert overridden_target(here, {variable: ""}) == (here, (), ())
 
 
@@ -121,13 +121,13 @@ def test_a_system_without_itself_is_none(here: Target, variable: str) -> None:
         (WINDOWS, "CONDA_OVERRIDE_WIN", "eleven"),
     ],
 )
-def test_what_cannot_be_read_is_ignored_and_told(here: Target, variable: str, text: str) -> None:
-    """P-73: the sentence names variable, value and what is wanted; the rest still counts."""
+def test_invalid_values(here: Target, variable: str, text: str) -> None:
+    """P-73: a warning has variable, value and expected form; other variables count."""
     found, in_effect, problems = overridden_target(here, {variable: text})
     assert (found, in_effect) == (here, ())
     assert problems[0].startswith(f"{variable}={text!r} is ignored: it must be a version such as ")
 
 
-def test_nothing_is_stated() -> None:
-    """Without any of them the target is the same."""
+def test_no_variables() -> None:
+    """Without the variables the target is the same."""
     assert overridden_target(LINUX, {"PATH": "/bin"}) == (LINUX, (), ())

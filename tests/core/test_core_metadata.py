@@ -1,4 +1,4 @@
-"""Core metadata: tolerant reading, and editing that touches nothing else."""
+"""Core metadata: tolerant reading, and minimal editing."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def metadata(*lines: str) -> bytes:
 
 
 class TestRead:
-    """What installing needs is read, whatever else is there."""
+    """Reading what an installation needs."""
 
-    def test_reads_what_is_needed(self) -> None:
+    def test_fields(self) -> None:
         """Names are normalised, dependencies keep their order."""
         data = (
             b"Metadata-Version: 2.4\r\nname: My_Project\r\nVersion: 1.0.0\r\n"
@@ -55,13 +55,13 @@ class TestRead:
         ],
     )
     def test_name_and_version_are_required(self, data: bytes, message: str) -> None:
-        """Without them it is not a metadata; the wheel is named."""
+        """Without them the error names the wheel."""
         with pytest.raises(InvalidWheel, match=message) as excinfo:
             read_metadata(data, "w.whl")
         assert excinfo.value.where == "w.whl"
 
-    def test_one_broken_dependency_spoils_only_the_dependencies(self) -> None:
-        """A release can be listed though its dependencies cannot be read; the error names it."""
+    def test_invalid_dependency(self) -> None:
+        """The release can be listed; reading its dependencies raises an error with the text."""
         found = read_metadata(metadata("Requires-Dist: b", "Requires-Dist: c (>=1.*)"), "w.whl")
         assert found.version == Version("1")
         with pytest.raises(InvalidRequirement) as excinfo:
@@ -69,13 +69,13 @@ class TestRead:
         assert excinfo.value.where == "w.whl"
         assert excinfo.value.source == "c (>=1.*)"
 
-    def test_invalid_requires_python_is_noted(self) -> None:
-        """Old releases have such fields, and other tools install them."""
+    def test_invalid_requires_python(self) -> None:
+        """It is noted, as other tools install such old releases."""
         found = read_metadata(metadata("Requires-Python: >=3.6.*"), "w.whl")
         assert found.requires_python is None
 
-    def test_bytes_that_are_no_text(self) -> None:
-        """An author's name in an old encoding does no harm."""
+    def test_other_encodings(self) -> None:
+        """An author's name in an old encoding is no error."""
         found = read_metadata(MINIMAL + b"Author: M\xfcller\nRequires-Dist: b\n", "w.whl")
         assert found.requires_texts == ("b",)
 
@@ -86,10 +86,10 @@ class TestRead:
 
 
 class TestWithoutVariantMarkers:
-    """Dependencies are edited where a variant marker can be decided."""
+    """Removing variant markers that can be decided."""
 
-    def test_edits_only_the_lines_it_must(self) -> None:
-        """F-107, B-40: false dependencies go, true parts go, every other byte stays."""
+    def test_edited_lines(self) -> None:
+        """F-107, B-40: false dependencies and true parts are removed, other bytes kept."""
         data = (
             b"Metadata-Version: 2.4\r\n"
             b"Name: A_b\n"
@@ -127,22 +127,22 @@ class TestWithoutVariantMarkers:
         assert without_variant_markers(data, CU128) == MINIMAL + f"Requires-Dist: b{end}".encode()
 
     def test_line_ends_do_not_merge(self) -> None:
-        """Between a lone carriage return and an empty line, nothing may simply go."""
+        """A removal never joins a carriage return with an empty line."""
         data = b"Name: a\rRequires-Dist: b; variant_label == ''\n\nVersion: in the body"
         assert without_variant_markers(data, CU128) == b"Name: a\r\n\nVersion: in the body"
 
     def test_identical_without_variant_markers(self) -> None:
-        """B-40: metadata of an ordinary wheel is returned as it is, slips included."""
+        """B-40: metadata without variant markers is unchanged, including its faults."""
         data = metadata("Requires-Dist: b (>=1.*)", "Requires-Dist: c; os_name == 'nt'")
         assert without_variant_markers(data, VariantContext.PLAIN) is data
 
     def test_word_in_a_string_is_no_marker(self) -> None:
-        """Only variables count."""
+        """Only variables count, not words in strings."""
         data = metadata("Requires-Dist: b; os_name == 'variant_label'")
         assert without_variant_markers(data, VariantContext.PLAIN) == data
 
     def test_undecided_parts_stay(self) -> None:
-        """B-41: at build time one of several values is left to the target."""
+        """B-41: at build time one of several values is undecided."""
         data = metadata(
             "Requires-Dist: b; 'nvidia::sm_arch::80_real' in variant_properties"
             " and variant_label == 'cu128'"
@@ -151,8 +151,8 @@ class TestWithoutVariantMarkers:
             'Requires-Dist: b; "nvidia::sm_arch::80_real" in variant_properties'
         )
 
-    def test_slip_in_a_variant_marker(self) -> None:
-        """What looks like a variant marker and is none is an error that names the wheel."""
+    def test_invalid_variant_marker(self) -> None:
+        """A misspelt variant marker is an error that names the wheel."""
         data = metadata("Requires-Dist: b; variant_lable == ''")
         with pytest.raises(InvalidRequirement) as excinfo:
             without_variant_markers(data, VariantContext.PLAIN, where="w.whl")
@@ -167,7 +167,7 @@ def replaced(data: bytes, dependencies: list[str]) -> bytes:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_other_dependencies(end: bytes) -> None:
-    """All dependencies are replaced where the first one stood; everything else keeps its bytes."""
+    """New dependencies stand at the place of the first; other bytes are unchanged."""
     lines = [
         b"Name: a",
         b"Requires-Dist: b",
@@ -182,7 +182,7 @@ def test_other_dependencies(end: bytes) -> None:
     assert changed == end.join([*wanted, b"Version: 1", b"", b"d"])
 
 
-def test_dependencies_where_there_were_none() -> None:
-    """They come at the end of the header, on lines of their own."""
+def test_first_dependencies() -> None:
+    """They are added at the end of the header."""
     assert replaced(b"Name: a", ["b"]) == b"Name: a\nRequires-Dist: b\n"
     assert replaced(b"Name: a\n\ntext", ["b"]) == b"Name: a\nRequires-Dist: b\n\ntext"

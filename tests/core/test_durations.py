@@ -1,4 +1,4 @@
-"""Spans of time as people write them."""
+"""Durations with units."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def test_durations(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "d", "30", "-1d", "1.5h", "1 d", "1D", "1y", "٣d", "9999999d", "inf", "1d\0"]
 )
-def test_no_durations(text: str) -> None:
-    """A number without a unit is refused: nobody knows which was meant."""
+def test_invalid_durations(text: str) -> None:
+    """A number without a unit is refused as ambiguous."""
     with pytest.raises(ValueError, match="is not a span of time"):
         parse_duration(text)
 
 
 def test_examples() -> None:
-    """The examples of the documentation are true."""
+    """The examples of the documentation are valid."""
     assert doctest.testmod(durations).failed == 0

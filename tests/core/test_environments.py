@@ -1,4 +1,4 @@
-"""What holds in every environment."""
+"""Properties of all environments."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def first(*requires: str) -> set[str | None] | None:
         (["a; platform_release >= '6'", "b; platform_release < '6'"], {"a", "b", None}),
     ],
 )
-def test_what_comes_first(requires: list[str], expected: set[str | None]) -> None:
-    """P-6, P-7: what remains first after marker filtering, wherever that may be."""
+def test_first_projects(requires: list[str], expected: set[str | None]) -> None:
+    """P-6, P-7: the projects that can be first after marker filtering."""
     assert first(*requires) == expected
 
 
-def test_too_many_ways() -> None:
-    """A question that would cost too much has no answer."""
+def test_limit() -> None:
+    """A query that is too expensive returns no answer."""
     names = ["os_name", "sys_platform", "platform_machine", "platform_system", "platform_version"]
     marker = " and ".join(f"{name} in 'a b c d e'" for name in names)
     assert representatives([parse_marker(marker)]) is None
@@ -84,8 +84,8 @@ REAL: list[dict[str, Any]] = [
 
 @settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.lists(ATOMS, min_size=1, max_size=2).map(" and ".join), max_size=3))
-def test_no_environment_is_forgotten(markers: list[str]) -> None:
-    """P-6: whatever a real environment makes of the markers, a representative does too."""
+def test_representatives(markers: list[str]) -> None:
+    """P-6: markers of every real environment evaluate like those of a representative."""
     parsed = [parse_marker(text) for text in markers]
     found = representatives(parsed)
     if found is None:

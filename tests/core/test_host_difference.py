@@ -1,4 +1,4 @@
-"""What differs between two described machines."""
+"""Differences between two described machines."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def entry(*features: FeatureConfig) -> HostFile:
     return replace(HOST, providers=(HostProvider("x86_64", features),))
 
 
-def test_alike() -> None:
-    """What cannot change a choice is no difference."""
+def test_no_difference() -> None:
+    """What cannot affect a choice is not a difference."""
     other = replace(
         HOST,
         created_by="me",
@@ -51,14 +51,14 @@ def test_alike() -> None:
 
 
 def test_many_values() -> None:
-    """A file of anybody may list any number of values; these are compared in linear time."""
+    """Files with many values are compared in linear time."""
     values = tuple(map(str, range(50_000)))
     assert not Difference("tags", values, tuple(f"x{value}" for value in values)).is_reordered
     assert Difference("tags", values, values[::-1]).is_reordered
 
 
-def test_what_is_not_said_is_what_is_in_use() -> None:
-    """A file without an interpreter is compared by the one that would count."""
+def test_default_interpreter() -> None:
+    """A file without an interpreter is compared with the default one."""
     silent = replace(HOST, interpreter=None)
     assert found(HOST, silent)["interpreter"].right == (f"cpython {BASE.python_full_version}",)
     said = replace(HOST, interpreter=HostInterpreter(BASE.python_full_version))
@@ -66,7 +66,7 @@ def test_what_is_not_said_is_what_is_in_use() -> None:
 
 
 def test_values_and_order() -> None:
-    """Values that only one has, and values in another order, are told apart."""
+    """Values of only one machine are distinguished from another order."""
     more = found(
         HOST, entry(FeatureConfig("level", ("v3", "v2", "v1")), FeatureConfig("sse", ("on",)))
     )
@@ -81,20 +81,20 @@ def test_values_and_order() -> None:
     assert (one.only_left, one.only_right, one.is_reordered) == ((), (), True)
 
 
-def test_flags_are_told_once() -> None:
-    """A flag that is missing is a missing feature, and not a missing value too."""
+def test_flags() -> None:
+    """A missing flag is reported as a missing feature only."""
     assert list(found(HOST, entry(LEVEL))) == ["x86_64 :: features"]
     assert found(HOST, entry(LEVEL))["x86_64 :: features"].only_left == ("sse",)
 
 
 def test_order_of_features() -> None:
-    """The order of features ranks wheels, so it counts."""
+    """The order of features affects the ranking, so it is a difference."""
     other = entry(FeatureConfig("sse", ("on",)), LEVEL)
     assert found(HOST, other)["x86_64 :: features"].is_reordered
 
 
-def test_a_namespace_that_one_leaves_out() -> None:
-    """P-44: nothing supported and nothing said are not the same."""
+def test_missing_namespace() -> None:
+    """P-44: an unsupported namespace differs from a missing one."""
     nothing = replace(HOST, providers=(*HOST.providers, HostProvider("nvidia")))
     assert found(HOST, nothing)["nvidia"].to_mapping() == {
         "path": "nvidia",
@@ -107,7 +107,7 @@ def test_a_namespace_that_one_leaves_out() -> None:
 
 
 def test_filters_and_devices() -> None:
-    """For which plugins an entry counts, and what runs on which device, can change a choice."""
+    """Provider filters and values by device can affect a choice."""
     plain = HOST.providers[0]
     filtered = replace(HOST, providers=(replace(plain, plugin_api="m:C", resolved=("p==1",)),))
     assert found(HOST, filtered)["x86_64 :: for plugins"].right == ("m:C", "p==1")
@@ -117,7 +117,7 @@ def test_filters_and_devices() -> None:
 
 
 def test_several_entries_of_a_namespace() -> None:
-    """Each entry is compared with the one for the same plugin; the first of several counts."""
+    """Entries for the same plugin are compared; of several the first counts."""
     plain = HOST.providers[0]
     other = replace(plain, plugin_api="m:C", features=(FeatureConfig("level", ("v4",)),))
     two = replace(HOST, providers=(plain, other, replace(other, features=())))
@@ -140,7 +140,7 @@ def test_several_entries_of_a_namespace() -> None:
     ],
 )
 def test_interpreter_and_platform(other: HostFile, paths: list[str]) -> None:
-    """What follows from interpreter and platform is not told once more."""
+    """Values that follow from interpreter and platform are not repeated."""
     assert list(found(HOST, other)) == paths
 
 
@@ -165,7 +165,7 @@ HOSTS = st.builds(
 
 @given(HOSTS, HOSTS)
 def test_exchanged(left: HostFile, right: HostFile) -> None:
-    """Exchanging the machines exchanges every difference, and no more."""
+    """Exchanging the machines exchanges every difference."""
     there, back = host_differences(left, right, BASE), host_differences(right, left, BASE)
     assert [Difference(one.path, one.right, one.left) for one in there] == list(back)
     for one in there:

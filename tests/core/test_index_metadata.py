@@ -1,4 +1,4 @@
-"""Combining the documents of one release, and comparing wheel and index."""
+"""Combining the documents of a release, and comparing wheel and index."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def conflict(*documents: VariantDocument) -> InconsistentDocuments:
     return excinfo.value
 
 
-def test_the_union() -> None:
-    """F-60, F-61, F-62, F-63: the longer priorities, all labels, all providers, in any order."""
+def test_union() -> None:
+    """F-60, F-61, F-62, F-63: the longer priorities, all labels and providers, in any order."""
     documents = [
         ("null.whl", document("null")),
         ("one.whl", document("one", needs("1"), "xy")),
@@ -79,8 +79,8 @@ def test_one_document() -> None:
         combine([])
 
 
-def test_priorities_that_differ() -> None:
-    """F-60, F-63, F-65: the shorter list must be a prefix; both and the key are named."""
+def test_different_priorities() -> None:
+    """F-60, F-63, F-65: the shorter list must be a prefix; the error has both and the key."""
     error = conflict(document("one", needs("1"), "xy"), document("two", needs("2"), "y"))
     assert "0.whl and 1.whl" in error.message
     assert "default-priorities.namespace" in error.message
@@ -88,8 +88,8 @@ def test_priorities_that_differ() -> None:
     conflict(document("one", namespaces="xy"), document("two", namespaces="yx"), document("three"))
 
 
-def test_labels_that_differ() -> None:
-    """F-8, F-61, F-65: a label means the same on both sides; two labels may mean the same."""
+def test_different_labels() -> None:
+    """F-8, F-61, F-65: A label means the same in both; two labels may mean the same."""
     error = conflict(document("cu12.8", needs("1")), document("cu12.8", needs("2")))
     assert error.message.startswith("0.whl and 1.whl contradict")
     assert error.message.endswith('variants["cu12.8"]')
@@ -109,8 +109,8 @@ def test_labels_that_differ() -> None:
         (PluginProvider(("a[x,y]",)), PluginProvider(("a[y,x]",))),
     ],
 )
-def test_providers_that_mean_the_same(first: PluginProvider, second: PluginProvider) -> None:
-    """F-62: defaults and the spelling of a requirement make no difference."""
+def test_equivalent_providers(first: PluginProvider, second: PluginProvider) -> None:
+    """F-62: defaults and spelling of requirements do not matter."""
     one = document("one", needs("1"), providers={"x": first})
     two = document("two", needs("2"), providers={"x": second})
     combined = combine([("a", one), ("b", two)])
@@ -131,8 +131,8 @@ def test_providers_that_mean_the_same(first: PluginProvider, second: PluginProvi
         (Y, StaticProvider((FeatureConfig("b", ("2", "1")),))),
     ],
 )
-def test_providers_that_differ(first: Provider, second: Provider) -> None:
-    """F-62, F-65, P-33: anything else that differs is a contradiction, for one answers only."""
+def test_different_providers(first: Provider, second: Provider) -> None:
+    """F-62, F-65, P-33: other differences are contradictions, as one provider answers."""
     error = conflict(
         document("one", providers={"x": first}), document("two", providers={"x": second})
     )
@@ -158,7 +158,7 @@ def test_legacy_priorities() -> None:
 
 
 def test_mixed_layouts() -> None:
-    """F-64: different layouts give L7; what an L5 names the others must know."""
+    """F-64: different layouts give L7; the others must have the names of an L5."""
     old = replace(document("one", needs("1"), providers={}), layout="L5", schema="old")
     new = document("two", needs("2"), "xy")
     combined = combine([("old", old), ("new", new)])
@@ -172,16 +172,16 @@ def test_mixed_layouts() -> None:
     assert first.layout == "L5"
 
 
-def test_a_missing_provider_is_no_contradiction() -> None:
-    """F-130: a namespace that its own document provides for nowhere stays unsupported."""
+def test_missing_provider() -> None:
+    """F-130: a namespace without a provider stays unsupported."""
     one = document("one", needs("1"), "xy", {"x": X})
     combined = combine([("1", one), ("2", document("two", needs("2")))])
     assert set(combined.providers) == {"x"}
     assert combined.priorities == ("x", "y")
 
 
-def test_after_merging_every_namespace_has_a_provider() -> None:
-    """F-22, F-62: what was merged without a provider for a namespace is not written."""
+def test_namespace_without_provider() -> None:
+    """F-22, F-62: A merged document with a namespace without provider is not written."""
     one = document("one", needs("1"), "xy", {"x": X})
     combined = combine([("1", one), ("2", document("two", needs("2")))])
     with pytest.raises(InvalidDocument) as excinfo:
@@ -200,7 +200,7 @@ def test_one_provider_in_a_document() -> None:
 
 
 def test_broken_labels() -> None:
-    """F-61, F-130: a label broken in one file and sound in another is a contradiction."""
+    """F-61, F-130: a label invalid in one file and valid in another is a contradiction."""
     broken = replace(document("one"), variants={}, unusable={"one": "why"})
     assert conflict(document("one", needs("1")), broken).message.endswith("variants.one")
     combined = combine([("1", broken), ("2", document("two", needs("2")))])
@@ -211,7 +211,7 @@ def test_broken_labels() -> None:
 
 
 def test_notes() -> None:
-    """F-136: notes of every document are kept, once each."""
+    """F-136: notes of every document are kept without duplicates."""
     one = replace(document("one", needs("1")), notes=("b", "a"))
     two = replace(document("two", needs("2")), notes=("b",))
     assert combine([("1", one), ("2", two)]).notes == ("a", "b")
@@ -238,7 +238,7 @@ INDEX = combine([("1", document("one", needs("1"))), ("2", document("two", needs
     ],
 )
 def test_wheel_and_index(wheel: VariantDocument, label: str, message: str | None) -> None:
-    """F-24, F-93: same label, same properties; a difference is put in words."""
+    """F-24, F-93: the same label has the same properties; the error describes a difference."""
     found = disagreement(wheel, INDEX, Label(label))
     if message is None:
         assert found is None
@@ -257,7 +257,7 @@ def test_wheel_and_index(wheel: VariantDocument, label: str, message: str | None
     ],
 )
 def test_reading_a_wheel(data: bytes | None, message: str | None) -> None:
-    """F-24, F-27: a wheel that says nothing usable of its own label is not sound."""
+    """F-24, F-27: a wheel without usable properties of its own label is invalid."""
     if message is None:
         found = read_wheel_document(data, Label("one"), where="one.whl")
         assert found.properties("one") == needs("1")

@@ -1,4 +1,4 @@
-"""What labels ask of machines, in words."""
+"""The requirements of labels on machines, in words."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_properties_in_words(properties: dict[str, dict[str, list[str]]], words:
     assert describe_condition(PropertySet.from_mapping(properties), {}) == words
 
 
-def test_what_no_machine_decides() -> None:
-    """P-11: what the package's own list has asks for nothing; what it lacks is told."""
+def test_static_lists() -> None:
+    """P-11: values of the package's own list require nothing; missing ones are named."""
     document = read_document(
         release_document(
             {
@@ -61,8 +61,8 @@ def test_what_no_machine_decides() -> None:
     assert words == {"mkl": "needs x86-64-v3", "odd": "needs blas :: library :: odd"}
 
 
-def test_an_optional_list_is_no_matter_of_course() -> None:
-    """P-2: an optional provider counts only where it is switched on."""
+def test_optional_list() -> None:
+    """P-2: an optional provider counts only if it is enabled."""
     content = release_document(
         {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
     )
@@ -74,7 +74,7 @@ def test_an_optional_list_is_no_matter_of_course() -> None:
 
 
 def test_versions_of_other_packages() -> None:
-    """P-51: a build for versions of another package asks for that package."""
+    """P-51: a build for versions of another package requires that package."""
     document = read_document(
         release_document(
             {"t28": {"abi": {"torch": ["2.8", "2.9"]}}},

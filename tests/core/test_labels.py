@@ -35,8 +35,8 @@ def test_invalid_labels(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [".", "...", "con", "nul", "aux", "prn", "com1", "lpt9", "con.x", "com1.2"]
 )
-def test_labels_that_writers_refuse(text: str) -> None:
-    """F-4: readers accept dots only and device names, writers do not."""
+def test_labels_refused_by_writers(text: str) -> None:
+    """F-4: readers accept labels of dots and device names, writers do not."""
     faults = writer_faults(parse_label(text))
     assert len(faults) == 1
     assert repr(text) in faults[0]
@@ -45,8 +45,8 @@ def test_labels_that_writers_refuse(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["null", "cu128", "console", "com", "com12", "xcon", "a.con", ".a"]
 )
-def test_labels_that_writers_accept(text: str) -> None:
-    """F-4: a name that only contains a device name is an ordinary label."""
+def test_labels_accepted_by_writers(text: str) -> None:
+    """F-4: a label that only contains a device name is valid."""
     assert writer_faults(parse_label(text)) == ()
 
 
@@ -58,7 +58,7 @@ def test_long_labels() -> None:
 
 
 def test_names_of_the_null_variant() -> None:
-    """F-6, F-53: the two labels of variants without properties are known by name."""
+    """F-6, F-53: both labels of variants without properties are recognised."""
     assert parse_label("null") == NULL
     assert parse_label("00000000") == OLD_NULL
 
@@ -94,6 +94,6 @@ def test_derived_labels(properties: str, label: str) -> None:
     assert derive_label(PropertySet(reversed(parsed))) == label
 
 
-def test_derived_label_of_nothing() -> None:
-    """F-142: no properties give null, never the hash of nothing."""
+def test_derived_label_without_properties() -> None:
+    """F-142: no properties give null, never a hash."""
     assert derive_label(EMPTY) == Label("null")

@@ -248,7 +248,7 @@ def test_valid_metadata(scene: Scene) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_costs(scene: Scene, case: Case) -> None:
-    """It costs what it describes; one warning and a reason for programs say so, strict is an error.
+    """Each case has its cost, one warning and a reason in JSON; strict mode is an error.
 
     (A-70, A-71, A-74, F-30, F-32, F-36, F-79, F-130, F-136)
     """
