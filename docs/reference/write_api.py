@@ -157,7 +157,7 @@ def _fields(thing: type, request: type) -> Iterator[str]:
     others = [
         f"[{base.__name__}](#{base.__name__.lower()})"
         for base in bases
-        if base is not ValidatedRequest
+        if issubclass(base, ValidatedRequest) and base is not ValidatedRequest
     ]
     if others:
         yield f"It has the fields of {', '.join(others)}{' as well' if rows else ''}.\n"
