@@ -348,9 +348,9 @@ def test_text_output(run: Runner, index: RecordingIndex, wheels: Path) -> None:
     assert "new      acme" in out
     assert "cupy is left out: its format is 2" in out
     text = " ".join(out.split())
-    assert "give --bridge pytorch: the newer one names the host evil.example, " in text
+    assert "of pytorch is not used, because it names the host evil.example, " in text
     assert " stands for numpy" in text
-    assert "give --bridge faiss: the newer one would count without --bridge" in text
+    assert "of faiss is not used, because it would be used without --bridge; accept it" in text
 
 
 @pytest.mark.parametrize("by", ["variable", "file"])

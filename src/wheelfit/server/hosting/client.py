@@ -185,7 +185,7 @@ class ServerAdministration:
             content = None
         if not _has_shape(content, shape):
             raise InvalidPage(
-                "this is not the URL of a wheelfit index server",
+                "the server at this URL is no index of wheelfit",
                 where=self._url,
                 hint="check the URL of --at",
             )

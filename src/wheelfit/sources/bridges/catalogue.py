@@ -113,7 +113,7 @@ class KnownFamilies:
         if newest is None or effective is None or not newest.by_default:
             return ()
         if not effective.by_default:
-            return ("would count without --bridge",)
+            return ("would be used without --bridge",)
         locations = (f"names {location}" for location in newest.new_locations(effective))
         projects = (project for project in newest.projects if project not in effective.projects)
         return (*locations, *(f"stands for {project}" for project in projects))
