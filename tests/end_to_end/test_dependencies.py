@@ -340,7 +340,7 @@ def test_remove_a_missing_name(desk: Desk, words: tuple[str, ...], hint: str) ->
             ("--lock", "lock.toml", "app"),
             2,
             "usage",
-            "a lock file cannot be called",
+            "is not a valid name for a lock file",
         ),
         (PROJECT, ("--project", "nowhere", "app"), 1, "file-problem", "cannot be read"),
     ],

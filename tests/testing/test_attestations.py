@@ -74,6 +74,6 @@ def test_what_it_signs(authority: SigningAuthority, tmp_path: Path) -> None:
     assert "digest" in digest
     assert "name" in name
     assert "not by" in signer
-    assert "does not hold" in stranger
+    assert "is not valid" in stranger
     (public,) = verified([right], {"XDG_CACHE_HOME": str(tmp_path / "public")})
-    assert "does not hold" in public
+    assert "is not valid" in public

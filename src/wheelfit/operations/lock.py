@@ -750,7 +750,7 @@ def _existing_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
 
     if not is_lock_name(path.name):
         raise UsageError(
-            f"a lock file cannot be called {path.name!r}",
+            f"{path.name!r} is not a valid name for a lock file",
             hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )
     if not path.exists():

@@ -165,7 +165,7 @@ def load_lock(path: Path, *, strict: bool = False, store: Store | None = None) -
     """
     if not is_lock_name(path.name):
         raise FileProblem(
-            f"a lock file cannot be called {path.name!r}",
+            f"{path.name!r} is not a valid name for a lock file",
             where=str(path),
             hint="it is called pylock.toml or pylock.NAME.toml (PEP 751)",
         )

@@ -156,7 +156,7 @@ class TestWriting:
         setup.lock("lib", "-o", "pylock.dev.toml")
         assert setup.files() == {"pylock.dev.toml"}
         result = setup.lock("lib", "-o", "lock.toml", code=2)
-        assert "a lock file cannot be called 'lock.toml'" in result.err
+        assert "'lock.toml' is not a valid name for a lock file" in result.err
         result = setup.lock("lib", "-o", "no/such/pylock.toml", code=1)
         assert "the folder for the lock does not exist" in result.err
 
