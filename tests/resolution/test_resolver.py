@@ -483,7 +483,7 @@ class TestWhatIsAsked:
             )
 
 
-class TestGivenWheels:
+class TestDirectWheels:
     """F-125: a wheel named by path or URL."""
 
     URL = "https://fake.invalid/"
