@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
+from operations.remarks import Remarks
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from wheelfit.operations.context import Context
-from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.indexes import open_indexes, read_settings, warn_of_later_indexes
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.resolution.requirements_file import RequirementsFile
+from wheelfit.sources.merged import Pool
+from wheelfit.sources.open import OpenedSources
+from wheelfit.sources.release_files import PageFiles, sort_by_release
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
+from wheelfit.testing.repositories import FakeRepository
 from wheelfit_runtime.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.page import File, ProjectPage
 
 HERE = "https://pip.example/simple"
 THERE = "https://option.example/simple"
@@ -159,3 +172,48 @@ def test_the_cache(tmp_path: Path) -> None:
         assert found.cache is not request.no_cache_dir
         with open_indexes(request, found, Context(environ)) as repository:
             assert repository.name == str(wheels)
+
+
+class SortedPages(FakeRepository):
+    """A repository whose pages are sorted by release, and never read as a whole."""
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return a page whose files cannot be listed without their release."""
+        page = super().project(name)
+        if page is None:
+            return None
+        by_release = sort_by_release(name, page.files)
+        return structs.replace(page, files=PageFiles(by_release, len(page.files), self._all, tuple))
+
+    def _all(self) -> tuple[File, ...]:
+        raise AssertionError("all files of a page were read")
+
+
+@pytest.mark.parametrize(
+    ("later", "is_variant", "expected"),
+    [
+        (["2.0"], False, "a 2.0 (later)"),
+        (["2.0", "2.1rc1"], False, "a 2.0 (later)"),
+        (["1.0", "0.9"], False, ""),
+        (["1.0-cu"], False, "variants of a 1.0 (later)"),
+        (["1.0-cu"], True, ""),
+        (["2.0 yanked", "1.5"], False, "a 1.5 (later)"),
+        (["2.0 yanked"], False, ""),
+        ([], False, ""),
+    ],
+)
+def test_newer_releases_of_a_later_index(
+    *, later: list[str], is_variant: bool, expected: str
+) -> None:
+    """A warning names the newest usable release, for which only releases are compared."""
+    first, second = SortedPages("first"), SortedPages("later")
+    first.add_wheel("a-1.0-py3-none-any.whl")
+    for text in later:
+        version, _, label = text.split()[0].partition("-")
+        filename = f"a-{version}-py3-none-any{label and f'-{label}'}.whl"
+        second.add_wheel(filename, yanked="broken" if text.endswith("yanked") else None)
+    pool = Pool([first, second])
+    remarks = Remarks()
+    package = (canonicalize_name("a"), Version("1.0"), is_variant)
+    warn_of_later_indexes([package], OpenedSources(pool, pool), remarks)
+    assert (expected in remarks.text) if expected else remarks.lines == []
