@@ -99,7 +99,7 @@ def test_warning_about_a_later_index(sources: SourceSetup) -> None:
     assert f"plain 3 ({sources.later.url}" in said
     assert "--index-strategy" in said
     assert "[sources]" in said
-    assert "not asked" not in sources.messages("plain", "--index-strategy", "unsafe-best-match")
+    assert "was not used" not in sources.messages("plain", "--index-strategy", "unsafe-best-match")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def world(new_world: Callable[[], World]) -> World:
 @pytest.mark.parametrize(
     ("bridge", "code", "words"),
     [
-        ("pytorch@nowhere", 1, "a folder must be there already"),
+        ("pytorch@nowhere", 1, "neither an https URL nor an existing folder"),
         ("pytorch@", 1, "has no URL of the indexes after the @"),
         ("unheard-of", 1, "unknown bridge 'unheard-of'"),
         ("pytorch@https://mirror.example/whl", 5, "the index of pytorch cannot be reached"),

@@ -111,7 +111,7 @@ def test_locked_folder(setup: BundleFolder) -> None:
     write_project(Path("demo"), "demo")
     result = setup.bundle("./demo", code=3)
     assert "only a directory is locked" in result.err
-    assert "build a wheel and lock that" in result.err
+    assert "build a wheel and lock it" in result.err
     assert not Path("bundle").exists()
     result = setup.bundle("./demo", "reader", words=("--all",))
     assert "demo is left out: only a folder is locked, which no bundle has" in result.err
