@@ -101,7 +101,8 @@ class WheelfitError(Exception):
     :param where: the file, URL (never with credentials) or path in a document.
     :param note: further explanation; may have several lines.
     :param hint: what to do next.
-    :param details: the facts for programs, as plain data; only of codes with a `Row.details_key`.
+    :param details: the facts for programs, as plain data; only for codes whose row in the table has
+        a `Row.details_key`.
     """
 
     reference: Code = "error"
@@ -181,9 +182,9 @@ def _rebuild(
 
 
 def os_reason(error: BaseException) -> str:
-    """Return the reason of the operating system, as ``No space left on device``.
+    """Return the operating system's reason for an error, as ``No space left on device``.
 
-    An error that is not of the system has its own text, or else the name of its class.
+    For any other error, return its text, or the name of its class if it has none.
     """
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
@@ -262,7 +263,8 @@ class NoImplementation(NoFit, ImportError, code="no-implementation"):
     """Raised when no installed implementation of a package is compatible.
 
     It is raised during an import, so it is an `ImportError`, and its text has all parts, since the
-    command line does not render it. Its details are the implementations with their reasons.
+    command line does not render it. Its details are the implementations, each with the reasons
+    against it.
     """
 
     def __str__(self) -> str:
@@ -337,7 +339,7 @@ class InvalidPage(NetworkError, code="invalid-page"):
 
 
 class NotInStore(NetworkError, code="not-in-store"):
-    """Raised when libraries would have to be fetched, which is not allowed."""
+    """Raised when a library is not in the store, and nothing may be fetched."""
 
 
 # --- 6: the environment cannot be changed now --------------------------------------

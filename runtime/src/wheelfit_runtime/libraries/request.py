@@ -24,11 +24,14 @@ class LibraryRequest:
     :param version: as ``12``, ``12.8`` or ``12.8.1``.
     :param components: by name; None: the default ones.
     :param offline: whether nothing may be fetched; None: as configured.
+    :param lock: the path of a lock with the wheels to choose; None: the index decides.
     :param store: the user's own store; None: as configured.
     :param index_url: the index of wheels; None: as configured, here or in the installer.
-    :param transport: its name; None: as configured, or the first available one.
+    :param transport: the name of the transport; None: as configured, or the first available one.
     :param driver: the driver of the target machine; None: of this one.
-    :param is_prefetch: whether it is fetched for later use: older stored versions do not suffice.
+    :param is_prefetch: whether the libraries are for later use; older stored versions do not
+        suffice then.
+    :param upgrade: whether a newer version is fetched although the store has one.
     :raises UserError: there is no such family.
     :raises FileProblem: the lock cannot be read.
     """
@@ -86,12 +89,12 @@ class LibraryRequest:
 
             self.driver = read_driver()
         self.fingerprint = self.driver.fingerprint if self.driver else "any"
-        source = b"" if cap_to_driver else b"uncapped"
+        selection_input = b"" if cap_to_driver else b"uncapped"
         if self.lock is not None:
-            source += _content(self.lock)
+            selection_input += _content(self.lock)
         # The name of its selection in the store.
         self.selection_name = selection_name(
-            self.family.name, version, self.components, self.fingerprint, source
+            self.family.name, version, self.components, self.fingerprint, selection_input
         )
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.driver import Driver
 
 MAX_NUMBERS = 3
-"""The most numbers in a requested version."""
+"""The maximum number of parts of a requested version."""
 
 
 def numbers_of(family: LibraryFamily, version: str) -> Version:
@@ -51,9 +51,8 @@ def span_of(family: LibraryFamily, version: str, driver: Driver | None, *, cap: 
 def _too_old(
     family: LibraryFamily, version: str, driver: Driver, driver_cuda: tuple[int, int], major: int
 ) -> DriverTooOld:
-    from wheelfit_runtime.platforms.providers.nvidia.tables import (
-        DRIVER_FLOOR,
-    )  # 4 ms, rarely needed
+    # Importing the tables takes 4 ms, and this error is rare.
+    from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
 
     floor = DRIVER_FLOOR.get(major)
     kernel = f" (release {driver.kernel})" if driver.kernel else ""
@@ -83,7 +82,11 @@ def distributions_of(
             )
         project = component.project(major)
         if project is None:
-            majors = {number for part in family.components.values() for number in part.projects}
+            majors = {
+                known_major
+                for known in family.components.values()
+                for known_major in known.projects
+            }
             if major not in majors:
                 known_majors = ", ".join(sorted(majors))
                 raise UserError(

@@ -21,9 +21,9 @@ _FALSE = ("", "0", "false", "no", "off")
 
 
 def store_folder(environ: Mapping[str, str]) -> str:
-    """Return the user's own store.
+    """Return the folder of the user's own store.
 
-    :param environ: ``WHEELFIT_LIBRARY_STORE``, else the variables of the cache folder.
+    :param environ: the variables, with ``WHEELFIT_LIBRARY_STORE`` or those of the cache folder.
     """
     folder = environ.get("WHEELFIT_LIBRARY_STORE")
     if folder:
@@ -32,7 +32,7 @@ def store_folder(environ: Mapping[str, str]) -> str:
 
 
 def site_stores(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the read-only stores of the site (``WHEELFIT_LIBRARY_SITES``)."""
+    """Return the folders of the read-only stores of the site (``WHEELFIT_LIBRARY_SITES``)."""
     folders = environ.get("WHEELFIT_LIBRARY_SITES", "")
     return tuple(part for part in folders.split(os.pathsep) if part)
 
@@ -43,17 +43,17 @@ def is_offline(environ: Mapping[str, str]) -> bool:
 
 
 def index_url(environ: Mapping[str, str]) -> str | None:
-    """Return the index for libraries (``WHEELFIT_LIBRARY_INDEX``)."""
+    """Return the index for libraries, a URL (``WHEELFIT_LIBRARY_INDEX``); None: not configured."""
     return environ.get("WHEELFIT_LIBRARY_INDEX") or None
 
 
 def transport(environ: Mapping[str, str]) -> str | None:
-    """Return the name of the transport (``WHEELFIT_LIBRARY_TRANSPORT``)."""
+    """Return the name of the transport (``WHEELFIT_LIBRARY_TRANSPORT``); None: not configured."""
     return environ.get("WHEELFIT_LIBRARY_TRANSPORT") or None
 
 
 def usual_index(environ: Mapping[str, str]) -> str:
-    """Return the index to use without an installer."""
+    """Return the URL of the index for fetching without an installer."""
     names = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
     return next((environ[name] for name in names if environ.get(name)), _PUBLIC)
 

@@ -53,7 +53,7 @@ def working_folder(store: Store) -> Iterator[str]:
 def add_wheel(store: Store, folder: str, sha256: str) -> StoredWheel:
     """Add a wheel to the store, unless it exists already.
 
-    :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
+    :param folder: the folder with ``tree`` and ``wheel.txt``, below a `working_folder`.
     """
     target = os.path.join(store.root, "store", sha256)
     move_into_place(folder, target)
@@ -62,7 +62,7 @@ def add_wheel(store: Store, folder: str, sha256: str) -> StoredWheel:
 
 
 def move_into_place(folder: str, target: str) -> None:
-    """Move a folder to its path; an existing one there has the same content, and stays."""
+    """Move a folder to its path; a folder that exists there has the same content, and is kept."""
     make_folder(os.path.dirname(target))
     try:
         os.rename(folder, target)
@@ -143,8 +143,8 @@ def _fsync_folder(folder: str) -> None:
             os.close(descriptor)
 
 
-_MAX_WAIT = 1800.0
-_PAUSE = 0.05
+_MAX_WAIT = 1800.0  # seconds
+_PAUSE = 0.05  # seconds between two attempts to get a lock
 
 
 @contextmanager

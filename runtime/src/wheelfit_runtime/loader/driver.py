@@ -99,5 +99,5 @@ def driver_cuda_version(libraries: Iterable[str]) -> tuple[int, int] | None:
 
 
 def hides_all(mask: str) -> bool:
-    """Return whether a mask hides all GPUs: it ends at the first entry that names none."""
+    """Return whether a mask hides all GPUs: it ends at the first entry that is no GPU."""
     return not mask.strip().startswith(("GPU-", "MIG-", *"0123456789"))

@@ -36,7 +36,7 @@ def run(
     out: TextIO,
     err: TextIO,
 ) -> int:
-    """Explain, and return 0 if every group has an implementation, else 3."""
+    """Print an explanation, and return 0 if every group has an implementation, else 3."""
     options = _parse(arguments)
     explanation = explain(*options.group)
     if options.tries:
@@ -53,7 +53,7 @@ def run(
 
 
 def _has_implementation(group: Mapping[str, Any]) -> bool:
-    """Return whether a group has an implementation, which loads if that was tried."""
+    """Return whether a group has an implementation; if imports were tried, one that loads."""
     if "tried" in group:
         return bool(group["tried"]["implementation"])
     return bool(group["chosen"])
@@ -145,7 +145,7 @@ def add_trials(
 
     A group is tried as a program would import it, then each compatible implementation by itself.
 
-    :param interpreter: the Python of the children.
+    :param interpreter: the path of the Python interpreter of the child processes.
     """
     for group in explanation["groups"]:
         name = group["group"]
@@ -163,7 +163,7 @@ def _try(
 ) -> dict[str, Any]:
     """Return the outcome of importing a group in a child process."""
     start = time.monotonic()
-    # After the group come the entries of the child's path, of any number.
+    # The arguments after the group are the entries of `sys.path` in the child process.
     arguments = (interpreter, "-c", _PROGRAM, group, *sys.path)
     answer = processes.ask(Question(f"import {group}", arguments, environ, DEADLINE))
     outcome = _read_outcome(answer)

@@ -1,11 +1,12 @@
 """The support of the machine for this process, and the libraries already loaded.
 
-Unlike at installation, the process matters and not the machine: a mask may hide GPUs, and loaded
-libraries stay. CUDA is never initialised here, because a process with CUDA cannot be forked (P-72).
-So this process queries only the version of the driver; a child process queries the devices if they
-are needed, or if the library of the driver exists without a kernel module.
+An installation depends on the machine, a choice at run time on the process: a mask may hide GPUs,
+and loaded libraries cannot be replaced. CUDA is never initialised here, because a process with CUDA
+cannot be forked (P-72). So this process queries only the version of the driver; a child process
+queries the devices if they are needed, or if the library of the driver exists without a kernel
+module.
 """
-# Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
+# Paths are those of the machine, as in `wheelfit_runtime.platforms.system_view`.
 # ruff: noqa: PTH118
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ def _version_only(view: SystemView, files: NvidiaFiles) -> NvidiaDriver:
 def visible_gpus(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, ...]:
     """Return the GPUs that a mask leaves to a process; all, if that is uncertain.
 
-    The mask ends at the first entry that names none.
+    The mask ends at the first entry that does not name exactly one GPU.
 
     :param gpus: all of the machine, in the order of their PCI addresses.
     :param mask: ``CUDA_VISIBLE_DEVICES``; None: unset.

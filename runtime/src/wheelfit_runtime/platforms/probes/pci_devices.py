@@ -46,7 +46,7 @@ class PciDevice(NamedTuple):
 
     @property
     def base_class(self) -> int:
-        """Return the base class of the device, as 3 for a graphics device."""
+        """The base class of the device, as 3 for a graphics device."""
         return self.kind >> 16
 
 
@@ -83,7 +83,7 @@ def parse(devices: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
     """Return the devices, sorted by address; invalid numbers are 0 (P-74)."""
     return tuple(
         PciDevice(
-            address.replace("_", ":"),  # as captured machines spell it
+            address.replace("_", ":"),  # captured machines have "_" for ":"
             _number(files.kind),
             _number(files.vendor),
             _number(files.device),

@@ -47,7 +47,7 @@ class NvidiaGpu:
 
 
 class NvidiaFiles(NamedTuple):
-    """NVIDIA's hardware and drivers by files alone (P-96)."""
+    """The signs of NVIDIA's hardware and drivers in files alone (P-96)."""
 
     kernel_version: str | None = None
     """Version of the loaded kernel module, as ``550.54.15``; None if none is loaded."""
@@ -71,7 +71,7 @@ class NvidiaFiles(NamedTuple):
 
     @property
     def has_signs(self) -> bool:
-        """Whether a child process may find a driver."""
+        """Whether any sign was found, so that a child process may find a driver."""
         return self.has_driver or bool(self.pci_devices or self.libraries)
 
 

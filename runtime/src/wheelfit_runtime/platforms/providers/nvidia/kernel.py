@@ -1,7 +1,7 @@
 """Read the files of NVIDIA's kernel module: its release, and its GPUs.
 
-The id of a device, in a file, shows the CUDA majors without code for it (P-95), while querying its
-capability would initialise the driver.
+A GPU's PCI device id, which is in a file, shows which CUDA majors have no code for it (P-95). Its
+compute capability would show that too, but querying it initialises the driver.
 """
 
 # Imported at every start of a program with libraries, so it imports as little as possible.
@@ -25,7 +25,7 @@ DATA_VERSION = "2026-08"
 """The snapshot of the PCI ID Project's list with which the table was last compared."""
 
 FIRST_DEVICE = {12: 0x1340, 13: 0x1E00}
-"""By CUDA major, the first id of GPUs with a capability that it compiles for.
+"""By CUDA major, the lowest PCI device id of the GPUs that it compiles for.
 
 The ids of some generations are mixed: Fermi's with Kepler's, Maxwell's with Pascal's. But those of
 Fermi and Kepler (up to 3.7) are all below 0x1340, where Maxwell (5.0) begins, and those of Maxwell,
@@ -85,7 +85,8 @@ def gpus(
     """Return the GPUs that this process may open, in the order of their addresses.
 
     A container may see the GPUs of the whole machine here, but has only its own device files, so
-    GPUs without a device file are left out, as those that the driver excludes. WSL lists none.
+    GPUs without a device file are left out, and so are those that the driver excludes. WSL lists
+    none.
     """
     kernel_gpus: list[KernelGpu] = []
     for address in sorted(children(GPUS)):
@@ -93,15 +94,15 @@ def gpus(
         minor = _value(text, "Device Minor:")
         if (minor and not exists(_NODE + minor)) or _value(text, "GPU Excluded:") == "Yes":
             continue
-        device = read_text(f"{_DEVICE}/{address}/device") or ""
+        device_text = read_text(f"{_DEVICE}/{address}/device") or ""
         try:
-            number = int(device, 16)
+            device_id = int(device_text, 16)
         except ValueError:
-            number = None
+            device_id = None
         model = _value(text, "Model:")
         if model == "Unknown":
             model = ""
-        kernel_gpus.append(KernelGpu(len(kernel_gpus), model, _value(text, "GPU UUID:"), number))
+        kernel_gpus.append(KernelGpu(len(kernel_gpus), model, _value(text, "GPU UUID:"), device_id))
     return tuple(kernel_gpus)
 
 
