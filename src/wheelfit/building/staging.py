@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PREFIX = ".wheelfit-stage-"
 _LOCK = "in-use"
 _PART = f".{'[0-9a-f]' * 16}.part"
-"""Unfinished parts: files, and folders that were not locked yet."""
+"""The pattern of unfinished files, and of hidden folders that are not locked yet."""
 _ABANDONED_AGE = 3600.0
 """Seconds after which a hidden folder is abandoned."""
 
@@ -57,7 +57,8 @@ class Staging:
         for descriptor in self._locks:
             with suppress(OSError):
                 os.close(descriptor)
-        with _deferred_signals():  # without effect: everything is published, or an error is raised
+        # Signals during the removal are dropped: the results are published, or an error is raised.
+        with _deferred_signals():
             for stage in self._folders.values():
                 shutil.rmtree(stage, ignore_errors=True)
 
@@ -65,7 +66,6 @@ class Staging:
         """Return a new hidden folder for one result.
 
         :param folder: the folder of its destination.
-
         :raises FileProblem: nothing can be written there.
         """
         self._count += 1
@@ -73,12 +73,12 @@ class Staging:
             if folder not in self._folders:
                 _remove_abandoned(folder)
                 name = os.urandom(8).hex()
-                new = folder / f".{name}.part"
-                new.mkdir()
-                self._folders[folder] = new
-                self._locks += _lock(new / _LOCK)
+                hidden_folder = folder / f".{name}.part"
+                hidden_folder.mkdir()
+                self._folders[folder] = hidden_folder
+                self._locks += _lock(hidden_folder / _LOCK)
                 # With this name, other processes check whether it is abandoned: it must be locked.
-                self._folders[folder] = new.rename(folder / f"{_PREFIX}{name}")
+                self._folders[folder] = hidden_folder.rename(folder / f"{_PREFIX}{name}")
             result_folder = self._folders[folder] / str(self._count)
             result_folder.mkdir()
         return result_folder
@@ -94,7 +94,8 @@ class Staging:
 
         :param pairs: each result with its destination.
         :param dry_run: whether to check for conflicts only.
-        :raises FileProblem: two have one destination, or one exists, or cannot be moved.
+        :raises FileProblem: two results have the same destination, a destination exists, or a
+            result cannot be moved.
         :raises KeyboardInterrupt: Ctrl-C was pressed while earlier results were published.
         """
         while self._deferred:
@@ -143,7 +144,7 @@ class Staging:
             sync_to_disk(folder)
 
     def _backup(self, path: Path) -> Path | None:
-        """Link a file that will be replaced under a second name, and return that."""
+        """Hard-link a file that will be replaced, and return the link; None: not supported."""
         self._count += 1
         backup = self._folders[path.parent] / f"before-{self._count}"
         try:

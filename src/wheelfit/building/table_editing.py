@@ -55,9 +55,9 @@ class TableEdits:
 
 def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
     """Return the file as text without byte order mark, and as data."""
-    bare = data.removeprefix(_BOM)
+    without_bom = data.removeprefix(_BOM)
     try:
-        return bare.decode("utf-8"), strict_toml.load(bare)
+        return without_bom.decode("utf-8"), strict_toml.load(without_bom)
     except ValueError as error:
         raise _fault("", str(error), where) from None
 
@@ -70,7 +70,7 @@ def edit_table(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     :raises InvalidDocument: ``invalid-project``; it is not TOML, or cannot be edited without
         changing other lines.
     :raises InvalidDocument: its table has faults, or the edited one would have some.
-    :raises NeedsExtra: the library is not installed.
+    :raises NeedsExtra: `tomlkit` is not installed.
     """
     text, before = read_pyproject(data, where=where)
     read_project_table(before, where=where)
@@ -143,7 +143,7 @@ _Edit: TypeAlias = "Callable[[str], str]"
 def _steps(
     before: Table, after: Table, edits: TableEdits
 ) -> Iterator[tuple[Table, tuple[_Edit, ...]]]:
-    """Yield the changes in turn: the data after each, and edits for it, first by lines."""
+    """Yield for each change the data after it, and the edits to try, those by lines first."""
     if _ROOT not in after:
         yield after, _removal((_ROOT,), edits.remarks)
         return
@@ -260,8 +260,8 @@ def _insert_lines(text: str, path: Sequence[str], new: str) -> str:
     """Insert a table after the last of its kind."""
     blocks = blocks_of(text)
     preceding = (_PROVIDERS, _PRIORITIES) if path[1] == "variants" else (_PRIORITIES,)
-    for kind in (tuple(path[:2]), *preceding, (_ROOT,)):
-        ends = [end for _, end, steps in blocks if steps[: len(kind)] == kind]
+    for prefix in (tuple(path[:2]), *preceding, (_ROOT,)):
+        ends = [end for _, end, steps in blocks if steps[: len(prefix)] == prefix]
         if ends:
             lines = text.split("\n")
             end = _after_comments(lines, ends[-1])

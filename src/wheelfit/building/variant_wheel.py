@@ -180,7 +180,7 @@ def reduce_to_label(document: VariantDocument, label: Label) -> VariantDocument:
 
     Priorities and providers stay, used or not (B-2).
 
-    :raises InvalidDocument: it is missing or unusable.
+    :raises InvalidDocument: the label is missing or unusable.
     """
     properties = document.properties(label)
     if properties is None:
@@ -211,7 +211,7 @@ def _renamed_folders(
         return {}
     stem = f"{new.name.replace('-', '_')}-{new.version}"
     folders = {archive.dist_info: f"{stem}.dist-info"}
-    for top in {name.partition("/")[0] for name in archive.names() if ".data/" in name}:
+    for top in {path.partition("/")[0] for path in archive.names() if ".data/" in path}:
         name, _, version = top.removesuffix(".data").rpartition("-")
         if not top.endswith(".data") or canonicalize_name(name) != old.name:
             continue

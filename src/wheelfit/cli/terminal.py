@@ -36,7 +36,7 @@ def terminal_width(stream: TextIO | None = None) -> int:
 
 
 def variable_width() -> int | None:
-    """Return the width in the variable ``COLUMNS``; None if it has none."""
+    """Return the width in the variable ``COLUMNS``; None if that is not a number."""
     columns = os.environ.get("COLUMNS", "")
     is_number = columns.isdecimal() and len(columns) < _MAX_DIGITS
     return (int(columns) or None) if is_number else None

@@ -50,7 +50,7 @@ class VariantDocument(Struct, frozen=True):
     unusable: Mapping[str, str] = field(default_factory=dict)
     """Labels that are listed but broken, with the reason (F-130)."""
     notes: tuple[str, ...] = ()
-    """Every degradation and oddity met on reading, one sentence each (F-136)."""
+    """The degradations and unusual parts found on reading, one sentence each (F-136)."""
     lost_namespaces: tuple[Degradation, ...] = ()
     """The namespaces lost to broken providers (F-130)."""
 

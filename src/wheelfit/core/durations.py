@@ -1,4 +1,4 @@
-"""Spans of time as people write them."""
+"""Durations in text, as users write them and as messages show them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _DURATION = pattern(r"([0-9]{1,6})([smhdw])", re.ASCII)
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a span of time.
+    """Return the seconds of a duration, as ``12h``.
 
     >>> parse_duration("30d"), parse_duration("90m")
     (2592000.0, 5400.0)
 
-    :raises ValueError: it is not a span of time.
+    :raises ValueError: the text is not a duration.
     """
     match = _DURATION.fullmatch(text.strip())
     if match is None:
@@ -25,7 +25,7 @@ def parse_duration(text: str) -> float:
 
 
 def duration_in_words(seconds: float) -> str:
-    """Return a duration in the form used by messages.
+    """Return a duration as text for messages.
 
     >>> [duration_in_words(seconds) for seconds in (0.0004, 0.085, 1.94, 125)]
     ['0.4 ms', '85 ms', '1.9 s', '2 min 5 s']

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DATA_VERSION = "2026-11"
-"""When the lists were last compared with the published packages."""
+"""The month in which the lists were last compared with the published packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class StaticFamily:
     def template(self) -> str:
         """Return the table for ``pyproject.toml`` of a project that uses the family (P-162).
 
-        The text is TOML, a whole ``[variant]`` table. In a project that has one
-        already, the namespace joins the list of priorities and the provider the others.
+        The text is a whole ``[variant]`` table in TOML. If a project has that table already, add
+        the namespace to its priorities, and the provider to its providers.
 
         >>> print(STATIC_FAMILIES["openmp"].template())
         # Which OpenMP runtime a build is linked with.
@@ -56,12 +56,15 @@ class StaticFamily:
         ]
         if len(names) > 1:  # P-5
             lines.append(f"feature-order = {_array(names)}")
-        lines += [f"static-properties.{f.name} = {_array(f.values)}" for f in self.features]
+        lines += [
+            f"static-properties.{feature.name} = {_array(feature.values)}"
+            for feature in self.features
+        ]
         return "\n".join(lines) + "\n"
 
 
 def _array(words: tuple[str, ...] | list[str]) -> str:
-    # F-2 leaves nothing in a name or value that TOML would have escaped.
+    # Names and values have no characters that TOML requires to be escaped (F-2).
     return "[" + ", ".join(f'"{word}"' for word in words) + "]"
 
 

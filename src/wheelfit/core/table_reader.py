@@ -25,7 +25,7 @@ Step: TypeAlias = str | int
 """A key, or the index in a list."""
 _Value = TypeVar("_Value")
 _MOST_SUGGESTIONS = 20
-"""Unknown keys of a table that are compared with the known ones, which is slow."""
+"""The most unknown keys of a table that are compared with the known ones, which is slow."""
 _LONGEST_KEY = 80
 _LONGEST_PATH = 200
 
@@ -59,6 +59,8 @@ class FaultList(list[Fault]):
 class FirstFault:
     """A reporter that raises the first fault.
 
+    :param kind: the class of the error.
+    :param where: the document, for the error.
     :param line_of: returns the line of a path of the document; None: lines are not known.
     :param hint: the hint of faults without their own.
     :param code: the code of the error; None for that of its class.
@@ -119,8 +121,10 @@ class Table:
 
     def only(self, *known: str) -> None:
         """Report every key that is not known, with the nearest known key."""
-        for key, near in self.unknown(known):
-            hint = f'did you mean "{near}"?' if near else f"known keys: {', '.join(known)}"
+        for key, suggestion in self.unknown(known):
+            hint = (
+                f'did you mean "{suggestion}"?' if suggestion else f"known keys: {', '.join(known)}"
+            )
             self.fault("is an unknown key", key, hint=hint)
 
     def unknown(
@@ -135,8 +139,8 @@ class Table:
 
         for index, key in enumerate(unknown):
             is_compared = index < _MOST_SUGGESTIONS and len(key) <= _LONGEST_KEY
-            near = get_close_matches(key, known, n=1, cutoff=cutoff) if is_compared else []
-            yield key, next(iter(near), None)
+            matches = get_close_matches(key, known, n=1, cutoff=cutoff) if is_compared else []
+            yield key, next(iter(matches), None)
 
     # --- values ---------------------------------------------------------------
 
@@ -237,8 +241,8 @@ class Table:
         """Return a list of tables; values that are not tables are left out."""
         rows = self.content.get(key, [])
         if not isinstance(rows, list):
-            kind = f"must be a list of tables, not {describe_value(rows)}"
-            self.fault(kind, key, hint=f"write [[{self.path(key)}]]")
+            message = f"must be a list of tables, not {describe_value(rows)}"
+            self.fault(message, key, hint=f"write [[{self.path(key)}]]")
             return []
         tables = [(item, self.subtable(item, key, index)) for index, item in enumerate(rows)]
         return [table for item, table in tables if isinstance(item, Mapping)]

@@ -42,7 +42,7 @@ _MAX_TAGS = 1024
 
 @dataclass(frozen=True, slots=True)
 class OwnedFile:
-    """A row of a RECORD, resolved."""
+    """A row of a RECORD, with an absolute path."""
 
     path: str
     """Absolute, without ``..``."""
@@ -189,7 +189,7 @@ def compare_with_record(
     :param full: whether the content is compared too.
     """
     prefixes = tuple(f"{root}{os.sep}" for root in roots)
-    changed_packages = []
+    differences = []
     for package in packages:
         if package.installed.installer in _REWRITING_INSTALLERS:
             continue
@@ -210,10 +210,10 @@ def compare_with_record(
             if file.size not in (None, size) or (full and not has_recorded_content(file)):
                 changed.append(file)
         if lost or changed or unreadable:
-            changed_packages.append(
+            differences.append(
                 RecordDifferences(package, tuple(lost), tuple(changed), tuple(unreadable))
             )
-    return tuple(changed_packages)
+    return tuple(differences)
 
 
 def has_recorded_content(file: OwnedFile) -> bool:

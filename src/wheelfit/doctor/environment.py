@@ -85,6 +85,7 @@ def examine_environment(
     """Read the installed packages, and compare files with RECORD; nothing is imported.
 
     :param target: the target for requirements; default: the environment's interpreter.
+    :param full: whether to hash all files, instead of comparing only their sizes.
     """
     unexamined = read_environment(environment, target)
     local_packages = [package for package in unexamined.packages if not package.installed.outside]

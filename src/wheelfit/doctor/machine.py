@@ -58,17 +58,19 @@ def detection_findings(
                 continue
             case _:
                 pass
-        reported = detection.warnings if translated and detection.namespace == "x86_64" else ()
+        already_reported = (
+            detection.warnings if translated and detection.namespace == "x86_64" else ()
+        )
         if detection.namespace == "nvidia" and detection.status is Status.NOTHING:
             if files.pci_devices and not files.has_driver:
-                reported = detection.warnings
+                already_reported = detection.warnings
                 yield location.finding(diagnoses.DRIVER_MISSING, _reason(detection))
             elif files.has_driver and "missing" in _reason(detection):
-                reported = detection.warnings
+                already_reported = detection.warnings
                 yield location.finding(diagnoses.DRIVER_UNREACHABLE, _reason(detection))
         for warning in detection.warnings:
-            if warning not in reported:
-                # Few use the GPU of a processor for computing; other GPUs have other addresses.
+            if warning not in already_reported:
+                # The GPU in a processor is rarely used to compute; other GPUs have other addresses.
                 severity = Severity.NOTE if f"(PCI {_INTEGRATED_GPU})" in warning else None
                 remedy = "update NVIDIA's driver" if "is too old" in warning else ""
                 yield location.finding(
@@ -177,7 +179,11 @@ class Hardware:
 
         :param windows: whether they are of a machine with Windows.
         """
-        by_namespace = {item.namespace: item for item in detections if item.status in _EXAMINED}
+        by_namespace = {
+            detection.namespace: detection
+            for detection in detections
+            if detection.status in _EXAMINED
+        }
         examined = frozenset(by_namespace)
         present = frozenset(
             namespace
@@ -228,14 +234,14 @@ class TimedProbe:
     """Exit status, or the number of the signal that ended it."""
 
     def __str__(self) -> str:
-        words = {
+        descriptions = {
             Ending.EXITED: f"exit status {self.code}",
             Ending.KILLED: f"crashed with signal {self.code}",
             Ending.LATE: "timed out",
             Ending.FLOODED: "stopped, as it wrote too much",
             Ending.NOT_STARTED: "could not be started",
         }
-        return words.get(self.ending, str(self.ending))
+        return descriptions.get(self.ending, str(self.ending))
 
 
 class TimedProcesses:

@@ -144,7 +144,7 @@ _REPRODUCIBLE_VARIABLES = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UT
 
 @dataclass(slots=True)
 class _OpenOrder:
-    """An order in progress."""
+    """A build order in progress."""
 
     builder: ProjectBuilder
     order: BuildOrder
@@ -250,7 +250,7 @@ class _OpenOrder:
     def _build_all(
         self, environment: ExtensibleEnvironment, contents: BuildEnvironmentContents
     ) -> dict[WheelToBuild, tuple[BackendWheel, str]]:
-        """Return the backend's build of each wheel, and its kind."""
+        """Build each wheel, and return it with its kind: native, plain or converted."""
         choices = self.order.choices
         has_variants = any(wheel.label is not None for wheel in choices)
         dialect = self._dialect(contents) if has_variants else None
@@ -306,7 +306,7 @@ class _OpenOrder:
         choice: WheelToBuild,
         variant_settings: ConfigSettings,
     ) -> BackendWheel | None:
-        """Build a variant by the backend itself; None: a function that it calls is missing."""
+        """Build a variant by the backend itself; None: a function it calls is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **variant_settings}
         inputs = self._inputs(settings, choice.properties, environment, contents)
@@ -320,8 +320,8 @@ class _OpenOrder:
                 f"{contents.backend} cannot build variants: {module} lacks a function that it calls"
             )
             return None
-        words = " ".join(f"{key}={value}" for key, value in variant_settings.items())
-        self.builder.report(f"building {choice} with {contents.backend}: {words}")
+        settings_text = " ".join(f"{key}={value}" for key, value in variant_settings.items())
+        self.builder.report(f"building {choice} with {contents.backend}: {settings_text}")
         raw = self._complete(*self._run(environment, inputs), choice)
         hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
@@ -369,7 +369,7 @@ class _OpenOrder:
         return raw
 
     def _complete(self, path: Path, log: Path, choice: WheelToBuild) -> BackendWheel:
-        """Repair a built wheel, and add what the project and the order configure."""
+        """Repair a built wheel, and add the configured dependencies and ABI exports."""
         raw = read_built_wheel(path, self.source.name)
         if self.order.recipe.flags:
             flags = RUST.words(choice.properties, {})
@@ -413,8 +413,8 @@ class _OpenOrder:
     ) -> BuildInputs:
         """Return the inputs of the backend, with the requested flags."""
         recipe = self.order.recipe
-        derived = properties if recipe.flags else EMPTY
-        if (derived or recipe.further_flags) and sys.platform.startswith("linux"):
+        properties_with_flags = properties if recipe.flags else EMPTY
+        if (properties_with_flags or recipe.further_flags) and sys.platform.startswith("linux"):
             require_readers()  # the result is compared with the plain wheel, and with its label
         fixed = {} if self.order.epoch is None else _REPRODUCIBLE_VARIABLES
         inputs = BuildInputs(
@@ -429,7 +429,7 @@ class _OpenOrder:
         )
         if self.order.epoch is not None:
             inputs = with_mapped_folder(inputs)
-        return with_flags(inputs, derived, recipe.further_flags or ())
+        return with_flags(inputs, properties_with_flags, recipe.further_flags or ())
 
     def _backend(
         self,

@@ -59,16 +59,16 @@ def _scan(text: str, by_path: dict[str, DocumentEntry], missing: set[str]) -> No
     """Add the entries of a text to a mapping until no path is missing."""
     read_all = not missing
     line = 1
-    # One entry per open container: the last step into it, and its kind.
+    # One entry per open container: the last step inside it; its path and the index of its start.
     steps: list[str | int] = []
     containers: list[tuple[str, int]] = []
     path = ""
     awaits_key = False
 
     def add_entry(key: _Span | None = None) -> str:
-        path = path_of(*steps)
-        by_path.setdefault(path, DocumentEntry(line, key))
-        return path
+        entry_path = path_of(*steps)
+        by_path.setdefault(entry_path, DocumentEntry(line, key))
+        return entry_path
 
     def set_value(path: str, value: _Span) -> None:
         if by_path[path].value is None:

@@ -116,7 +116,7 @@ def _is_wider_form(platform: str, other: str) -> bool:
 
 
 def _exports_findings(archive: WheelArchive, location: Location) -> Iterator[Finding]:
-    """Yield the faults of declared ABI exports (B-61)."""
+    """Yield findings about declared ABI exports (B-61)."""
     try:
         exports = parse_abi_exports(
             archive.read(f"{archive.dist_info}/{EXPORTS_FILE}"), where=archive.where
@@ -153,7 +153,7 @@ def _installed_paths(names: Sequence[str], dist_info: str) -> Iterator[str]:
 def _generic_findings(
     installed: Iterable[str], project: str, location: Location
 ) -> Iterator[Finding]:
-    """Yield files and folders of the source tree that would be installed at the top level."""
+    """Yield a finding about files of the source tree that would be installed at the top level."""
     generic: dict[str, None] = {}
     for path in installed:
         top, slash, _ = path.partition("/")
@@ -168,7 +168,7 @@ def _generic_findings(
 def _bytecode_findings(
     names: Iterable[str], archive: WheelArchive, location: Location
 ) -> Iterator[Finding]:
-    """Yield bytecode with source, and bytecode without source in wheels for several Pythons."""
+    """Yield findings about bytecode with source, or without it in wheels for several Pythons."""
     copies: list[str] = []
     without_source: list[str] = []
     for name in names:
@@ -191,7 +191,7 @@ def _bytecode_findings(
 def _native_findings(
     names: Iterable[str], tags: frozenset[Tag], location: Location
 ) -> Iterator[Finding]:
-    """Yield native code that contradicts the tags of the wheel (F-15)."""
+    """Yield findings about native code that contradicts the tags of the wheel (F-15)."""
     # By module, each file with the CPython version in its name; None: for any version.
     modules: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
     libraries = []
@@ -232,9 +232,9 @@ def _portable_findings(
     modules: dict[str, list[tuple[str, int | None]]], libraries: Sequence[str], location: Location
 ) -> Iterator[Finding]:
     if modules:
-        first = [files[0][0] for files in modules.values()]
+        paths = [files[0][0] for files in modules.values()]
         message = (
-            f"only one platform can import {listed_briefly(first)}, but the platform tag is any"
+            f"only one platform can import {listed_briefly(paths)}, but the platform tag is any"
         )
         yield location.finding(checks.NATIVE_CODE_FOR_ANY, message)
     elif libraries:

@@ -38,7 +38,7 @@ _MAX_MODULE_DEPTH = 21
 
 
 def declaration_findings(archive: WheelArchive, location: Location) -> Iterator[Finding]:
-    """Yield faults of the declarations of a wheel, and of the folder they lie in."""
+    """Yield findings about the declarations of a wheel, and about their folder."""
     members = _members_by_path(archive)
     modules = _modules(members)
     first_files: dict[tuple[str, ...], str] = {}
@@ -92,12 +92,12 @@ def _content_findings(
 ) -> Iterator[Finding]:
     """Yield findings about parts of a declaration that contradict its wheel or have no effect."""
     if isinstance(declaration, Implementation):
-        own = archive.filename.name
+        own_name = archive.filename.name
         if declaration.module not in modules:
             message = f"the wheel has no module {declaration.module}"
             yield location.finding(checks.MISSING_MODULE, message, path="module")
-        if declaration.distribution and canonicalize_name(declaration.distribution) != own:
-            message = f"it names {declaration.distribution}, but the wheel belongs to {own}"
+        if declaration.distribution and canonicalize_name(declaration.distribution) != own_name:
+            message = f"it names {declaration.distribution}, but the wheel belongs to {own_name}"
             yield location.finding(checks.WRONG_DISTRIBUTION, message, path="distribution")
         dimensions = {*declaration.requirements, *(rank.feature for rank in declaration.ranks)}
         required = (
@@ -118,7 +118,7 @@ def _content_findings(
 def _property_findings(
     properties: Iterable[Property], path: str, location: Location
 ) -> Iterator[Finding]:
-    """Yield the properties of known namespaces that no machine supports (P-28)."""
+    """Yield findings about properties of known namespaces that no machine supports (P-28)."""
     for feature, values in properties:
         vocabulary = VOCABULARIES.get(feature.namespace)
         if vocabulary is None:

@@ -1,4 +1,4 @@
-"""Checks of modules for Python's stable ABI; the one importer of abi3info."""
+"""Checks of modules for Python's stable ABI; only this module imports abi3info."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def oldest_stable(name: WheelFilename) -> int | None:
 def stable_abi_findings(
     binaries: Binaries, name: WheelFilename, location: Location
 ) -> Iterator[Finding]:
-    """Yield symbols outside of Python's stable ABI, or newer than the tag (PEP 384, F-15).
+    """Yield findings about symbols outside of the stable ABI, or newer than the tag (F-15).
 
-    Without abi3info, of the extra ``build``, they are not checked.
+    Symbols are not checked without abi3info, which the extra ``build`` installs (PEP 384).
     """
     oldest = oldest_stable(name)
     since = None if oldest is None else stable_since()

@@ -44,7 +44,7 @@ _Node: TypeAlias = "Callable[[], _Line]"
 
 
 def show_tree(report: TreeReport, output: Output) -> None:
-    """Print the dependencies in a lock, a package with its own only once."""
+    """Print the dependencies in a lock; those of one package are printed once."""
     output.result_json(report.to_json())
     if output.json:
         return
@@ -136,25 +136,31 @@ class _TreeLines:
 
 
 class _DependencyTree(_TreeLines):
+    """The tree from the roots to their dependencies."""
+
     def roots(self) -> Sequence[_Node]:
         tree = self._tree
         always: dict[int, None] = {}
         conditional: dict[str, dict[int, None]] = {}
         for root in tree.roots or ():
             marker = root.requirement.marker
-            if marker is None or any(tree.packages[entry].chosen for entry in root.positions):
+            if marker is None or any(tree.packages[position].chosen for position in root.positions):
                 always.update(dict.fromkeys(root.positions))
             else:
                 conditional.setdefault(_condition(marker), {}).update(dict.fromkeys(root.positions))
-        root_entries = set(always)
-        nodes: list[_Node] = [partial(self._package, entry) for entry in always]
-        for words, entries in conditional.items():
-            root_entries.update(entries)
-            children = [partial(self._package, entry) for entry in entries if entry not in always]
+        root_positions = set(always)
+        nodes: list[_Node] = [partial(self._package, position) for position in always]
+        for condition, positions in conditional.items():
+            root_positions.update(positions)
+            children = [
+                partial(self._package, position) for position in positions if position not in always
+            ]
             if children:
-                nodes.append(_heading(words, children))
-        unrequested = (entry for entry in tree.start_positions() if entry not in root_entries)
-        return [*nodes, *(partial(self._package, entry) for entry in unrequested)]
+                nodes.append(_heading(condition, children))
+        unrequested = (
+            position for position in tree.start_positions() if position not in root_positions
+        )
+        return [*nodes, *(partial(self._package, position) for position in unrequested)]
 
     def _package(self, number: int) -> _Line:
         package = self._tree.packages[number]
@@ -185,18 +191,20 @@ class _DependencyTree(_TreeLines):
         for branch in branches:
             if not branch.positions:
                 yield partial(_Line, f"{branch.name}  (not in the lock)", style="dim")
-            for entry in branch.positions:
-                yield partial(self._package, entry)
+            for position in branch.positions:
+                yield partial(self._package, position)
 
 
 class _InvertedTree(_TreeLines):
+    """The tree from a package to its dependents."""
+
     def __init__(self, tree: Tree, output: Output) -> None:
         super().__init__(tree, output)
         self._dependents = tree.dependents()
         self._roots_of: dict[int, list[TreeRoot]] = {}
         for root in tree.roots or ():
-            for entry in root.positions:
-                self._roots_of.setdefault(entry, []).append(root)
+            for position in root.positions:
+                self._roots_of.setdefault(position, []).append(root)
 
     def start_nodes(self, name: NormalizedName) -> Sequence[_Node]:
         packages = enumerate(self._tree.packages)
@@ -220,7 +228,10 @@ class _InvertedTree(_TreeLines):
             partial(_Line, _root_line(root), style="dim") for root in self._roots_of.get(number, ())
         ]
         dependents = self._dependents.get(number, ())
-        return [*roots, *(partial(self._package, entry, branch) for entry, branch in dependents)]
+        return [
+            *roots,
+            *(partial(self._package, position, branch) for position, branch in dependents),
+        ]
 
 
 def _root_line(root: TreeRoot) -> str:
