@@ -49,7 +49,7 @@ class InstalledRequirements(Struct, frozen=True):
     packages: Mapping[NormalizedName, Installed]
     """The importable packages by name."""
     needs: tuple[InstalledRequirement, ...]
-    """In the order of the packages and of their metadata."""
+    """The requirements, in the order of the packages and of their metadata."""
 
     @classmethod
     def of(

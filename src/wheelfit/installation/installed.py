@@ -1,4 +1,4 @@
-"""Read which distributions lie in a folder, without importing anything of it (PEP 376)."""
+"""Read the distributions installed in folders; nothing is imported from there (PEP 376)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def requirement_pattern(names: Iterable[NormalizedName]) -> Pattern[bytes]:
 
 
 class Broken(Struct, frozen=True):
-    """Something that looks like a distribution but cannot be read as one."""
+    """A path that looks like a distribution but cannot be read as one."""
 
     path: Path
     reason: str
@@ -151,7 +151,7 @@ class Scan(Struct, frozen=True):
     """The distributions in some folders."""
 
     installed: tuple[Installed, ...] = ()
-    """By name; of one name the one that is imported comes first."""
+    """The distributions, sorted by name; of several with one name, the imported one comes first."""
     broken: tuple[Broken, ...] = ()
     """The broken distributions."""
 
@@ -169,17 +169,17 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
     broken: list[Broken] = []
     scanned: set[str] = set()
     for folder in folders:
-        real = os.path.realpath(folder)
-        if real in scanned:  # lib64 may be a link to lib
+        real_path = os.path.realpath(folder)
+        if real_path in scanned:  # lib64 may be a link to lib
             continue
-        scanned.add(real)
+        scanned.add(real_path)
         try:
             candidates = _candidates(folder)
         except PermissionError:
             broken.append(Broken(folder, "this user may not read the folder"))
             continue
         for path in candidates:
-            entry = _read(folder, path, outside=real not in own_paths)
+            entry = _read(folder, path, outside=real_path not in own_paths)
             (broken if isinstance(entry, Broken) else installed).append(entry)  # type: ignore[arg-type]
     # The sort is stable: within a name the order of the folders stays.
     return Scan(tuple(sorted(installed, key=lambda entry: entry.name)), tuple(broken))
@@ -265,7 +265,7 @@ def _metadata_file(path: Path) -> Path | None:
 
 
 def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113  # Path's own raises where we may not look
+    return os.path.isfile(path)  # noqa: PTH113  # `Path.is_file` raises without permission
 
 
 def _linked(path: Path) -> Path | None:
@@ -294,8 +294,8 @@ _EXCLUDING_OPTIONS = ("--no-variants", "--variant ", "--forbid ")
 def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
     """Return the fields of `Installed` about the choice (F-96).
 
-    Our own record wins. Without one, another tool installed it, and ``variant.json``
-    decides: inside a wheel it has exactly one label, in every layout.
+    The record of wheelfit has priority. If there is none, another tool installed the distribution,
+    and ``variant.json`` decides: inside a wheel it has exactly one label, in every layout.
     """
     own = _read_small(path / CHOICE_FILE)
     choice = None if own is None else parse_choice(own)

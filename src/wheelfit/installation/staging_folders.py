@@ -38,7 +38,7 @@ def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[st
     created: list[str] = []
     try:
         for path in reversed(missing):
-            with suppress(FileExistsError):  # of another process, a moment ago
+            with suppress(FileExistsError):  # another process has just created it
                 make(path)
                 created.insert(0, path)
     except OSError:
@@ -89,11 +89,11 @@ class Workplaces:
     def claim(self, lock_timeout: float | None) -> bool:
         """Create the workplace, unless another process is changing the environment.
 
-        If the environment is not locked, wait until the other process has finished.
+        If this process could not lock the environment, wait until the other one has finished.
 
-        :param lock_timeout: seconds to wait; None: the environment is locked.
+        :param lock_timeout: seconds to wait; None: this process has locked the environment.
         :return: whether the workplace was created.
-        :raises EnvironmentBusy: another process is still changing it after that.
+        :raises EnvironmentBusy: another process is still changing the environment after that time.
         """
         end = time.monotonic() + (lock_timeout or 0)
         while True:
@@ -219,6 +219,6 @@ class Workplaces:
                 if root in created
             },
         )
-        final = os.path.join(main_workplace, FOLDERS)  # noqa: PTH118
-        self._disk.write(f"{final}.new", data)
-        self._disk.replace(f"{final}.new", final)
+        folders_file = os.path.join(main_workplace, FOLDERS)  # noqa: PTH118
+        self._disk.write(f"{folders_file}.new", data)
+        self._disk.replace(f"{folders_file}.new", folders_file)

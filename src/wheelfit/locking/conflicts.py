@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Conflict = tuple[str, ...]
 """The members, as markers of a lock: ``'cpu' in extras``."""
 MAX_FORKS = 64
-"""The most forks, and so resolutions of one environment."""
+"""The maximum number of forks, which are the resolutions of one environment."""
 
 
 def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
     """Return every fork; a single one that leaves nothing out if there are no conflicts.
 
-    :param conflicts: the conflicts.
+    :param conflicts: the conflicts of a project, each with its members.
     :raises UsageError: there are too many.
     """
     count = 1
@@ -42,10 +42,10 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
             )
     unions: dict[frozenset[str], None] = {}
     for choice in product(*conflicts):
-        others = [
+        unchosen_members = [
             {*conflict} - {member} for conflict, member in zip(conflicts, choice, strict=True)
         ]
-        unions[frozenset().union(*others)] = None
+        unions[frozenset().union(*unchosen_members)] = None
     # A fork that leaves out a superset of another one is never needed.
     minimal = [union for union in unions if not any(other < union for other in unions)]
     return tuple(
@@ -103,7 +103,7 @@ class RequestMarkers:
     def _combine_forks(self, by_fork: Mapping[Fork, frozenset[str]]) -> frozenset[str]:
         """Return markers that hold where the release applies in the fork that applies.
 
-        A marker that counts in all forks that may have it needs no condition of a fork.
+        A marker in every fork that does not leave it out needs no condition of a fork.
         """
         forks_by_marker: dict[str, list[Fork]] = {}
         for fork, markers in by_fork.items():

@@ -223,10 +223,10 @@ class _LabelSearch:
                     self._pythons.setdefault(key[:2], set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
                 description = f"{pin.name} {pin.release}" + (f" ({label})" if label else "")
-                others = tuple(
+                needs_of_others = tuple(
                     requirement for _, requirement in cached[1] if requirement.name != pin.name
                 )
-                yield _LabelWithNeeds(key, description, others)
+                yield _LabelWithNeeds(key, description, needs_of_others)
 
     def _possible_needs(
         self, core: CoreMetadata, context: VariantContext, extras: frozenset[NormalizedName]
@@ -234,15 +234,15 @@ class _LabelSearch:
         """Return the requirements of a wheel, with those of extras of itself that it requires."""
         while True:
             needs = tuple(possible_needs(core, context, self._target, extras))
-            own = {
+            own_extras = {
                 extra
                 for _, requirement in needs
                 if requirement.name == core.name
                 for extra in requirement.extras
             }
-            if own <= extras:
+            if own_extras <= extras:
                 return needs
-            extras |= own
+            extras |= own_extras
 
     def _lock_needs(self, labels: Sequence[_LabelWithNeeds]) -> None:
         """Lock the requirements of labels that are not locked yet.
@@ -279,17 +279,19 @@ class _LabelSearch:
         unlocked = []
         for requirement in label.needs:
             for needed in self._request.apply_to(requirement, self._target):
-                plain = replace(needed, marker=None)
-                if plain.url is not None:
-                    self._refused[label.key] = f"it needs {plain.name} from a URL"
+                unconditional = replace(needed, marker=None)
+                if unconditional.url is not None:
+                    self._refused[label.key] = f"it needs {unconditional.name} from a URL"
                     return ()
-                version = self._versions.get(plain.name)
-                if version is not None and not plain.specifier.contains(version, prereleases=True):
-                    reason = f"it needs {plain}, but {version} is locked"
+                version = self._versions.get(unconditional.name)
+                if version is not None and not unconditional.specifier.contains(
+                    version, prereleases=True
+                ):
+                    reason = f"it needs {unconditional}, but {version} is locked"
                     self._refused[label.key] = reason
                     return ()
-                if version is None or not plain.extras <= self._extras[plain.name]:
-                    unlocked.append(RequestedRequirement(plain, label.description))
+                if version is None or not unconditional.extras <= self._extras[unconditional.name]:
+                    unlocked.append(RequestedRequirement(unconditional, label.description))
         return unlocked
 
     def _listed_project(self, pin: Pin, candidates: Candidates) -> ListedProject:
@@ -310,12 +312,18 @@ class _LabelSearch:
                 refused[filename.text] = self._refused[key]
             elif filename.label in needs_by_label:
                 wheels.add(filename.text)
-        labels = {
+        accepted_needs = {
             label: needs
             for label, (_, needs) in needs_by_label.items()
             if (pin.name, pin.release, label) not in self._refused
         }
         pythons = frozenset(self._pythons.get((pin.name, pin.release), ()))
         return ListedProject(
-            pin.name, pin.release, choice.release, frozenset(wheels), refused, labels, pythons
+            pin.name,
+            pin.release,
+            choice.release,
+            frozenset(wheels),
+            refused,
+            accepted_needs,
+            pythons,
         )

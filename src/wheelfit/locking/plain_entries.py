@@ -1,4 +1,4 @@
-"""The entries of a lock for tools without variants (PEP 751).
+"""The entries of a lock for tools without variant support (PEP 751).
 
 ``packages`` has these entries: for each release the plain wheels, else the null variant under its
 file name without the label. Dependencies of other variants are left out. The complete entry of such
@@ -30,7 +30,7 @@ _NO_PLAIN_WHEEL = "py3-none-needs_variants"
 def fallback_labels(
     labels: Collection[Label | None], *, is_chosen: bool = False
 ) -> frozenset[Label | None]:
-    """Return the label whose wheels tools without variants get; empty if there is none.
+    """Return the label whose wheels tools without variant support get; empty: there is none.
 
     >>> fallback_labels(["cu128", "null", None]), fallback_labels(["cu128", "null"])
     (frozenset({None}), frozenset({'null'}))
@@ -45,15 +45,15 @@ def fallback_labels(
 
 
 def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry | None:
-    """Return an entry for tools without variants.
+    """Return an entry for tools without variant support.
 
     If it has no wheel for them, it gets a stand-in that no installer supports, so that their errors
     name the package.
 
     :param entry: the complete entry.
-    :param filenames: the wheels for such tools. Those of a bridge do not exist: they only stand for
-        their requirements.
-    :return: None if all of them are of a bridge.
+    :param filenames: the wheels for such tools. The wheels of a bridge are not files: each of them
+        only stands for its requirements.
+    :return: None if all of these wheels are of a bridge.
     """
     wheels: dict[str, Entry] = {}
     chosen = [wheel for wheel in entry.get("wheels", ()) if file_name_of(wheel) in filenames]
@@ -95,7 +95,7 @@ def put_entries(
         entry_key(entry) for entry in entries if entry not in packages.get(entry_key(entry), ())
     }
     own = [dict(entry) for entry in entries if entry_key(entry) in different]
-    table["packages"] = [entry for same in packages.values() for entry in same]
+    table["packages"] = [entry for group in packages.values() for entry in group]
     tool = table.setdefault("tool", {})
     tool[TOOL] = {key: value for key, value in tool_table(table).items() if key != PACKAGES}
     if own:
@@ -128,7 +128,7 @@ def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
 def is_bridged(wheel: Mapping[str, Any]) -> bool:
     """Return whether a wheel belongs to a bridge, and does not exist as a file.
 
-    :param wheel: its entry.
+    :param wheel: the entry of the wheel in a lock.
     """
     return str(wheel.get("url", "")).startswith(BRIDGE)
 
@@ -156,5 +156,5 @@ def _stand_in(entry: Mapping[str, Any]) -> Entry:
     first = entry["wheels"][0]
     name, version = parse_wheel_filename(file_name_of(first) or "").plain.split("-")[:2]
     if "+" not in str(entry.get("version", "+")):
-        version = version.partition("+")[0]  # of the entry, whose builds have their own
+        version = version.partition("+")[0]  # only its builds have a local version
     return {**first, "name": f"{name}-{version}-{_NO_PLAIN_WHEEL}.whl"}

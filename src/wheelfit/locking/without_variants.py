@@ -45,7 +45,7 @@ def dependencies(versions: dict[str, set[str]], entry_counts: Counter[str]) -> l
 
 @dataclass(slots=True)
 class _Entry:
-    """One release, as such a tool needs it in all environments."""
+    """One release, as tools without variant support need it in all environments."""
 
     markers: RequestMarkers
     filenames: set[str] = field(default_factory=set)
@@ -56,7 +56,7 @@ class WithoutVariants:
     """The entries of a lock for tools without variant support.
 
     :param listed_environments: the solution of each environment.
-    :param request: the request.
+    :param request: the requirements and environments that the lock is made for.
     :param marker_writer: writes the markers of the lock.
     :param tables: the entries for wheelfit, by name and version.
     """
@@ -84,7 +84,7 @@ class WithoutVariants:
         self._entries: dict[_Release, _Entry] = {}
 
     def tables(self) -> Iterator[dict[str, Any]]:
-        """Yield an entry for each release that such a tool needs."""
+        """Yield an entry for each release that a tool without variant support needs."""
         if not any(any(labels.values()) for labels in self._labels.values()):
             yield from self._tables.values()
             return
@@ -120,7 +120,9 @@ class WithoutVariants:
             project = listed.projects[name]
             release, labels = _release(project), labels_of(project)
             label_of = self._labels[release]
-            filenames = {text for text in self._wheels(project) if label_of[text] in labels}
+            filenames = {
+                filename for filename in self._wheels(project) if label_of[filename] in labels
+            }
             if filenames and filenames <= self._bridged:
                 continue  # its member is required directly
             entry = self._entries.get(release)
@@ -142,7 +144,7 @@ class WithoutVariants:
     def _with_marker(
         self, release: _Release, entry: _Entry, entry_counts: Counter[str]
     ) -> dict[str, Any]:
-        """Return the entry for wheelfit, with marker and dependencies for such a tool."""
+        """Return the entry for wheelfit, with marker and dependencies for the other tools."""
         versions = {name: needed for name, needed in entry.needs.items() if name in entry_counts}
         changed = {
             "marker": self._marker_writer.marker(entry.markers.by_environment()),
@@ -150,8 +152,8 @@ class WithoutVariants:
         }
         table = self._tables[release]
         order = dict.fromkeys(("name", "version", "marker", "requires-python", "dependencies"))
-        whole = {**order, **table, **changed}
-        return {name: value for name, value in whole.items() if value is not None}
+        merged = {**order, **table, **changed}
+        return {name: value for name, value in merged.items() if value is not None}
 
 
 def _release(project: ListedProject) -> _Release:

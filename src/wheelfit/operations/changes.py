@@ -138,7 +138,7 @@ def prepare_environment(
 ) -> None:
     """Check that an environment can be changed, and recover it from an interrupted change.
 
-    Nothing has been fetched yet.
+    Nothing is fetched.
 
     :param context: gets a note with the environment, if the user named none.
     :raises PolicyRefusal: it may not be changed.
@@ -267,7 +267,7 @@ def _refusal(
     misfits: Mapping[NormalizedName, str],
 ) -> VariantChangeRefused:
     names = ", ".join(change.old.name for change in refused)
-    verb = "build" if len(refused) == 1 else "builds"
+    noun = "build" if len(refused) == 1 else "builds"
     hints = []
     if any(change.old.name in misfits for change in refused):
         hints.append("--refit exchanges variants that do not fit any more")
@@ -286,7 +286,7 @@ def _refusal(
             hints.append(f"{' '.join(options)}, as when it was installed, keeps it plain")
     return VariantChangeRefused(
         f"{names} would be replaced by {'another' if len(refused) == 1 else 'other'} "
-        f"{verb}, which you did not request",
+        f"{noun}, which you did not request",
         note="\n".join(map(str, refused)),
         hint="; ".join(hints),
         details=[change.to_mapping() for change in changes],

@@ -60,16 +60,16 @@ def _variants_of_binaries(
     bound = _lower_bound(requested)
     providers = set(open_table(request).providers)
     for wheel in wheels:
-        in_binaries = _properties_of(wheel, ptx=ptx, bound=bound)
+        implied = _properties_of(wheel, ptx=ptx, bound=bound)
         # A wheel may have thousands of libraries, and a note for each.
-        notes = in_binaries.notes if reporter.wants_details else in_binaries.notes[:_MAX_NOTES]
+        notes = implied.notes if reporter.wants_details else implied.notes[:_MAX_NOTES]
         for note in notes:
             reporter.remark(f"{wheel.name}: {note}")
-        if hidden := len(in_binaries.notes) - len(notes):
+        if hidden := len(implied.notes) - len(notes):
             reporter.remark(f"{wheel.name}: {count_of(hidden, 'more note')} (--verbose)")
         added = [
             prop
-            for prop in in_binaries.properties
+            for prop in implied.properties
             if (prop.namespace, prop.feature) not in requested_features
         ]
         added_providers = sorted({prop.namespace for prop in added} - providers)
@@ -175,8 +175,8 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
 
 def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
     """Change the label of variant wheels; their properties stay."""
-    action = Relabel(None if request.label is None else parse_label(request.label))
-    return _apply(action, request, context, copy_unchanged=False)
+    operation = Relabel(None if request.label is None else parse_label(request.label))
+    return _apply(operation, request, context, copy_unchanged=False)
 
 
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:

@@ -1,6 +1,6 @@
 """The static metadata of a project, read without its backend (PEP 621, PEP 643).
 
-Metadata counts only if none of the fields that an installer needs can change in a build: name,
+Metadata is used only if none of the fields that an installer needs can change in a build: name,
 version, required Python, requirements and extras.
 """
 
@@ -32,7 +32,7 @@ _RELEVANT_FIELDS = frozenset(
 )
 """The fields of core metadata that an installer needs."""
 _RELEVANT_KEYS = frozenset({"version", "requires-python", "dependencies", "optional-dependencies"})
-"""The keys of ``[project]`` for these fields that may be dynamic."""
+"""The keys of ``[project]`` for these fields, except the name, which is never dynamic."""
 _FIRST_RELIABLE_VERSION = (2, 2)
 """The first version of core metadata in which fields not marked as dynamic are fixed."""
 

@@ -238,7 +238,7 @@ class _RequestResolver:
         companions = self._request.companions
         may_change = {*requested, *self._request.upgrade_only, *companions}
         try:
-            settled = choose_agreeing_builds(
+            joint_choice = choose_agreeing_builds(
                 self._choose,
                 self._policy.agreements,
                 self._policy.binding,
@@ -256,14 +256,14 @@ class _RequestResolver:
                 options = " ".join(f"-P {name}" for name in fixed)
                 error.hint = f"{options} allows other versions of installed packages; {error.hint}"
             raise
-        return self._resolution(settled.solution, settled.outcomes)
+        return self._resolution(joint_choice.solution, joint_choice.outcomes)
 
     # --- choosing one set -------------------------------------------------------------
 
     def _choose(
         self, agreed: tuple[Agreed, ...], effort: Effort, free: _Solution | None
     ) -> Attempt[_Solution] | RefusedAttempt:
-        """Return a set of builds with agreed values: the `Choose` of this resolver.
+        """Return a set of builds with agreed values, as a `Choose` function.
 
         :param free: the solution without agreed values.
         """
@@ -449,11 +449,11 @@ class _RequestResolver:
     def _check_hashes(self, names: Iterable[NormalizedName]) -> None:
         if not self._request.require_hashes:
             return
-        promised = {
+        names_with_hashes = {
             _name(wheel) for wheel in self._wheels if wheel.file.hashes.keys() - WEAK_HASHES
         }
         for name in names:
-            if name not in self._policy.hashes.keys() | promised:
+            if name not in self._policy.hashes.keys() | names_with_hashes:
                 source = self._request.hashes_required_by
                 raise UserError(
                     f"hashes are required{f' by {source}' if source else ''}, and {name} has none",
@@ -535,8 +535,8 @@ class _RequestResolver:
                 choice = final.choice_with_label(name, chosen[name], build.label)
             pin = Pin.of(choice, requested=name in requested)
             family, reason = candidates.bridge(name), choice.reason
-            if family is not None and (bridge := family.wheel_note(pin.filename)):
-                reason = f"{reason}; {bridge}"
+            if family is not None and (bridge_note := family.wheel_note(pin.filename)):
+                reason = f"{reason}; {bridge_note}"
             core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
             package_extras = frozenset(extras.get(name, ()))
             pins.append(replace(pin, extras=package_extras, reason=reason, core=core))
@@ -572,7 +572,7 @@ class _RequestResolver:
     def _unaccelerated(
         self, pins: Iterable[Pin], catalogue: Catalogue, search: HeldBackSearch | None
     ) -> Iterator[str]:
-        """Yield requested projects whose release lacks an accelerator that another one uses."""
+        """Yield notes on requested projects of which another release uses an accelerator."""
         for pin in pins:
             accelerated = catalogue.favoured(pin.name) if pin.requested else None
             if accelerated is None or accelerated == pin.release or accelerators_of(pin.properties):
@@ -617,7 +617,7 @@ class _RequestResolver:
     def _unmet(
         self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]
     ) -> Iterator[str]:
-        """Yield the requirements that the user's overrides leave unmet."""
+        """Yield messages about requirements that the user's overrides leave unmet."""
         environment = self._target.environment
         if not self._request.dependencies:
             return

@@ -241,7 +241,9 @@ def _solution(pins: Mapping[Package, Version], edges: Sequence[tuple[Package, Pa
         for package, version in pins.items()
         if package.release is not None and package.extra is None
     }
-    project_edges = ((Package(*one[:2]), Package(*other[:2])) for one, other in edges)
+    project_edges = (
+        (Package(*dependent[:2]), Package(*dependency[:2])) for dependent, dependency in edges
+    )
     return Solved(
         versions, tuple(dict.fromkeys(edge for edge in project_edges if edge[0] != edge[1])), builds
     )
@@ -351,7 +353,7 @@ class _Provider(BaseProvider[Package, Any]):
                 chosen = self._first_usable(package, version_range & base)
             if self._tie(package) and chosen is None:
                 return None  # no other version of the extra helps; the clause has the reason
-        # Otherwise the library expects that None depends on the range alone.
+        # The library relies on any other None depending on the range alone.
         if chosen is None:
             chosen = self._first_usable(package, version_range)
         if chosen is not None and package.release is not None and package.extra is None:

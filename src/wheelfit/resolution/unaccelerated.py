@@ -101,7 +101,7 @@ def acceleration_of(
     *,
     is_kept: bool = False,
 ) -> Acceleration | None:
-    """Return the use of accelerators by a package; None for most packages.
+    """Return the use of accelerators by a package; None if no build of it uses one.
 
     :param verdicts: the verdicts on the wheels of the release, best first.
     :param candidates: the candidates; wheels for other platforms are considered too.
@@ -138,7 +138,8 @@ def accelerated_release(
 ) -> Version | None:
     """Return the newest release with a build for an accelerator of the machine.
 
-    A newer release may be compatible only without it, and would leave the accelerator unused.
+    A newer release may have compatible builds only without an accelerator, and would leave it
+    unused.
 
     :param candidates: the candidates, with the machine and the user's preferences.
     :return: None if it is the newest compatible release, or if no recent release has such a build.
@@ -192,7 +193,7 @@ def no_accelerator_error(packages: Iterable[Acceleration]) -> NoFit | None:
     if not unaccelerated:
         return None
     names = ", ".join(f"{package.name} {package.version}" for package in unaccelerated)
-    verb, owner = ("uses", "it") if len(unaccelerated) == 1 else ("use", "them")
+    verb, pronoun = ("uses", "it") if len(unaccelerated) == 1 else ("use", "them")
     lines = [
         f"{package}: {namespace}: {reason}"
         for package in unaccelerated
@@ -203,7 +204,7 @@ def no_accelerator_error(packages: Iterable[Acceleration]) -> NoFit | None:
         hints.append("--force-reinstall replaces installed builds")
     hints.append("without --require-accelerator these builds are installed")
     return NoFit(
-        f"{names} {verb} no accelerator, though other builds of {owner} do",
+        f"{names} {verb} no accelerator, though other builds of {pronoun} do",
         code="no-accelerator",
         note="\n".join(lines),
         hint="; ".join(hints),

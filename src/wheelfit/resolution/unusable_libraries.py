@@ -97,7 +97,7 @@ class _UnusableSearch:
     def _use_of(
         self, namespace: str, names: Sequence[NormalizedName], reason: str
     ) -> AcceleratorRemark:
-        """Return the report on unusable libraries."""
+        """Return the remark on unusable libraries."""
         unusable = set(names)
         dependents = dict.fromkeys(
             edge.needing
@@ -173,10 +173,10 @@ class _UnusableSearch:
         if extras:
             verb = "brings" if len(extras) == 1 else "bring"
             return f"the {'extra' if len(extras) == 1 else 'extras'} {listed(extras)} {verb} them"
-        dependents = "what needs them" if not others else "it" if len(others) == 1 else "them"
+        dependents_text = "what needs them" if not others else "it" if len(others) == 1 else "them"
         return (
             f"{f'{_need(others)} them: ' if others else ''}"
-            f"{'lock' if self._remedies.context.lock else 'take'} {dependents} "
+            f"{'lock' if self._remedies.context.lock else 'take'} {dependents_text} "
             f"from an index with other builds, or leave a library out with --exclude {names[0]}"
         )
 

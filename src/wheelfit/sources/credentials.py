@@ -210,7 +210,7 @@ class Credentials:
     def _is_safe(self, target: Origin) -> bool:
         """Return whether a login may be sent to a server that no setting names.
 
-        It may not over plain HTTP, which others can read.
+        Plain HTTP is not safe, since others can read it.
         """
         return (
             target.scheme == "https"
@@ -233,12 +233,12 @@ class Credentials:
 
 def _configured_index(url: str) -> _ConfiguredIndex | None:
     try:
-        clean, userinfo = split_userinfo(url)
-        where = origin(clean)
+        bare_url, userinfo = split_userinfo(url)
+        index_origin = origin(bare_url)
     except ValueError:
         return None
     user, password = userinfo if userinfo is not None else (None, None)
-    return _ConfiguredIndex(clean, where, _segments(clean), user, password)
+    return _ConfiguredIndex(bare_url, index_origin, _segments(bare_url), user, password)
 
 
 def _segments(url: str) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ class Download:
     # --- in segments --------------------------------------------------------------------
 
     def _begin_segmented(self, target: BinaryIO, size: int | None) -> SegmentedDownload | None:
-        """Begin to fetch it in segments; return None if that is not worthwhile or possible."""
+        """Begin to fetch the file in segments; None: that is not worthwhile or not possible."""
         if not self._may_use_ranges or size is None or size < MIN_SIZE:
             return None
         self._may_use_ranges = False
@@ -232,16 +232,16 @@ class Download:
         self._is_unchecked = False
         self._check = self._new_check()
         etag = response.headers.get("etag", "")
-        strong = "" if etag.startswith("W/") else etag
-        self._validator = strong or response.headers.get("last-modified", "")
+        strong_etag = "" if etag.startswith("W/") else etag
+        self._validator = strong_etag or response.headers.get("last-modified", "")
         length = response.headers.get("content-length", "")
-        announced = int(length) if _LENGTH.fullmatch(length) else None
-        if announced is not None:
-            self._budget.check(announced, self._where)
+        announced_size = int(length) if _LENGTH.fullmatch(length) else None
+        if announced_size is not None:
+            self._budget.check(announced_size, self._where)
             supports_ranges = response.headers.get("accept-ranges", "").lower() != "none"
-            if self._may_use_ranges and supports_ranges and announced >= MIN_SIZE:
-                raise _LargeFileAnnounced(announced)
-        self._progress.start(announced if announced is not None else self._file.size)
+            if self._may_use_ranges and supports_ranges and announced_size >= MIN_SIZE:
+                raise _LargeFileAnnounced(announced_size)
+        self._progress.start(announced_size if announced_size is not None else self._file.size)
 
     def _check_encoding(self, response: Response, first: bytes) -> None:
         """Raise an error for an unrequested encoding; some servers only claim to use one."""

@@ -199,7 +199,7 @@ class Killed(BaseException):
 class KillingFileSystem(ObservedFileSystem):
     """A file system that simulates the end of the process before a change of the disk.
 
-    :param after: the number of changes that succeed before.
+    :param after: the number of changes that succeed before the first refused one.
     """
 
     def __init__(self, after: int) -> None:
@@ -215,7 +215,7 @@ class KillingFileSystem(ObservedFileSystem):
 class ReadOnlyFileSystem(ObservedFileSystem):
     """A file system that cannot be changed.
 
-    :param after: the number of changes that succeed before.
+    :param after: the number of changes that succeed before the first refused one.
     """
 
     number = errno.EROFS
@@ -239,7 +239,7 @@ class ReadOnlyFileSystem(ObservedFileSystem):
 class FullFileSystem(ReadOnlyFileSystem):
     """A full file system, on which files can only be moved and removed.
 
-    :param after: the number of changes that succeed before.
+    :param after: the number of changes that succeed before the first refused one.
     """
 
     number = errno.ENOSPC

@@ -42,7 +42,7 @@ class FakeHost(Protocol):
 
 
 class Internet:
-    """Named hosts, which can be reached until it is closed.
+    """A private internet of named hosts, which can be reached until `close` is called.
 
     :param folder: the folder for certificates; it is created if it does not exist.
     :param hosts: the hosts by name; others are unreachable.

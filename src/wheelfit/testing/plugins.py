@@ -75,9 +75,8 @@ class Plugin:
 
         :param folder: the folder of the wheel; created if missing.
         """
-        entry_points = {
-            "variant_plugins": {str(canonicalize_name(self.name)): self.endpoint}
-        }  # P-32
+        # P-32
+        entry_points = {"variant_plugins": {str(canonicalize_name(self.name)): self.endpoint}}
         return build_wheel(
             folder, self.name, self.version, files=self.files, entry_points=entry_points
         )

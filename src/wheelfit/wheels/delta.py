@@ -170,17 +170,28 @@ def _parse_entries(data: bytes, end: DirectoryEnd, where: str) -> tuple[Director
     try:
         while position < len(data):
             fields = _ENTRY.unpack_from(data, position)
-            mark, flags, method, time, date, crc, packed, size, name, extra, comment, offset = (
-                fields
-            )
+            (
+                mark,
+                flags,
+                method,
+                time,
+                date,
+                crc,
+                packed,
+                size,
+                name_length,
+                extra_length,
+                comment_length,
+                offset,
+            ) = fields
             if mark != _ENTRY_MARK or _FULL32 in (packed, size, offset):
                 entries = _parse_entries_strictly(data, end, where)
                 break
             position += _ENTRY.size
             header = HeaderFields(flags, time, date)
             content = ContentFields(method, crc, packed, size)
-            entries.append((offset, data[position : position + name], header, content))
-            position += name + extra + comment
+            entries.append((offset, data[position : position + name_length], header, content))
+            position += name_length + extra_length + comment_length
     except struct.error:
         raise InvalidWheel("the central directory is damaged", where=where) from None
     entries.sort()
@@ -223,7 +234,7 @@ def make_plan(
     """Plan the assembly of a wheel.
 
     :param source: the bytes of the base.
-    :param max_gap: missing parts with no more bytes between them are fetched together.
+    :param max_gap: missing parts with at most so many bytes between them are fetched together.
     :return: a plan that is only probably right.
     :raises OSError: the base cannot be read.
     """
@@ -263,16 +274,16 @@ def _pieces_from_twin(
         return [RebuildPiece(entry.start, entry.stop)]
     header = header[: local_header_size(header)]
     # Only the lengths of the names are known to differ.
-    size = len(header) + len(entry.name) - len(twin.name)
-    if entry.size - size != twin.size - len(header):
+    header_size = len(header) + len(entry.name) - len(twin.name)
+    if entry.size - header_size != twin.size - len(header):
         return [RebuildPiece(entry.start, entry.stop)]
-    data = RebuildPiece(entry.start + size, entry.stop, twin.start + len(header))
+    data_piece = RebuildPiece(entry.start + header_size, entry.stop, twin.start + len(header))
     new_header = _derived_header(header, entry, twin)
     if new_header is not None:
-        return [RebuildPiece(entry.start, data.start, data=new_header), data]
+        return [RebuildPiece(entry.start, data_piece.start, data=new_header), data_piece]
     if entry.packed_size < _MIN_DATA_FOR_HEADER:
         return [RebuildPiece(entry.start, entry.stop)]
-    return [RebuildPiece(entry.start, data.start), data]
+    return [RebuildPiece(entry.start, data_piece.start), data_piece]
 
 
 def _derived_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) -> bytes | None:
@@ -356,17 +367,17 @@ class RebuiltWheel:
     def read_at(self, start: int, length: int, /) -> bytes:
         """Return bytes, fewer only where the file ends."""
         stop = min(start + length, self.size)
-        pieces = []
+        chunks = []
         index = bisect_right(self._starts, start) - 1
         while start < stop:
             piece = self._pieces[index]
             piece_stop = min(stop, piece.stop)
             data = self._read(piece, start, piece_stop)
-            pieces.append(data)
+            chunks.append(data)
             if len(data) != piece_stop - start:
                 break  # the base was truncated meanwhile
             start, index = piece_stop, index + 1
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _read(self, piece: RebuildPiece, start: int, stop: int) -> bytes:
         if piece.data is not None:

@@ -29,7 +29,7 @@ _MAX_SIZES = {
 
 
 def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None:
-    """Check that a file of dist-info which is parsed is not too large.
+    """Check the size of a member, which is limited for the files of dist-info that are parsed.
 
     :param name: path of any member.
     :param size: its size in bytes.
@@ -89,7 +89,7 @@ def data_folder(names: Iterable[str], dist_info: str) -> str:
     """
     stem = dist_info.removesuffix(_SUFFIX)
     name, _, version = stem.rpartition("-")
-    for folder in sorted({name.partition("/")[0] for name in names if ".data/" in name}):
+    for folder in sorted({path.partition("/")[0] for path in names if ".data/" in path}):
         if not folder.endswith(".data"):
             continue
         other_name, _, other_version = folder.removesuffix(".data").rpartition("-")

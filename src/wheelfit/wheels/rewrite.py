@@ -221,8 +221,8 @@ def _copied_members(changes: _Changes, options: RewriteOptions) -> list[tuple[Me
         copied = [(_normalized(member, options.epoch), name) for member, name in copied]
         copied.sort(key=itemgetter(1))
     # B-39; sorting is stable, so the others keep their order.
-    last = f"{changes.dist_info}/"
-    copied.sort(key=lambda pair: pair[1].startswith(last))
+    dist_info_prefix = f"{changes.dist_info}/"
+    copied.sort(key=lambda pair: pair[1].startswith(dist_info_prefix))
     return copied
 
 
@@ -379,8 +379,8 @@ def _deflated(archive: WheelArchive, member: Member, name: str) -> tuple[Member,
     """Return a member under a name with its bytes packed by deflate."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = b"".join(map(packer.compress, archive.chunks(member.name))) + packer.flush()
-    new = structs.replace(member, name=name, method=DEFLATED, compressed_size=len(packed))
-    return new, packed
+    repacked = structs.replace(member, name=name, method=DEFLATED, compressed_size=len(packed))
+    return repacked, packed
 
 
 class _Output:
@@ -458,10 +458,10 @@ class _Output:
         if self._run is None:
             self._runs.append([])
         # Whole pieces, because file systems share whole blocks only.
-        pieces = length - length % _PIECE
-        if pieces:
-            self._copy(archive, start, pieces)
-        self._run = (archive, start + pieces, length - pieces)
+        copied_length = length - length % _PIECE
+        if copied_length:
+            self._copy(archive, start, copied_length)
+        self._run = (archive, start + copied_length, length - copied_length)
 
     def _end_run(self) -> None:
         if self._run is None:

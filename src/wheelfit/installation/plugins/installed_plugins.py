@@ -1,6 +1,6 @@
 """Installed plugins, by their metadata alone (P-32).
 
-An installed plugin is not trusted for that, and nothing of it is imported: plugins run only in
+Being installed does not make a plugin trusted, and nothing of it is imported: plugins run only in
 environments of their own.
 """
 

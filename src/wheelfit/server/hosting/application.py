@@ -132,9 +132,9 @@ class HostedIndex:
         )
 
     def cached_response(self, request: Request) -> Response | None:
-        """Return a response without waiting for anything; None if the request needs a thread."""
-        if self._names is not None and (refusal := self._names.refusal(request)) is not None:
-            return refusal
+        """Return a response without blocking; None if the request must be answered in a thread."""
+        if self._names is not None and (host_refusal := self._names.refusal(request)) is not None:
+            return host_refusal
         if request.path == "/-/health/live":
             return Response.text(200, "alive")
         if request.path in _READY:
@@ -148,8 +148,8 @@ class HostedIndex:
 
     def __call__(self, request: Request) -> Response:
         """Answer a request."""
-        if self._names is not None and (refusal := self._names.refusal(request)) is not None:
-            return refusal
+        if self._names is not None and (host_refusal := self._names.refusal(request)) is not None:
+            return host_refusal
         try:
             return self._respond(request)
         except PermissionDenied as error:
@@ -206,7 +206,7 @@ class HostedIndex:
         return self._read(request, self._site)
 
     def _read(self, request: Request, application: Application) -> Response:
-        """Answer a reading request by an application, with the projects that the reader may see."""
+        """Answer a read request by an application, with the projects that the reader may see."""
         reader = self._anonymous
         if self._rules.private and ("authorization" in request.headers or self._is_private):
             reader = Reader(self._rules.private, self._visitor(request).token.projects)
@@ -355,8 +355,8 @@ class HostedIndex:
             )
         body = read_json_body(request).values if is_minting else {}
         now = self._now()
-        job = Actor(address=request.client, time=timestamp(now))
-        records = self._store.records.with_actor(job)
+        actor = Actor(address=request.client, time=timestamp(now))
+        records = self._store.records.with_actor(actor)
         response = publishing.respond(segments, body, records, now, self._log)
         return response or Response.text(404, "there is no such page")
 

@@ -156,7 +156,7 @@ def _path(url: str) -> Path:
 
 
 class CleaningResult(NamedTuple):
-    """The numbers of removed things."""
+    """The numbers of removed blobs, stages and drafts."""
 
     blobs: int = 0
     size: int = 0
@@ -170,7 +170,7 @@ class CleaningResult(NamedTuple):
 
 
 def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
-    """Remove unused data; safe during other cleanings and uploads.
+    """Remove unused data; safe while other processes clean or upload.
 
     Bytes are stored before their file is recorded, so those of an upload in progress look unused.
     An upload that takes longer than the grace period notices it, and stores them again.
@@ -181,16 +181,18 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     stages = [stage.id for stage in store.records.stages() if stage.expires <= timestamp(now)]
     for stage in stages:
         store.records.drop(stage)
-    empty = store.records.drop_empty(timestamp(now - EMPTY_STAGE_LIFETIME))
+    empty_count = store.records.drop_empty(timestamp(now - EMPTY_STAGE_LIFETIME))
     store.sessions.prune(timestamp(now - _ENDED_SESSION_LIFETIME))
     count = size = 0
-    old = (blob for blob in store.blobs.all_blobs() if blob.modified < before)
-    while batch := tuple(islice(old, _BLOBS_PER_TRANSACTION)):
+    old_blobs = (blob for blob in store.blobs.all_blobs() if blob.modified < before)
+    while batch := tuple(islice(old_blobs, _BLOBS_PER_TRANSACTION)):
         sizes = {blob.sha256: blob.size for blob in batch}
         removed = store.records.delete_unused(tuple(sizes), store.blobs.delete)
         count += len(removed)
         size += sum(sizes[digest] for digest in removed)
-    result = CleaningResult(count, size, len(stages) + empty, store.blobs.remove_old_drafts(before))
+    result = CleaningResult(
+        count, size, len(stages) + empty_count, store.blobs.remove_old_drafts(before)
+    )
     if any(result):
         store.records.record_action("clean", str(result))
     return result

@@ -59,7 +59,7 @@ class SessionUpload:
 
 
 class Sessions:
-    """The publishing sessions of an index, in its database; as `Records` for many at once."""
+    """The publishing sessions of an index, in its database; as `Records`, for concurrent use."""
 
     def __init__(self, database: Database, actor: Actor = Actor()) -> None:
         self._database = database
@@ -73,7 +73,7 @@ class Sessions:
         """Create a session with its stage, and reserve the name of a new project.
 
         :param secret: the digest of the token.
-        :param uploader: an owner of the project, which it becomes if there is none.
+        :param uploader: an owner of the project; a project without an owner gets this one.
         :return: the session; or the session already open for this release.
         :raises UploadRefused: ``not-an-owner``.
         """
@@ -172,7 +172,7 @@ class Sessions:
                         (expires, id_, expires))  # fmt: skip
 
     def prune(self, before: str) -> None:
-        """Delete the sessions that have ended and would have expired before, in RFC 3339."""
+        """Delete the ended sessions whose expiry is not after a time (RFC 3339)."""
         with self._database.writing() as execute:
             where = "status <> 'open' AND expires <= ?"
             execute(f"DELETE FROM upload WHERE session IN (SELECT id FROM session WHERE {where})",  # noqa: S608
@@ -190,8 +190,8 @@ def _session(execute: Execute, id_: str) -> Session | None:
     )
     if not rows:
         return None
-    key, project, spelling, *rest = rows[0]
-    return Session(key, NormalizedName(project), Version(spelling), *rest)
+    session_id, project, spelling, *rest = rows[0]
+    return Session(session_id, NormalizedName(project), Version(spelling), *rest)
 
 
 def _upload(

@@ -63,8 +63,8 @@ class BridgedRepository:
     """A ``Repository`` that presents the members of families as variants.
 
     For each wheel of a member with a name of its own, there is a selector, an empty wheel that
-    requires the member (`wheelfit.sources.bridges.selectors`), with the same tags, Pythons, yank
-    and time. The wheels of a member with the family's name get a label.
+    requires the member (`wheelfit.sources.bridges.selectors`), with the same tags, Python
+    requirement, yank and upload time. The wheels of a member with the family's name get a label.
 
     A project with variants of its own is unchanged; so is one whose members are in another index,
     since the owner of a name in one index may not own it in another (F-126). A member is read from
@@ -75,7 +75,7 @@ class BridgedRepository:
     describes them.
 
     :param repository: the repository of all other pages.
-    :param catalogue: the families that count.
+    :param catalogue: the families to present as projects.
     :param open_index: opens the indexes of families; None: families of indexes are ignored.
     :param store: records hashes of files whose index lists none; None: they are not recorded.
     :param note: called for a project that no index of its family has.
@@ -159,6 +159,7 @@ class BridgedRepository:
         return stamp_of(self._repository, name) if self._catalogue.of(name) is None else None
 
     def _of_indexes(self, name: NormalizedName, family: BridgeFamily) -> ProjectPage | None:
+        """Return the page of a project whose wheels are in the indexes of its family."""
         if self._open_index is None:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_indexes
@@ -171,9 +172,11 @@ class BridgedRepository:
             or self._catalogue.is_wanted(family, member)
         ]
         if family.registry and all(member.is_of_registry and not member.when for member in usable):
-            plain = self._repository.project(name)
-            if plain is not None and any(file.filename.endswith(".whl") for file in plain.files):
-                return plain  # no build in another index is for this machine
+            registry_page = self._repository.project(name)
+            if registry_page is not None and any(
+                file.filename.endswith(".whl") for file in registry_page.files
+            ):
+                return registry_page  # no build in another index is for this machine
         if not all(member.is_of_registry for member in usable):
             members = usable  # otherwise all members are listed, so that they can be explained
         notes: list[str] = []
@@ -210,10 +213,10 @@ class BridgedRepository:
         """Report a project that its owner's index lacks; a mirror may have fewer projects."""
         mirror = self._catalogue.bases.get(family.name)
         where = redact(mirror or family.base)
-        text = f"no index of the bridge {family.name} has {name} (they are in {where})"
-        self._note(text)
+        message = f"no index of the bridge {family.name} has {name} (they are in {where})"
+        self._note(message)
         if mirror is None:
-            self.unreachable_owners[name] = text
+            self.unreachable_owners[name] = message
 
     def _page_of_member(
         self,
@@ -256,10 +259,10 @@ class BridgedRepository:
 
         page = page_of_indexes(family, name, {(): self._repository.project(name)})
         verb = "reached" if isinstance(error, Unreachable) else "read"
-        cannot = f"the index of {family.name} cannot be {verb}"
+        problem = f"the index of {family.name} cannot be {verb}"
         remedy = f"; {error.hint}" if error.hint not in (None, REACH_HINT) else ""
-        note = f"{cannot}, so the registry's builds are used: {error.message}{remedy}"
-        self.unreachable_owners[name] = f"{cannot}: {error.message}"
+        note = f"{problem}, so the registry's builds are used: {error.message}{remedy}"
+        self.unreachable_owners[name] = f"{problem}: {error.message}"
         return page and structs.replace(page, fresh_seconds=0.0, notes=(*page.notes, note))
 
     def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
@@ -271,8 +274,8 @@ class BridgedRepository:
             hosts = self._hosts(family)
             index = self._indexes.get((url, hosts))
             if index is None and self._open_index is not None:
-                only = FamilyHosts(family.name, hosts) if hosts else None
-                index = self._open_index(url, is_page=is_page, hosts=only)
+                family_hosts = FamilyHosts(family.name, hosts) if hosts else None
+                index = self._open_index(url, is_page=is_page, hosts=family_hosts)
                 self._indexes[url, hosts] = index
             if index is None:
                 return self._repository
@@ -318,8 +321,8 @@ class BridgedRepository:
         from wheelfit.sources.bridges.selectors import zip_files
 
         files = self._files(file)
-        inside = sum(map(len, files.values())) if unpacked else None
-        return FileSize(len(zip_files(files)), inside, is_on_disk=True)
+        unpacked_size = sum(map(len, files.values())) if unpacked else None
+        return FileSize(len(zip_files(files)), unpacked_size, is_on_disk=True)
 
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel."""
@@ -358,10 +361,10 @@ class BridgedRepository:
 
         data = self._selector(file)
         digest = sha256_of(data).hex()
-        inside = Path(tempfile.mkdtemp(prefix="bridge-", dir=folder))
+        unpacked_folder = Path(tempfile.mkdtemp(prefix="bridge-", dir=folder))
         filename = parse_wheel_filename(file.filename)
         with WheelArchive(io.BytesIO(data), filename, where=file.filename) as archive:
-            return unpack(archive, inside, sha256=digest, advance=progress.advance)
+            return unpack(archive, unpacked_folder, sha256=digest, advance=progress.advance)
 
     # --- files whose index lists no hash ------------------------------------------------
 

@@ -39,7 +39,7 @@ def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
 def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, bytes]:
     """Return the files of the selector wheel of a member, by path.
 
-    :param family: the family.
+    :param family: the family that the member belongs to.
     :param filename: the name of the selector, with the label of the member.
     :raises FileProblem: the family has no such member; perhaps an earlier version of it had.
     """
@@ -52,7 +52,7 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
             hint="lock again",
         )
     folder = f"{filename.name.replace('-', '_')}-{version}.dist-info"
-    lines = [
+    metadata_lines = [
         "Metadata-Version: 2.1",
         f"Name: {filename.name}",
         f"Version: {version}",
@@ -61,16 +61,16 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
         *(f"Requires-Dist: {text}" for text in member.requires),
     ]
     for extra in family.extras:
-        lines += [
+        metadata_lines += [
             f"Provides-Extra: {extra}",
             f"Requires-Dist: {member.distribution}[{extra}]=={version} ; extra == '{extra}'",
         ]
-    wheel = ["Wheel-Version: 1.0", "Generator: wheelfit bridge", "Root-Is-Purelib: false"]
-    wheel += [f"Tag: {tag}" for tag in sorted(map(str, filename.tags))]
-    wheel += [f"Variant-Label: {label}"]
+    wheel_lines = ["Wheel-Version: 1.0", "Generator: wheelfit bridge", "Root-Is-Purelib: false"]
+    wheel_lines += [f"Tag: {tag}" for tag in sorted(map(str, filename.tags))]
+    wheel_lines += [f"Variant-Label: {label}"]
     files = {
-        f"{folder}/METADATA": ("\n".join(lines) + "\n").encode(),
-        f"{folder}/WHEEL": ("\n".join(wheel) + "\n").encode(),
+        f"{folder}/METADATA": ("\n".join(metadata_lines) + "\n").encode(),
+        f"{folder}/WHEEL": ("\n".join(wheel_lines) + "\n").encode(),
         f"{folder}/variant.json": document_bytes(family, member),
     }
     rows = [row_for(path, content) for path, content in files.items()]
@@ -86,14 +86,16 @@ def exact_requirement(member: FamilyMember, version: Version) -> str:
 
 def added_requirements_of(member: FamilyMember, filename: WheelFilename) -> tuple[str, ...]:
     """Return the requirements that a family adds to the METADATA of a member's wheel."""
-    texts = list(member.requires)
+    requirements = list(member.requires)
     if member.extras:
         # Without the local version: in a lock for every machine a release has all builds.
-        texts.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version.public}")
+        requirements.append(
+            f"{filename.name}[{','.join(member.extras)}]=={filename.version.public}"
+        )
     # A wheel for any platform also fits machines that its member is not for.
     if member.platforms and any(tag.platform == "any" for tag in filename.tags):
-        return tuple(f"{text} ; {member.marker}" for text in texts)
-    return tuple(texts)
+        return tuple(f"{text} ; {member.marker}" for text in requirements)
+    return tuple(requirements)
 
 
 def zip_files(files: dict[str, bytes]) -> bytes:
@@ -111,7 +113,7 @@ def zip_files(files: dict[str, bytes]) -> bytes:
 class LazyHashes(Mapping[str, str]):
     """The hashes of a selector, computed when they are needed; a page may list hundreds.
 
-    :param family: the family.
+    :param family: the family of the selector.
     :param filename: the name of the selector.
     """
 

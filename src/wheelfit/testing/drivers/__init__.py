@@ -128,7 +128,7 @@ def compile_fake_driver(
     :param folder: the folder of the libraries; created if missing.
     :param libraries: any of ``libnvidia-ml.so.1`` and ``libcuda.so.1``.
     :param without_v2: whether to leave out the functions that old drivers lack.
-    :raises FileNotFoundError: there is no C compiler; see :func:`find_compiler`.
+    :raises FileNotFoundError: there is no C compiler; see `find_compiler`.
     :raises subprocess.CalledProcessError: the compiler fails.
     """
     extra = ["-DWITHOUT_V2"] if without_v2 else []
@@ -140,7 +140,7 @@ def compile_fake_driver(
 def compile_fake_level_zero(folder: Path, *, without_init_drivers: bool = False) -> FakeLevelZero:
     """Compile the Level Zero loader into a folder.
 
-    :param folder: its folder; created if missing.
+    :param folder: the folder of the library; created if missing.
     :param without_init_drivers: whether to leave out the function that old loaders lack.
     """
     extra = ["-DWITHOUT_INIT_DRIVERS"] if without_init_drivers else []
@@ -168,8 +168,8 @@ def fake_machine(
     bounds = values.get("cuda_version_lower_bound") or values.get("cuda_version_upper_bound")
     settings: dict[str, str] = {"cuda": bounds[0]} if bounds else {}
     # The last digit is the minor version: 90 is 9.0, and 120 is 12.0.
-    capability = re.match(r"(\d+)(\d)", values.get("sm_arch", ["75"])[0])
-    device = "{}.{} fake GPU".format(*capability.groups()) if capability else "7.5 fake GPU"
+    match = re.match(r"(\d+)(\d)", values.get("sm_arch", ["75"])[0])
+    device = "{}.{} fake GPU".format(*match.groups()) if match else "7.5 fake GPU"
     driver = compile_fake_driver(folder)
     folders = os.pathsep.join(filter(None, (str(folder), environ.get("LD_LIBRARY_PATH"))))
     return {**driver.environ(devices=[device], **settings), "LD_LIBRARY_PATH": folders}

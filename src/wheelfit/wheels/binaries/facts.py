@@ -18,7 +18,7 @@ LEVELS = ("v1", "v2", "v3", "v4")
 
 
 def level_of_bits(bits: int) -> str | None:
-    """Return the highest level in a note's set of bits; None for none or an unknown one.
+    """Return the highest level in a note's set of bits; None if no bit or an unknown one is set.
 
     >>> level_of_bits(0b0111), level_of_bits(0), level_of_bits(0b10000)
     ('v3', None, None)
@@ -30,7 +30,7 @@ def level_of_bits(bits: int) -> str | None:
 
 
 def is_below(level: str, other: str) -> bool:
-    """Return whether a level is lower than another; both are known."""
+    """Return whether a level is lower than another; both are in `LEVELS`."""
     return LEVELS.index(level) < LEVELS.index(other)
 
 
