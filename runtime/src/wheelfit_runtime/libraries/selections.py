@@ -45,7 +45,7 @@ class Selection:
 
     :param fingerprint: the fingerprint of the driver it was chosen for.
     :param span: the versions among which the newest was chosen.
-    :param wheels: hash, project and version of each.
+    :param wheels: SHA-256, project and version of each wheel.
     :param libraries: in the order in which they are loaded.
     :param stems: the prefixes of the family's library names.
     """
@@ -131,9 +131,9 @@ def read_selection(store: Store, name: str, fingerprint: str) -> Selection | Non
 
 
 def read_all(store: Store) -> list[Selection]:
-    """Return all selections that were made for machines as this one."""
-    read = (_read(path) for path in selection_files(store))
-    return [selection for selection in read if selection is not None]
+    """Return all selections that were made for machines of this architecture."""
+    selections = (_read(path) for path in selection_files(store))
+    return [selection for selection in selections if selection is not None]
 
 
 def selection_files(store: Store) -> list[str]:
@@ -146,7 +146,7 @@ def selection_files(store: Store) -> list[str]:
 
 
 def chosen_hashes(path: str) -> set[str]:
-    """Return the wheels that a selection names, even if a later version wrote it."""
+    """Return the SHA-256 of each wheel in a selection file, even in a later format."""
     return {field for line in read_fields(path) or () for field in line if is_hash(field)}
 
 

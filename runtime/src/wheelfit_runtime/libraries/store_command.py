@@ -1,4 +1,4 @@
-"""Carry out ``python -m wheelfit_runtime store``."""
+"""The command ``python -m wheelfit_runtime store``."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
             out.write(json.dumps({"error": error.parts()}, indent=2) + "\n")
         else:
             parts = (error.note, f"hint: {error.hint}" if error.hint else None)
-            rest = "".join(f"\n  {part}" for part in parts if part)
-            err.write(f"error: {error} [{error.reference}]{rest}\n")
+            details = "".join(f"\n  {part}" for part in parts if part)
+            err.write(f"error: {error} [{error.reference}]{details}\n")
         return error.exit_code
     text = json.dumps(result.report, indent=2) if options.json else "\n".join(result.lines)
     # The name of a folder need not be UTF-8.
@@ -266,7 +266,7 @@ def _age(path: str) -> float:
     try:
         return time.time() - Path(path).stat().st_mtime
     except OSError:
-        return 0.0  # gone meanwhile
+        return 0.0  # removed meanwhile
 
 
 def _remove(entry: StoredWheel, store: Store) -> None:

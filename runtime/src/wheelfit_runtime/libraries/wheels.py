@@ -1,4 +1,4 @@
-"""The listed facts of wheels, and the choice of one among many."""
+"""Wheels as an index, a lock or an installer lists them, and the choice of the best one."""
 
 from __future__ import annotations
 

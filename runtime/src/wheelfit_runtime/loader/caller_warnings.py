@@ -15,14 +15,14 @@ def warn(message: str) -> None:
     frame = sys._getframe(1)  # noqa: SLF001 - as `warnings` itself
     while frame.f_back and _is_of_import(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
-    names = frame.f_globals
+    module_globals = frame.f_globals
     warnings.warn_explicit(
         message,
         VariantWarning,
         frame.f_code.co_filename,
         frame.f_lineno,
-        module=names.get("__name__"),
-        registry=names.setdefault("__warningregistry__", {}),
+        module=module_globals.get("__name__"),
+        registry=module_globals.setdefault("__warningregistry__", {}),
     )
 
 

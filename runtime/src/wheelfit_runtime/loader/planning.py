@@ -1,9 +1,10 @@
-"""Choose the implementation of each group, by pure functions.
+"""The choice of the implementation of each group, by pure functions.
 
-An implementation needs properties. Most are capabilities, of which every group may use what the
-machine has. Some, as the CUDA major, are shared in the process: all groups, and the libraries
-already loaded, must agree on one value. So all groups are planned together before the first import:
-the best plan has an implementation for the most groups, and then the best ones for each group.
+An implementation needs properties. Most are capabilities of the machine, which each group uses
+independently. Some, such as the CUDA major, are shared in the process: all groups, and the
+libraries already loaded, must agree on one value. So all groups are planned together before the
+first import: the best plan has an implementation for the most groups, and then the best ones for
+each group.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 _CUDA_LOWER_BOUND = Feature("nvidia", "cuda_version_lower_bound")
 _PROCESSOR_OFFSET = 100_000
 _OTHER_OFFSET = 200_000
-"""Added to ranks: accelerators come before processors, and other namespaces after them by name."""
+"""Added to ranks: accelerators come first, then processors, then other namespaces by name."""
 _AFTER_ALL_RANKS = 1_000_000
 _MAX_COMBINATIONS = 1024
-"""More than needed for all known dimensions; with more, the plan may not be the best."""
+"""Enough for all known dimensions; with more combinations the best plan may be missed."""
 _MAX_VALUES = 16
 _DIGITS = pattern(r"([0-9]+)")
 
@@ -61,8 +62,8 @@ class Judgement(NamedTuple):
     is_forced: bool = False
     """Whether the user forced it, so that reasons do not count."""
     suitable_hardware: frozenset[str] = frozenset()
-    """Of an incompatible one: namespaces whose hardware it could use, if driver or process did not
-    prevent it; empty if it is for other hardware.
+    """For an incompatible implementation: the namespaces whose hardware it could use if driver or
+    process did not prevent it; empty if it is for other hardware.
     """
     has_failed: bool = False
     """Whether it could not be imported."""
@@ -92,7 +93,7 @@ def judge(
 
     :param detections: the detections of the machine, for all named namespaces.
     :param loaded: the values of shared dimensions that the process has already.
-    :param requirements: features of which a process has one value, by any declaration.
+    :param requirements: features that some declaration limits to one value in a process.
     """
     own_requirements = frozenset((*requirements, *implementation.requirements))
     ranks = {property_.feature: property_.values for property_ in implementation.ranks}
@@ -281,7 +282,7 @@ def plan(
         _choose_best(groups, dict(zip(dimensions, values, strict=True)))
         for values in product(*dimensions.values())
     )
-    # Of equally good ones the first, which has the higher values.
+    # Of equally good plans `min` returns the first, which has the higher values.
     best = min(plans, key=lambda scored: scored.score(imported_group))
     used_dimensions = {
         dimension for judgement in best.chosen.values() for dimension in judgement.claims
@@ -317,20 +318,20 @@ def _dimensions(
         for judgement in groups.get(imported_group, ())[:1]
         for dimension, values in judgement.claims.items()
     }
-    votes: dict[str, dict[str, set[str]]] = {}
+    served_groups: dict[str, dict[str, set[str]]] = {}
     for group, candidates in groups.items():
         for judgement in candidates:
             for dimension, values in judgement.claims.items():
                 if dimension not in fixed:
                     for value in values:
-                        votes.setdefault(dimension, {}).setdefault(value, set()).add(group)
+                        served_groups.setdefault(dimension, {}).setdefault(value, set()).add(group)
 
     def score(dimension: str, value: str) -> tuple[bool, int]:
-        return needed.get(dimension) == value, len(votes[dimension][value])
+        return needed.get(dimension) == value, len(served_groups[dimension][value])
 
     dimensions = {}
-    for dimension in sorted(votes):
-        descending = sorted(votes[dimension], key=_natural_key, reverse=True)
+    for dimension in sorted(served_groups):
+        descending = sorted(served_groups[dimension], key=_natural_key, reverse=True)
         kept_values = sorted(descending, key=lambda value: score(dimension, value), reverse=True)[
             :_MAX_VALUES
         ]

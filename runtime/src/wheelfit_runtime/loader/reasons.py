@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 def choice_warnings(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
     """Return warnings of faulty files, and of better implementations that could not be used.
 
-    Those for other hardware are usual in images for many machines, and only
+    Implementations for other hardware are usual in images for many machines, so only
     `wheelfit_runtime.explain` shows them.
     """
     warnings = [f"{text}; it is left out" for text in evidence.declarations.problems]
     implementation = chosen.implementation
-    lost = [
+    unusable = [
         judgement
         for judgement in evidence.judgements_of(implementation.group)
         if _is_lost(judgement, chosen)
     ]
-    if lost and not chosen.is_forced:
+    if unusable and not chosen.is_forced:
         text = ", ".join(
-            f"{judgement.implementation.title} ({_why(judgement)})" for judgement in lost
+            f"{judgement.implementation.title} ({_why(judgement)})" for judgement in unusable
         )
         warnings.append(
             f"{implementation.group} uses {implementation.title}; could not be used: {text}"
@@ -56,7 +56,7 @@ def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
 def no_implementation_error(group: str, evidence: Evidence) -> NoImplementation:
     """Return the error for a group without a compatible implementation.
 
-    :param evidence: the evidence, with known implementations that are not installed.
+    :param evidence: must include known implementations that are not installed.
     """
     judgements, forced = evidence.judgements_of(group), evidence.forced_name(group)
     variable = variable_of(group)

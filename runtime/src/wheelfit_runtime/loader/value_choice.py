@@ -1,4 +1,4 @@
-"""Choose one of several values by what this machine supports: a table of cases.
+"""The choice of one of several values by what this machine supports, from a table of cases.
 
 The values may be anything: names of data files, shared libraries, modules of plugins. A condition
 is a property, or several of them; several values of one feature are alternatives, several features
@@ -12,12 +12,17 @@ must all be met, as in a variant::
         default="kernels.bin",
     )
 
-If several conditions hold, one of them must *specialise* all others, or those that none
-specialises must have the same value; else the table is ambiguous, which is an error. A condition
-specialises another one that holds if it names every feature of the other, if its best supported
-value of each of these comes no later in the provider's order (``v4`` before ``v3``), and if it has
-another feature, a better value, or else fewer alternatives. In the example, both conditions hold on
-a machine with level v4; the first one specialises the second, as v4 is better than v3.
+If several conditions hold, the one that *specialises* all others is chosen. If there is none, the
+conditions that no other specialises must have the same value; otherwise the table is ambiguous,
+which is an error. A condition specialises another one if both hold, and
+
+- it names every feature of the other;
+- its best supported value of each of these features comes no later in the provider's order (``v4``
+  before ``v3``);
+- it has a further feature, a better value, or fewer alternatives.
+
+In the example, both conditions hold on a machine with level v4; the first one specialises the
+second, as v4 is better than v3.
 """
 
 from __future__ import annotations
@@ -122,12 +127,12 @@ class Cases(Generic[Value]):
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces that conditions name, in the order of the table."""
+        """The namespaces that conditions name, in the order of the table."""
         return tuple(dict.fromkeys(property_.feature.namespace for property_ in self._properties()))
 
     @property
     def needs_devices(self) -> bool:
-        """Return whether a condition is about single NVIDIA GPUs, not about the driver alone."""
+        """Whether a condition is about single NVIDIA GPUs, not about the driver alone."""
         return any(property_.feature == _SM_ARCH for property_ in self._properties())
 
     def _properties(self) -> Iterator[Property]:
@@ -136,8 +141,9 @@ class Cases(Generic[Value]):
     def choose(self, detections: Mapping[str, Detection]) -> Choice[Value]:
         """Return the value for a machine, with the verdict on each condition.
 
-        :param detections: the detections, by namespace; missing ones are unknown.
-        :raises UserError: ``ambiguous-cases``; conditions hold, and none specialises the others.
+        :param detections: the detections, by namespace; conditions on others do not hold.
+        :raises UserError: ``ambiguous-cases``; several conditions hold, and none specialises the
+            others.
         :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
         """
         verdicts = tuple(CaseVerdict(case, _why_not(case, detections)) for case in self.cases)
@@ -221,7 +227,8 @@ def select(
     :param no_match: instead of a default: the message where no condition holds.
     :param detections: the detections, by namespace; default: those of this machine, made once in a
         process unless its environment variables change.
-    :raises UserError: ``ambiguous-cases``; conditions hold of which none specialises the others.
+    :raises UserError: ``ambiguous-cases``; several conditions hold, and none specialises the
+        others.
     :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
     :raises UserError: ``invalid-property``; a condition is not valid.
     """

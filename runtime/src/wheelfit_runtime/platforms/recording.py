@@ -7,10 +7,10 @@ A captured machine is a folder with
 ``environ.json``
     its environment variables (may be missing: none);
 ``machine.toml``
-    ``description``, ``origin``, ``system``, ``architecture``; if need be ``[cpuid]``
+    ``description``, ``origin``, ``system``, ``architecture``; where they apply ``[cpuid]``
     (recorded answers of the instruction: ``"7.0" = "eax:ebx:ecx:edx"`` in hexadecimal,
-    and ``xcr0``), ``[sysctl]`` (macOS) and ``processor-features`` (Windows: the numbers that
-    ``IsProcessorFeaturePresent`` affirms);
+    and ``xcr0``), ``[sysctl]`` (macOS) and ``processor-features`` (Windows: the numbers for
+    which ``IsProcessorFeaturePresent`` returns true);
 ``answers.json``
     the answers of child processes, by the name of the question (may be missing: none):
     ``ending``, ``code``, ``output``, ``errors``; bytes that are not UTF-8 are
@@ -94,7 +94,7 @@ class RecordingProcesses:
 
 
 def is_record(folder: Path) -> bool:
-    """Return whether a folder is a captured machine, without other files."""
+    """Return whether a folder has the files of a captured machine and no others."""
     names = {entry.name for entry in folder.iterdir()}
     return _MACHINE in names and names <= _PARTS
 
@@ -204,7 +204,9 @@ def _cpuid_table(document: Mapping[str, Any]) -> CpuidTable:
     for name, registers in document.items():
         if name != "xcr0":
             leaf, subleaf = (int(number, 16) for number in name.split("."))
-            leaves[leaf, subleaf] = CpuidRegisters(*(int(r, 16) for r in registers.split(":")))
+            leaves[leaf, subleaf] = CpuidRegisters(
+                *(int(register, 16) for register in registers.split(":"))
+            )
     return CpuidTable(leaves, int(document["xcr0"]) if "xcr0" in document else None)
 
 
@@ -218,7 +220,7 @@ def _sysctl_answers(document: Mapping[str, int | str]) -> dict[str, bytes]:
 def as_expected(machine: Machine) -> dict[str, Any]:
     """Return the whole detection of a machine in the form of ``expected.json``.
 
-    Values are one text, separated by blanks, so that differences are readable.
+    The values of a feature are one string, separated by spaces, so that differences are readable.
     """
     folders = [os.fspath(folder) for folder in machine.view.library_folders]
     detections = {namespace: machine.detect(namespace) for namespace in machine.namespaces}
@@ -251,7 +253,9 @@ def _plain(detection: Detection, library_folders: Sequence[str]) -> dict[str, An
             for device in detection.devices
         },
         "warnings": list(detection.warnings),
-        "evidence": [f"{portable(e.source)}: {portable(e.value)}" for e in detection.evidence],
+        "evidence": [
+            f"{portable(entry.source)}: {portable(entry.value)}" for entry in detection.evidence
+        ],
     }
 
 
@@ -277,7 +281,7 @@ class _RecordingView(SystemView):
     """The content read, by the machine's path; empty for files that were only tested to exist."""
     listed_paths: dict[str, None] = field(default_factory=dict)
 
-    # A class with slots is made twice; super() without arguments finds the first one.
+    # With slots the class is created twice, and super() without arguments refers to the first one.
 
     def exists(self, name: str) -> bool:
         exists = SystemView.exists(self, name)
@@ -295,7 +299,7 @@ class _RecordingView(SystemView):
         names = SystemView.children(self, folder)
         for name in names:
             path = f"{folder.rstrip('/')}/{name}"
-            # In other folders only files that are then read count: names may identify a user.
+            # In other folders only files that are read are recorded: names may identify a user.
             if path.startswith(_LISTED_FOLDERS) or _DEVICE.fullmatch(path):
                 self.listed_paths[path] = None
         return names
@@ -348,7 +352,7 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
 
 
 def _watch(machine: Machine) -> tuple[_RecordingView, dict[str, Detection], dict[str, Answer]]:
-    """Return the files read, the detection, and the answers of child processes."""
+    """Detect everything again; return the view with the files read, the detections and answers."""
     source = machine.view
     processes = RecordingProcesses(source.processes)
     arguments = {item.name: getattr(source, item.name) for item in fields(source) if item.init}

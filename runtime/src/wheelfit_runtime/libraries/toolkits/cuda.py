@@ -1,4 +1,4 @@
-"""The libraries of NVIDIA's CUDA toolkit, and cuDNN."""
+"""The libraries of NVIDIA's CUDA toolkit, and others for CUDA, such as cuDNN and NCCL."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAMILY = LibraryFamily(
             "nvjitlink",
             has_version_of_family=True,
         ),
-        # It loads NVRTC by name when it is needed, so that must be mapped before.
+        # cuBLAS loads NVRTC by name on first use, so NVRTC must be loaded before.
         "cublas": Component(
             {"11": "nvidia-cublas-cu11", "12": "nvidia-cublas-cu12", "13": "nvidia-cublas"},
             ("libcublasLt.so", "libcublas.so"),
@@ -84,7 +84,7 @@ FAMILY = LibraryFamily(
             {"11": "nvcc", "12": "nvcc", "13": "nvvm"},
             has_version_of_family=True,
         ),
-        # Only headers, which those of other components include, as cuda_fp16.h.
+        # Headers only. Headers of other components include them, as cuda_fp16.h does.
         "cccl": Component(
             {
                 "11": "nvidia-cuda-cccl-cu11",
@@ -131,7 +131,7 @@ FAMILY = LibraryFamily(
             ("libcufile.so",),
             "cufile",
         ),
-        # Not part of the toolkit: their versions fit every minor version of a major one.
+        # Not part of the toolkit: each version works with every minor version of a CUDA major.
         "cudnn": Component(
             {"11": "nvidia-cudnn-cu11", "12": "nvidia-cudnn-cu12", "13": "nvidia-cudnn-cu13"},
             ("libcudnn.so",),

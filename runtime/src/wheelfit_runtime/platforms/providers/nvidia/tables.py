@@ -126,7 +126,8 @@ CUDA_OF_BRANCH: Mapping[int, Capability] = {
 # The number in a SONAME is not always that of the toolkit: ``libcufft.so.11`` belongs to CUDA 12.
 _SAME_NUMBER: Mapping[int, int | None] = {11: 11, 12: 12, 13: 13}
 
-# By the name without "lib", then by the first number of the SONAME; None: several majors have it.
+# The CUDA major, by the name without "lib", then by the first number of the SONAME; None: several
+# majors have that SONAME.
 MAJOR_OF_SONAME: Mapping[str, Mapping[int, int | None]] = {
     "cudart": _SAME_NUMBER,
     "nvrtc": _SAME_NUMBER,
@@ -164,5 +165,5 @@ OLDEST_CUDA = record.OLDEST_CUDA
 NEWEST_CUDA = Capability(*record.NEWEST_CUDA)
 # P-82: below this capability there is no sm_arch.
 OLDEST_CAPABILITY = Capability(5, 0)
-# P-82: the newest capability; each major has the minors from 0 to this one's.
+# P-82: the newest capability; the plugin lists the minors from 0 to this one's for each major.
 NEWEST_CAPABILITY = Capability(12, 9)
