@@ -1,4 +1,4 @@
-"""Detect, before anything is written, whether an installation would overwrite foreign files.
+"""Detection of foreign files that an installation would overwrite, before anything is written.
 
 A wheel may only write files that do not exist, that belong to a distribution that is replaced, or
 that exist with the same content (several distributions share empty ``__init__.py`` files, for
@@ -80,11 +80,13 @@ def lay_out(
 ) -> tuple[FolderLayout, ...]:
     """Compare the files to write with existing ones, and with each other.
 
-    :param removed_files: by folder, an absolute path, the names of files that are removed first.
+    :param removed_files: the names of the files that are removed first, by folder (absolute path).
     :param staying: the distributions that are not removed; used only if there is a conflict.
     :param replace: whether files without a distribution may be replaced.
-    :raises IntegrityError: ``file-conflict``; a file would be overwritten; names all conflicts of a
-        wheel.
+    :param real: resolves links; None: one of its own.
+    :param read_folder: returns the listing of a folder; None: one that reads each folder once.
+    :raises IntegrityError: ``file-conflict``; a file would be overwritten; the error lists all
+        conflicts of a wheel.
     :raises PolicyRefusal: ``startup-file``; a wheel has such files, and the policy forbids them.
     :raises InvalidWheel: a member would leave the environment through a link, is a path that no
         distribution may own, or has a name that its system cannot have (B-34).
@@ -96,7 +98,7 @@ def lay_out(
     existing_files = _ExistingFiles(
         removed_files, staying, real, read_folder, replace=replace, ignores_case=ignores_case
     )
-    places = StartupFolders(environment)
+    startup_folders = StartupFolders(environment)
     scripts = str(environment.schemes.scripts)
     layouts = []
     for wheel in wheels:
@@ -116,38 +118,41 @@ def lay_out(
         for group in _written_files(wheel, environment):
             root = str(folders[group.scheme])
             folder = os.path.normpath(os.path.join(root, group.path))  # noqa: PTH118
-            start = f"{group.path}/" if group.path else ""
+            path_prefix = f"{group.path}/" if group.path else ""
             if existing_files.leaves(folder, root):
                 raise InvalidWheel(
-                    f"{start}{group.names[0]} would leave the environment by a link", where=where
+                    f"{path_prefix}{group.names[0]} would leave the environment by a link",
+                    where=where,
                 )
             if not rules.accepts_any_name(folder):
                 for name in group.names:
                     if folder == scripts and is_interpreter_name(name):
                         raise InvalidWheel(
-                            f"{start}{name} would take the place of the Python interpreter",
+                            f"{path_prefix}{name} would take the place of the Python interpreter",
                             where=where,
                         )
                     if (reason := rules.reason_against(os.path.join(folder, name))) is not None:  # noqa: PTH118
                         raise InvalidWheel(
-                            f"{start}{name} may not be written: {reason}", where=where
+                            f"{path_prefix}{name} may not be written: {reason}", where=where
                         )
-            if places.may_contain(real.folder(folder)):
-                hooks = [
-                    start + name for name in group.names if places.runs(f"{folder}{os.sep}{name}")
+            if startup_folders.may_contain(real.folder(folder)):
+                startup_names = [
+                    path_prefix + name
+                    for name in group.names
+                    if startup_folders.runs(f"{folder}{os.sep}{name}")
                 ]
-                if hooks and group.is_data:
+                if startup_names and group.is_data:
                     raise InvalidWheel(
-                        f"{hooks[0]} may not be written: it runs code whenever Python starts, and "
-                        f"{wheel.data} is no place for that",
+                        f"{startup_names[0]} may not be written: it runs code whenever Python "
+                        f"starts, and {wheel.data} is no place for that",
                         where=where,
                     )
-                startup += hooks
+                startup += startup_names
             for name, verdict in existing_files.reserve(folder, group, where):
                 if isinstance(verdict, _Conflict):
                     conflicts.append(verdict)
                 else:
-                    present.add((group.scheme, start + name))
+                    present.add((group.scheme, path_prefix + name))
         if conflicts:
             _refuse(conflicts, where)
         if startup and startup_files is StartupFiles.DENY:
@@ -162,9 +167,9 @@ def lay_out(
 
 
 def _refuse(conflicts: list[_Conflict], where: str) -> None:
-    rest = len(conflicts) - _MAX_SHOWN
+    hidden_count = len(conflicts) - _MAX_SHOWN
     lines = [conflict.text for conflict in conflicts[:_MAX_SHOWN]]
-    lines += [f"and {rest} more"] if rest > 0 else []
+    lines += [f"and {hidden_count} more"] if hidden_count > 0 else []
     # If any file has an owner, permission to replace the others would not help.
     remedy = (
         "move it away, or overwrite files that no package owns with --replace-files"
@@ -202,8 +207,8 @@ def _written_files(wheel: CheckedWheel, environment: Environment) -> Iterator[_G
             contents[part.names.index("METADATA")] = ""
         is_data = part.source.partition("/")[0] == wheel.data
         yield _Group(part.scheme, part.path, part.names, contents, is_data)
-    own = (*wheel.generated, "RECORD")
-    yield _Group(wheel.root, wheel.dist_info, own, [""] * len(own))
+    dist_info_names = (*wheel.generated, "RECORD")
+    yield _Group(wheel.root, wheel.dist_info, dist_info_names, [""] * len(dist_info_names))
     commands = environment.commands
     for command in wheel.commands:
         name, data = script_of(command, commands.python, commands.launcher)
@@ -243,26 +248,26 @@ class _ExistingFiles:
     def reserve(
         self, folder: str, group: _Group, where: str
     ) -> Iterator[tuple[str, _Conflict | None]]:
-        """Reserve places for the files of one folder.
+        """Reserve the paths of the files in one folder.
 
-        Yields the names of files that exist already with the same content, with None, and of files
-        whose place is taken, with the conflict.
+        Yields the name of each file that exists already with the same content, with None, and of
+        each file whose path is taken, with the conflict.
         """
         taken = self._files.setdefault(folder, {})
-        above = self._file_above(folder)
+        wheel_above = self._file_above(folder)
         existing_names = self._listing(folder)
         obstacle = None if existing_names is not None else self._obstacle_above(folder)
-        if not (taken or above or obstacle) and self._is_free(folder, group.names):
+        if not (taken or wheel_above or obstacle) and self._is_free(folder, group.names):
             taken.update(zip(group.names, zip(repeat(where), group.contents), strict=False))
             self._note_folder(folder, where)
             return
         spellings: dict[str, str] = {}
         for name, content in zip(group.names, group.contents, strict=True):
             path = f"{folder}{os.sep}{name}"
-            if (other := taken.get(name)) is not None and content and other[1] == content:
+            if (earlier := taken.get(name)) is not None and content and earlier[1] == content:
                 yield name, None
                 continue
-            owner = above if other is None else other[0]
+            owner = wheel_above if earlier is None else earlier[0]
             if owner := owner or self._folders.get(path, ""):
                 yield name, _Conflict(f"{path} is also in {owner}")
                 continue
@@ -320,28 +325,28 @@ class _ExistingFiles:
     def _file_above(self, folder: str) -> str:
         """Return the earlier wheel with a file in place of a folder or of one of its parents."""
         while folder not in self._folders:
-            above, name = os.path.split(folder)
-            if name in self._files.get(above, ()):
-                return self._files[above][name][0]
-            if above == folder:
+            parent, name = os.path.split(folder)
+            if name in self._files.get(parent, ()):
+                return self._files[parent][name][0]
+            if parent == folder:
                 break
-            folder = above
+            folder = parent
         return ""
 
     def _obstacle_above(self, folder: str) -> str | None:
         """Return an existing file in place of a missing folder or of one of its parents."""
         if folder not in self._obstacles:
-            above, name = os.path.split(folder)
-            names = self._listing(above)
+            parent, name = os.path.split(folder)
+            names = self._listing(parent)
             if names is not None:
                 obstacle = self._unless_removed(folder) if name in names else None
             else:
-                obstacle = self._obstacle_above(above) if name else None
+                obstacle = self._obstacle_above(parent) if name else None
             self._obstacles[folder] = obstacle
         return self._obstacles[folder]
 
     def _unless_removed(self, path: str) -> str | None:
-        """Return a path that is in the way; None if it is removed first."""
+        """Return a path if it is in the way; None if it is removed first."""
         if self._is_removed(path):
             return None
         return path if not is_real_folder(path) or self._has_remaining(path) else None

@@ -8,12 +8,12 @@ import unicodedata
 
 from wheelfit.installation.steps import FolderListing
 
-# On other systems the entries of a folder have the inodes of its files.
+# On Windows the inode of an entry needs another system call.
 _HAS_INODES = sys.platform != "win32"
 
 
 class FolderScan:
-    """A snapshot of folders, without later changes."""
+    """A snapshot of folders, in which later changes are not seen."""
 
     def __init__(self) -> None:
         self._seen: dict[str, FolderListing | None] = {}

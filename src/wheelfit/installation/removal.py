@@ -66,7 +66,7 @@ class Removal:
 
 
 def recorded_files(installed: Installed) -> tuple[str, ...]:
-    """Return the files that RECORD lists, as absolute paths without ``..``.
+    """Return the files that the RECORD of a distribution lists, as absolute paths without ``..``.
 
     :raises InvalidWheel: its RECORD cannot be read.
     """
@@ -78,7 +78,7 @@ _Folders: TypeAlias = "dict[str, dict[str, None]]"
 
 
 def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
-    """Return the files that a RECORD lists, as absolute paths without ``..``.
+    """Return the files that a RECORD file lists, as absolute paths without ``..``.
 
     :param record: the file; a missing one names nothing.
     :param dist_info: the folder that its rows are relative to; RECORD may lie elsewhere.
@@ -96,11 +96,11 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
     names_by_prefix: dict[str, list[str]] = {}
     previous, names = "", names_by_prefix.setdefault("", [])
     for path in _rows(data, str(record)):
-        cut = path.rfind("/") + 1
-        prefix = path[:cut]
+        name_start = path.rfind("/") + 1
+        prefix = path[:name_start]
         if prefix != previous:  # the rows of a folder mostly follow each other
             previous, names = prefix, names_by_prefix.setdefault(prefix, [])
-        names.append(path[cut:])
+        names.append(path[name_start:])
     location = str(dist_info.parent)
     folders: _Folders = {}
     for prefix, names in names_by_prefix.items():
@@ -111,7 +111,7 @@ def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
             for name in names:
                 # Joining with an absolute row gives that row.
                 path = os.path.abspath(os.path.join(location, prefix + name))  # noqa: PTH100, PTH118
-                folder, _, name = path.rpartition(os.sep)  # noqa: PLW2901  # another one
+                folder, _, name = path.rpartition(os.sep)  # noqa: PLW2901  # without `..`
                 folders.setdefault(folder, {})[name] = None
     return folders
 
@@ -121,9 +121,9 @@ def _rows(data: bytes, where: str) -> list[str]:
     with suppress(UnicodeDecodeError, csv.Error):
         text = data.decode()
         if '"' in text or "\r" in text:
-            cells = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-            paths = [row[0] for row in cells if len(row) == 3]
-            count = len(cells)
+            rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+            paths = [row[0] for row in rows if len(row) == 3]
+            count = len(rows)
         else:
             lines = [line for line in text.split("\n") if line]
             paths = [line[: line.index(",")] for line in lines if line.count(",") == 2]
@@ -143,7 +143,7 @@ def plan_removal(
     """Return the files to remove with a distribution.
 
     :param real: resolves links; shared by removals of one plan.
-    :param read_folder: returns the listing of a folder, each read once; shared likewise.
+    :param read_folder: returns the listing of a folder; shared, so that each is read once.
     :raises NotRemovable: it has no readable RECORD, or one that leads out of the environment, or is
         in a folder that this environment only reads.
     """
@@ -317,7 +317,10 @@ def _shared_with_others(
 
 
 class OwnershipRules:
-    """The rules on files that a distribution may own; each folder is judged once."""
+    """The rules on files that a distribution may own; each folder is judged once.
+
+    :param own: the dist-info folder of the distribution.
+    """
 
     def __init__(self, environment: Environment, own: Path, real: RealPaths | None = None) -> None:
         self._real = RealPaths() if real is None else real
@@ -352,15 +355,18 @@ class OwnershipRules:
         folder, name = os.path.split(path)
         if self.accepts_any_name(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
-        real = self._real.folder(folder)
-        if name.lower().endswith(_METADATA_SUFFIXES) and real + os.sep == self._library_prefix:
+        real_folder = self._real.folder(folder)
+        if (
+            name.lower().endswith(_METADATA_SUFFIXES)
+            and real_folder + os.sep == self._library_prefix
+        ):
             return "it is a record of another distribution"
         reason = None
-        if real == self._scripts:
+        if real_folder == self._scripts:
             reason = why_reserved_in_scripts(name)
-        if reason is None and real in self._prefixes:
+        if reason is None and real_folder in self._prefixes:
             reason = why_reserved_in_prefix(name)
-        if reason is None and real == self._above_stdlib:
+        if reason is None and real_folder == self._above_stdlib:
             reason = why_reserved_beside_library(name)
         if reason is not None:
             return reason
@@ -379,23 +385,25 @@ class OwnershipRules:
     def _why_not_in(self, folder: str) -> str | None:
         # The file itself may be a link to anywhere, since only the link is removed; but its folder
         # must be in the environment.
-        real = self._real.folder(folder)
-        start = real + os.sep
-        if not start.startswith(self._root_prefixes):
+        real_folder = self._real.folder(folder)
+        folder_prefix = real_folder + os.sep
+        if not folder_prefix.startswith(self._root_prefixes):
             return _OUTSIDE
         # The files of a change in progress.
-        if f"{os.sep}{WORKPLACE}{os.sep}" in f"{real}{os.sep}".casefold():
+        if f"{os.sep}{WORKPLACE}{os.sep}" in f"{real_folder}{os.sep}".casefold():
             return _IN_WORKPLACE
         # Deeper dist-info folders are vendored copies of other projects.
-        if real.startswith(self._library_prefix) and not is_below(real, self._dist_info):
-            top_folder = real[len(self._library_prefix) :].partition(os.sep)[0]
+        if real_folder.startswith(self._library_prefix) and not is_below(
+            real_folder, self._dist_info
+        ):
+            top_folder = real_folder[len(self._library_prefix) :].partition(os.sep)[0]
             if top_folder.lower().endswith(_METADATA_SUFFIXES):  # Python looks for them in any case
                 return "it is a record of another distribution"
-        if start.startswith(self._stdlib) and not start.startswith(self._libraries):
+        if folder_prefix.startswith(self._stdlib) and not folder_prefix.startswith(self._libraries):
             return "it belongs to the standard library"
         for prefix in map(_folder_prefix, self._prefixes):
-            if start.startswith(prefix):
-                relative_path = real[len(prefix) :].replace(os.sep, "/")
+            if folder_prefix.startswith(prefix):
+                relative_path = real_folder[len(prefix) :].replace(os.sep, "/")
                 if (reason := why_reserved_below_prefix(relative_path)) is not None:
                     return reason
         return None

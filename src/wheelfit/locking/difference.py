@@ -42,7 +42,7 @@ class LockChange:
         return f"~ {self.name} {after}: {self.details}"
 
     def to_mapping(self) -> dict[str, object]:
-        """Return it as plain data, for ``--json``."""
+        """Return the change as plain data, for ``--json``."""
         return {
             "name": self.name,
             "before": list(self.before),

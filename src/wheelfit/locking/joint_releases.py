@@ -1,6 +1,6 @@
 """The newest releases that fit together and have builds for the most kinds of accelerators.
 
-The release of each family with builds for the most kinds may conflict with those of the others.
+Of each family, the release with builds for the most kinds may conflict with those of the others.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _sets_of_kinds(projects: Sequence[_Project]) -> Iterator[frozenset[str]]:
 
 
 def _releases_behind(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
-    """Return the number of releases of each project newer than the newest for some kinds."""
+    """Return, for each project, the number of releases newer than the newest for some kinds."""
     return [[*project.releases].index(project.releases_for(kinds)[0]) for project in projects]
 
 

@@ -1,4 +1,4 @@
-"""Select the packages of a lock for one target (PEP 751, F-115 to F-124).
+"""The selection of the packages of a lock for one target (PEP 751, F-115 to F-124).
 
 First the applicable entries are found by the steps of the standard; then, starting at the roots of
 the lock, the wheel of each package is chosen by the support of the target, for only the packages
@@ -80,7 +80,7 @@ class LockSelection(Struct, frozen=True):
     chosen: tuple[PackageChoice, ...]
     """In the order of the lock."""
     left_out: Mapping[NormalizedName, str] = field(default_factory=dict)
-    """Packages of the lock that do not belong there, with the reason."""
+    """Packages of the lock that are not selected, with the reason."""
     notes: tuple[str, ...] = ()
     """Problems that did not stop the selection, one sentence each (F-136)."""
     agreements: tuple[AgreementOutcome, ...] = ()
@@ -136,15 +136,17 @@ def applicable_packages(
     :param groups: the requested dependency groups; None: the default groups.
     :raises UserError: the lock was not made for a requested extra or group.
     :raises NoFit: the lock was not made for the target.
-    :raises InvalidLock: it has two packages of one name there.
+    :raises InvalidLock: two packages of one name apply to the target.
     """
     python = target.python_full_version
     # 1. Gather the extras and dependency groups.
-    default = lock.default_groups
-    chosen = frozenset(default if groups is None else groups)
+    default_groups = lock.default_groups
+    chosen_groups = frozenset(default_groups if groups is None else groups)
     _check_known(lock, "extra", extras, lock.extras)
-    _check_known(lock, "dependency group", chosen, (*lock.dependency_groups, *default))
-    environment = _environment(target, extras, chosen)
+    _check_known(
+        lock, "dependency group", chosen_groups, (*lock.dependency_groups, *default_groups)
+    )
+    environment = _environment(target, extras, chosen_groups)
     _check_conflicts(lock, environment)
     # 2. The version of the file was checked on reading.
     # 3. requires-python
@@ -170,10 +172,10 @@ def applicable_packages(
         marker = package.marker
         if marker is not None and not _holds(marker, environment, lock.where):
             continue
-        pythons = package.requires_python
-        if pythons is not None and not pythons.contains(python, prereleases=True):
+        requires_python = package.requires_python
+        if requires_python is not None and not requires_python.contains(python, prereleases=True):
             raise NoFit(
-                f"{package.name} needs Python {pythons}, this is {python}", where=lock.where
+                f"{package.name} needs Python {requires_python}, this is {python}", where=lock.where
             )
         if package.name in by_name:
             earlier = by_name[package.name][0]
@@ -198,9 +200,9 @@ class LockCandidates:
     :param roots: the roots to select; None: those of the lock.
     :param built: returns the wheel that stands for the source of a package, as for
         `LockedRepository`; None: nothing is built from source.
-    :raises UserError: as for `applicable_packages`, like the next two.
+    :raises UserError: the lock was not made for a requested extra or group.
     :raises NoFit: the lock was not made for the target.
-    :raises InvalidLock: it has two packages of one name there.
+    :raises InvalidLock: two packages of one name apply to the target.
     """
 
     def __init__(
@@ -252,16 +254,16 @@ class LockCandidates:
         self._lock = lock
         if roots is None:
             roots = lock.roots
-        default = lock.default_groups
-        environment = _environment(target, extras, default if groups is None else groups)
+        default_groups = lock.default_groups
+        environment = _environment(target, extras, default_groups if groups is None else groups)
         self._roots: dict[NormalizedName, frozenset[NormalizedName]] | None = None
         self._requested_roots: tuple[Requirement, ...] | None = None
         if roots is not None:
             self._roots = {}
             self._requested_roots = tuple(root for root in roots if root.applies(environment))
             for root in self._requested_roots:
-                extended = self._roots.get(root.name, frozenset()) | root.extras
-                self._roots[root.name] = extended
+                extras_of_root = self._roots.get(root.name, frozenset()) | root.extras
+                self._roots[root.name] = extras_of_root
 
     def select(
         self,
@@ -275,7 +277,7 @@ class LockCandidates:
         Builds agree on the shared requirements of the environment, as in a resolution; no other
         versions are tried, since the lock has one of each.
 
-        :param installed: the installed builds that count: whether they stay, and their properties.
+        :param installed: the installed builds, by name; those that stay must agree with the wheels.
         :param only: choose only these packages and their dependencies; None: choose all.
         :param preferred_builds: label and properties of the build to prefer of each package.
         :raises NoCompatibleWheel: a package that is needed has no wheel for the target; names all
@@ -434,7 +436,7 @@ class _Walk:
     def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
         """Add packages and all their dependencies."""
         pending = list(roots.items())
-        complete = True
+        is_complete = True
         while pending:
             name, extras = pending.pop()
             known_extras = self._visited_extras.get(name)
@@ -456,13 +458,13 @@ class _Walk:
                 pending.append((name, self._visited_extras.pop(name)))
                 continue
             if needs is None:
-                complete = False
+                is_complete = False
                 continue
             for needed in needs:
                 if needed in self._packages:
                     self.needs[name][needed] = None
             pending += needs.items()
-        if not complete:
+        if not is_complete:
             self.visit_all()
 
     def visit_all(self) -> None:

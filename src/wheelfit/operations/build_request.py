@@ -101,7 +101,7 @@ def open_build_environments(
         stack.callback(building.close)
 
         def build_from_url(requirement: RequestedRequirement) -> DirectWheel | None:
-            """Build a requirement that the project names by a URL, as a fork of a backend."""
+            """Build a requirement that the project names by a URL, such as a fork of a backend."""
             source = source_of(requirement)
             if source is None:
                 return None

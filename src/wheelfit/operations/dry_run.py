@@ -43,9 +43,9 @@ def apply_or_dry_run(
 ) -> tuple[ChangeDecision, Sizes | None]:
     """Apply a plan; a dry run only raises the errors of the real run.
 
-    A local wheel that contradicts the data it was chosen by is replaced by the next in both.
+    In both cases, a local wheel that contradicts the data it was chosen by is replaced by the next.
 
-    :returns: the final decision, and the sizes of the wheels for a dry run.
+    :return: the final decision, and the sizes of the wheels for a dry run.
     :raises EnvironmentUnavailable: there is not enough space, or a folder cannot be written.
     """
     if not request.dry_run:
@@ -78,8 +78,8 @@ def _check_wheels(
 
     wheels: dict[str, UnpackedWheel] = {}
     # Reading local wheels is not a download to report.
-    silent = Reporter().transfers(change.repository.cancel)
-    with scratch_folder() as folder, silent as transfers:
+    silent_transfers = Reporter().transfers(change.repository.cancel)
+    with scratch_folder() as folder, silent_transfers as transfers:
         if not fetch_wheels(pins, wheels, folder, change, context.reporter, transfers):
             return False
         verify_attestations(planned.install, wheels, change.repository, request, context.reporter)
@@ -96,7 +96,7 @@ def _check_wheels(
 def _wheels_to_read(
     planned: Plan, sizes: Sizes, request: ChangeRequest, change: ChangeContext
 ) -> list[Pin]:
-    """Return the wheels to read: all offline, else local ones that may be refused.
+    """Return the wheels to read: with ``--offline`` all, else local ones that may be refused.
 
     Cached wheels were verified when they were stored. In an empty environment there are no
     conflicts.
@@ -119,18 +119,20 @@ def _check_space(
 ) -> None:
     """Raise if the change needs more space than is free, as far as sizes are known.
 
-    Files of wheels in the cache are linked, so they take none on its disk.
+    Files of wheels in the cache are linked, so they need no space on the disk of the cache.
     """
-    place = nearest_existing(change.environment.schemes.purelib)
+    folder = nearest_existing(change.environment.schemes.purelib)
     wheel_sizes = [sizes[pin.name] for pin in planned.install]
     needed = sum(size.unpacked or 0 for size in wheel_sizes if not size.is_on_disk)
-    if any(size.is_on_disk for size in wheel_sizes) and not _is_linked(place, request, context):
+    if any(size.is_on_disk for size in wheel_sizes) and not _is_linked(folder, request, context):
         needed += sum(size.unpacked or 0 for size in wheel_sizes if size.is_on_disk)
     from wheelfit.wheels.disk_space import free_space, no_space_message
 
-    if needed > free_space(place):
+    if needed > free_space(folder):
         raise EnvironmentUnavailable(
-            no_space_message(place, needed), where=str(place), hint="free some space and try again"
+            no_space_message(folder, needed),
+            where=str(folder),
+            hint="free some space and try again",
         )
 
 

@@ -1,4 +1,4 @@
-"""Releases that are checked as an index would, and published: all of it or nothing."""
+"""The publication of releases: checked as an index would, and published whole or not at all."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ class PublishRequest(DestinationRequest):
     dry_run: bool = False
     attest: bool = False
     sigstore: str | None = None
-    """The trust configuration of another sigstore than the public one."""
+    """The trust configuration of a sigstore instance; None: the public one."""
     publish_timeout: float = 15.0
     project: str = "."
 
 
 @dataclass(frozen=True, slots=True)
 class PublishReport:
-    """A release that was published, or was not because of its faults."""
+    """The outcome of a publication, which does not happen if the release has faults."""
 
     to: str
     """The name of the destination."""
@@ -146,8 +146,8 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     """Check a release and publish it."""
     check_ignored(request.ignore, REFUSALS)
     with context.reporter.work("reading") as progress:
-        named = [Path(path) for path in request.paths] or [Path(request.project, "dist")]
-        outgoing = collect_files(named, progress)
+        paths = [Path(path) for path in request.paths] or [Path(request.project, "dist")]
+        outgoing = collect_files(paths, progress)
     destination = open_destination(request, context)
     projects = sorted({name for name, _ in outgoing.releases})
     published = destination.published_files(projects, context)
@@ -183,14 +183,14 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
             result = _send(request, context, destination, outgoing, published, index_files)
         except UploadRefused as error:
             return _with_refusals(report, error, destination, context)
-        result, further = _confirm_listing(request, context, destination, outgoing, result)
+        result, further_checks = _confirm_listing(request, context, destination, outgoing, result)
     else:
-        result, further = _write_static(context, destination, outgoing, published)
-    return replace(report, checks=checks + further, result=result)
+        result, further_checks = _write_static(context, destination, outgoing, published)
+    return replace(report, checks=checks + further_checks, result=result)
 
 
 def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
-    """Warn of schemas before 1.0, which may change in any release of theirs."""
+    """Warn of schemas before 1.0, which may change in each of their versions."""
     import json
 
     from wheelfit.core.variant_json_layouts.schema import KEY, parse_schema
@@ -240,13 +240,13 @@ def _check_release(
         report = check_files(outgoing, profiles, progress)
     comparison = compare_with_index(outgoing.files, _by_name(published))
     forecasts, findings = forecast(comparison.new, published, limits_of(request, destination))
-    further = [*comparison.findings, *findings]
+    further_findings = [*comparison.findings, *findings]
     statements = read_declared_release(Path(request.project))
-    further += completeness_findings(outgoing, published, statements)
-    further += untested_findings(comparison.new)
+    further_findings += completeness_findings(outgoing, published, statements)
+    further_findings += untested_findings(comparison.new)
     if Profile.PYPI in profiles:
-        further += closed_findings(comparison.new, published, datetime.now(UTC))
-    report += Report.of(further)
+        further_findings += closed_findings(comparison.new, published, datetime.now(UTC))
+    report += Report.of(further_findings)
     return report.without(request.ignore), comparison, forecasts
 
 
@@ -331,7 +331,7 @@ def _send(
 def _with_refusals(
     report: PublishReport, error: UploadRefused, index: UploadIndex, context: Context
 ) -> PublishReport:
-    """Return a report with the refusals of an index, and the files that were published before.
+    """Return a report with the refusals of an index, and the files that were published earlier.
 
     A taken name is the same finding whether it is noticed before or during the upload.
     """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.release_choice import ReleaseChoice
 
 _MAX_BUILDS = 1000
-"""Builds of one release for other packages that are tried."""
+"""The number of builds with ABI dependencies that are tried for one release."""
 
 
 class ReleaseBuild(Struct, frozen=True):
@@ -80,8 +80,8 @@ def builds_of_release(
 ) -> Iterator[ReleaseBuild]:
     """Yield the builds that may be chosen, best label first.
 
-    :param choice: the choice, with the compatible labels.
-    :param preferences: the preferences, with forbidden properties.
+    :param choice: the verdicts on its wheels, with the compatible labels.
+    :param preferences: the preferences, of which only the forbidden properties are used.
     :param known: versions that cannot change.
     """
     document, support = choice.metadata.document, choice.support
@@ -110,7 +110,7 @@ def builds_of_label(
 ) -> Iterator[ReleaseBuild]:
     """Yield the builds of a label, for the most recent versions first.
 
-    :param preferences: the preferences, with forbidden properties.
+    :param preferences: the preferences, of which only the forbidden properties are used.
     :param known: versions that cannot change.
     """
     namespaces = abi_namespaces(document.providers)
@@ -123,13 +123,15 @@ def builds_of_label(
     other_properties = [
         item for item in properties if item.namespace not in namespaces and support.supports(item)
     ]
-    for chosen in islice(branches(properties, namespaces, forbidden), _MAX_BUILDS):
-        if all(_is_possible(branch, known) for branch in chosen):
+    for chosen_branches in islice(branches(properties, namespaces, forbidden), _MAX_BUILDS):
+        if all(_is_possible(branch, known) for branch in chosen_branches):
             supported = [
-                Property(*branch.feature, value) for branch in chosen for value in branch.met
+                Property(*branch.feature, value)
+                for branch in chosen_branches
+                for value in branch.met
             ]
             yield ReleaseBuild(
-                label, PropertySet([*other_properties, *supported]), chosen, is_installed
+                label, PropertySet([*other_properties, *supported]), chosen_branches, is_installed
             )
 
 

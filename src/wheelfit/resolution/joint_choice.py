@@ -40,7 +40,7 @@ Solution = TypeVar("Solution")
 
 
 class Effort(Enum):
-    """The versions and builds among which a set is searched that agrees."""
+    """The versions and builds among which an agreeing set is searched."""
 
     NOT_OLDER = auto()
     """Versions that are not older than in the free choice."""
@@ -181,7 +181,7 @@ class AgreementOutcome(Struct, frozen=True):
         return text
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        """Return the outcome as plain data, as ``docs/reference/json.md`` describes."""
         return {
             "name": self.agreement.name,
             "values": list(self.values),
@@ -222,7 +222,9 @@ def outcomes_of(
             yield AgreementOutcome(
                 agreement,
                 _sorted(agreed),
-                MappingProxyType({n: _sorted(values) for n, values in packages.items() if values}),
+                MappingProxyType(
+                    {name: _sorted(values) for name, values in packages.items() if values}
+                ),
                 forced.get(agreement.name, ForcedValue()),
             )
 
@@ -256,7 +258,7 @@ def choose_agreeing_builds(
 ) -> AgreedBuilds[Solution]:
     """Choose a set of builds that agree, and record the packages that forced each value.
 
-    Of two sets, the better one is, as in the order of a resolution (P-55), the one
+    The better of two sets, by the same order as in a resolution (P-55), is the one
 
     1. that replaces fewer installed builds,
     2. in which fewer requested packages are older than in the free choice,
@@ -349,7 +351,7 @@ class _AgreementSearch(Struct, Generic[Solution]):
             self._refused = []
             self._explore(self._free)
             if effort is not Effort.ANY_BUILD:
-                # Without worse builds the proofs are shorter, and conclude the same.
+                # Explanations without worse builds are shorter, and reach the same conclusion.
                 reported = self._refused
             if any(
                 not (self._replaced(attempt) or self._losing_builds(attempt))
@@ -471,8 +473,10 @@ class _AgreementSearch(Struct, Generic[Solution]):
             build = attempt.chosen.get(name)
             if build is None or build.is_kept or name in self._companions:
                 continue
-            free = self._free.chosen.get(name)
-            if (free is not None and free.is_kept) or self._changes_value(installed, build):
+            free_choice = self._free.chosen.get(name)
+            if (free_choice is not None and free_choice.is_kept) or self._changes_value(
+                installed, build
+            ):
                 names.append(name)
         return names
 
@@ -495,9 +499,9 @@ class _AgreementSearch(Struct, Generic[Solution]):
         return [name for name in self._older(attempt) if name not in self._order]
 
     def _older(self, attempt: Attempt[Solution]) -> Iterator[NormalizedName]:
-        free = self._free.chosen
+        free_choices = self._free.chosen
         for name, build in attempt.chosen.items():
-            if name in free and build.version < free[name].version:
+            if name in free_choices and build.version < free_choices[name].version:
                 yield name
 
     def _losing_builds(self, attempt: Attempt[Solution]) -> list[NormalizedName]:
@@ -508,10 +512,10 @@ class _AgreementSearch(Struct, Generic[Solution]):
         names = []
         for agreement in self._agreements:
             for name, build in attempt.chosen.items():
-                free = self._free.chosen.get(name)
-                if free is None or agreement.values(build.properties):
+                free_choice = self._free.chosen.get(name)
+                if free_choice is None or agreement.values(build.properties):
                     continue
-                if agreement.values(free.properties):
+                if agreement.values(free_choice.properties):
                     names.append(name)
         return names
 
@@ -559,8 +563,10 @@ class _AgreementSearch(Struct, Generic[Solution]):
 
     def _rivals(self, agreed: Agreed) -> frozenset[str]:
         """Return the other values of the builds in the free choice."""
-        free = (agreed.agreement.values(build.properties) for build in self._free.chosen.values())
-        return frozenset().union(*free) - {agreed.value}
+        free_values = (
+            agreed.agreement.values(build.properties) for build in self._free.chosen.values()
+        )
+        return frozenset().union(*free_values) - {agreed.value}
 
     def _advantage(
         self, best: Attempt[Solution], agreed: Agreed
@@ -624,14 +630,16 @@ class _AgreementSearch(Struct, Generic[Solution]):
 
     def _error(self, reported: Sequence[RefusedAttempt]) -> NoConsistentSet:
         agreement = self._obstacle(reported)
-        free = [build for build in self._free.chosen.values() if build.properties]
-        packages = {build.name: _sorted(agreement.values(build.properties)) for build in free}
+        free_builds = [build for build in self._free.chosen.values() if build.properties]
+        packages = {
+            build.name: _sorted(agreement.values(build.properties)) for build in free_builds
+        }
         packages = {name: values for name, values in packages.items() if values}
         lines, sets = [], []
         for refused in reported:
             error = refused.make_error()
             values = ", ".join(map(str, refused.agreed))
-            concerned = [build for build in free if _declares_value(build, refused.agreed)]
+            concerned = [build for build in free_builds if _declares_value(build, refused.agreed)]
             compatible = sorted(
                 build.name for build in concerned if _is_compatible(build, refused.agreed)
             )

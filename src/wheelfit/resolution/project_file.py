@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 _Requirements: TypeAlias = tuple[RequestedRequirement, ...]
 _MAX_DEPTH = 100
-"""The nesting depth of extras and groups."""
+"""The maximum nesting depth of extras and groups."""
 _MAX_REQUIREMENTS = 20_000
-"""Requirements of all lists together; conditions can double them at every level."""
+"""The maximum number of requirements in all lists; conditions can double them at each level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ProjectFile:
     )
     """The sources of dependencies that are not from an index."""
     conflicts: tuple[tuple[ConflictMember, ...], ...] = ()
-    """Conflicts: extras and groups of which at most one may be requested."""
+    """Sets of extras and groups of which at most one may be requested."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
@@ -147,17 +147,19 @@ class _ProjectReader:
             ("project", "optional-dependencies"),
             (table or {}).get("optional-dependencies", {}),
         )
-        members = self._tables(("dependency-groups",), groups, are_groups=True)
-        resolver = _ReferenceResolver(extras, members, lambda *fault: self._faults(Fault(*fault)))
+        group_items = self._tables(("dependency-groups",), groups, are_groups=True)
+        resolver = _ReferenceResolver(
+            extras, group_items, lambda *fault: self._faults(Fault(*fault))
+        )
         project = ProjectFile(
             self._where,
             self._name,
             python,
             resolver.of(dependencies),
             {name: resolver.of(items, extra=name) for name, items in extras.items()},
-            {name: resolver.of(items, group=name) for name, items in members.items()},
+            {name: resolver.of(items, group=name) for name, items in group_items.items()},
             read_sources(self._table, Path(self._where).parent, self._fault),
-            self._conflicts(extras, members),
+            self._conflicts(extras, group_items),
         )
         if self._faults:
             hint = "name its requirements, or a wheel of it" if self._is_dynamic else None
@@ -249,16 +251,16 @@ class _ProjectReader:
         if not isinstance(value, list):
             self._root.must_be("a list", value, *steps)
             return []
-        read: list[_Item] = []
+        items: list[_Item] = []
         for index, item in enumerate(value):
             steps_of_item: tuple[str | int, ...] = (*steps, index)
             if isinstance(item, str):
-                read += self._requirement(steps_of_item, item)
+                items += self._requirement(steps_of_item, item)
             elif are_groups and isinstance(item, Mapping):
-                read += self._include(steps_of_item, item)
+                items += self._include(steps_of_item, item)
             else:
                 self._root.must_be("a string", item, *steps_of_item)
-        return read
+        return items
 
     def _requirement(self, steps: tuple[str | int, ...], text: str) -> Iterator[_Item]:
         path = path_of(*steps)

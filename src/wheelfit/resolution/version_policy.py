@@ -1,8 +1,9 @@
 """The admission of versions: pre-releases and yanked releases only when requested.
 
 PEP 440 admits a pre-release if a specifier names one, or if nothing else matches. PEP 592 admits a
-yanked release if it is pinned. Both depend on the requirements, and the solver learns from an empty
-set of versions; so during one run versions are only added, and callers learn of additions.
+yanked release if it is pinned. Both depend on the requirements so far, and the solver relies on
+what it concluded from a set of versions. So during one run versions are only added, and
+`VersionPolicy.add_dependency` returns whether any were.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class VersionPolicy:
     def add_dependency(self, dependency: Dependency) -> bool:
         """Add a dependency.
 
-        :returns: whether that admits more versions of a project whose versions were returned
+        :return: whether that admits more versions of a project whose versions were returned
             before.
         """
         name = dependency.package.name

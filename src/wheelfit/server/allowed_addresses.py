@@ -1,4 +1,4 @@
-"""The hosts, addresses and ports that pages of an upstream index may name, which is untrusted.
+"""The hosts, addresses and ports that pages of an untrusted upstream index may name.
 
 A server that fetches untrusted URLs can be made to request servers that only it can reach: the
 metadata service of a cloud, a database on this machine (server-side request forgery). So a public
@@ -38,8 +38,8 @@ class AddressRules:
     def of(cls, url: str, hosts: Iterable[str] = ()) -> AddressRules:
         """Return the rules for an index.
 
-        An index with a private address, or one of this machine, may name others like it; one with a
-        host name counts as public, because others may control its DNS entry.
+        An index with a private address, or one of this machine, may name other such addresses; one
+        with a host name counts as public, because others may control its DNS entry.
 
         :param hosts: hosts that its pages may name although their addresses are private.
         :raises ValueError: the URL has no host.
@@ -52,8 +52,8 @@ class AddressRules:
     def of_target(cls, url: str, *, may_be_private: bool) -> AddressRules:
         """Return the rules for a URL of the operator, whose name others may resolve.
 
-        A URL with an address may lead to it, or to more distant ones; a metadata service is never
-        requested.
+        A URL with an address may lead to that address, or to less private ones; a metadata
+        service is never requested.
 
         :param may_be_private: whether a host name may lead to a private address.
         :raises ValueError: the URL has no host.

@@ -111,8 +111,8 @@ def local_digest_key(path: Path, status: os.stat_result) -> str:
 
     :param status: the file's current status.
     """
-    times = status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    return key_of("digest", 1, str(path.absolute()), status.st_dev, status.st_ino, *times)
+    size_and_times = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return key_of("digest", 1, str(path.absolute()), status.st_dev, status.st_ino, *size_and_times)
 
 
 def interpreter_key(path: str) -> str:
@@ -300,12 +300,12 @@ class Store:
         return _with_key(self._from_file(kind, key, read), key)
 
     def read_part(self, kind: str, key: str, start: int, length: int) -> bytes | None:
-        """Return a part of the content of an entry, not checked; None: it cannot be read.
+        """Return a part of the content of an entry, without checking it; None: it cannot be read.
 
         :param kind: the kind, as ``pages``.
         :param key: any text.
-        :param start: bytes before it.
-        :param length: bytes of it.
+        :param start: the offset of the part in the content, in bytes.
+        :param length: the size of the part, in bytes.
         """
 
         def read(file: FileIO) -> bytes:
@@ -391,14 +391,20 @@ class Store:
         """
         wheels = []
         folder = self.kind_folder("wheels")
-        for part in os.scandir(folder) if folder is not None and os.path.isdir(folder) else ():  # noqa: PTH112
-            if len(part.name) == 2 and part.is_dir() and not unsafe_folder(part.path):
-                for entry in os.scandir(part):
+        for subfolder in os.scandir(folder) if folder is not None and os.path.isdir(folder) else ():  # noqa: PTH112
+            if (
+                len(subfolder.name) == 2
+                and subfolder.is_dir()
+                and not unsafe_folder(subfolder.path)
+            ):
+                for entry in os.scandir(subfolder):
                     with suppress(OSError):
                         status = entry.stat(follow_symlinks=False)
                         is_wheel = stat.S_ISREG(status.st_mode) and is_own(status)
                         if is_wheel and len(entry.name) == 62 and status.st_size >= min_size:
-                            wheels.append((status.st_mtime, part.name + entry.name, entry.path))
+                            wheels.append(
+                                (status.st_mtime, subfolder.name + entry.name, entry.path)
+                            )
         for _, sha256, path in sorted(wheels, reverse=True):
             yield sha256, Path(path)
 
@@ -443,15 +449,17 @@ class Store:
         return path
 
     def warn_once(self, error: OSError) -> None:
-        """Warn that nothing can be cached; only once, as that only costs time."""
+        """Warn that nothing can be cached; only once, since a missing cache only costs time."""
         if not self._has_warned:
             self._has_warned = True
             from wheelfit.wheels.disk_space import FULL, no_space_message
 
-            why = os_reason(error)
+            reason = os_reason(error)
             if error.errno in FULL and self._folder is not None:
-                why = no_space_message(self._folder, error=error)
-            self._note(f"the cache {self._folder} cannot be written, so nothing is cached: {why}")
+                reason = no_space_message(self._folder, error=error)
+            self._note(
+                f"the cache {self._folder} cannot be written, so nothing is cached: {reason}"
+            )
 
     # --- files ----------------------------------------------------------------------
 
@@ -542,5 +550,5 @@ def _end_of_head(data: bytes) -> int:
 
 
 def _with_key(entry: CacheEntry | None, key: str) -> CacheEntry | None:
-    """Return an entry if it has a key, which differs only if the hashes of two keys are equal."""
+    """Return an entry if it has this key; it has another one if the hashes of two keys collide."""
     return entry if entry is not None and entry.head.get("key") == key else None

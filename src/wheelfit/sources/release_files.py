@@ -1,7 +1,7 @@
 """The files of a page by release, most of which are read only when they are needed.
 
 A resolution needs the files of one release of most projects. Of the other releases it needs only
-the tags and Pythons of the wheels, which are in a table.
+the tags and ``requires-python`` of the wheels, which a stored page has in a table.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ReleaseFiles(Struct):
 
     version: Version
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
-    """In the order of the page, as the other files."""
+    """In the order of the page, like the other lists."""
     index_files: list[File] = field(default_factory=list)
     sources: list[File] = field(default_factory=list)
 

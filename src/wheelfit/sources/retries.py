@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 527})
 """Statuses of errors that are often temporary."""
 
-_FEW_RETRIES = 2  # repetitions when a host refuses or has no address
+_FEW_RETRIES = 2  # if a host refuses the connection or has no address
 
 
 class RetryPolicy(Struct, frozen=True):
-    """The number of repetitions of a request, and the delays before them."""
+    """The number of retries of a request, and the delays before them."""
 
     count: int = 5
-    """The most repetitions."""
+    """The maximum number of retries."""
     first_delay: float = 0.25
-    """Seconds before the first repetition; doubled each time."""
+    """Seconds before the first retry; doubled each time."""
     longest_delay: float = 8.0
-    """The most seconds between two requests, unless the server asks for more."""
+    """The maximum seconds between two requests, unless the server asks for more."""
     longest_wait: float = 60.0
-    """The most seconds in ``Retry-After`` after which a request is repeated."""
+    """The maximum seconds in ``Retry-After``; after more, a request is not repeated."""
 
     def after_interruption(self, attempt: int, interrupted: Interrupted) -> float | None:
         """Return the seconds to wait before the next attempt; None: there is none.
@@ -67,7 +67,7 @@ def _retry_after_seconds(text: str | None, now: float) -> float | None:
     if text.isascii() and text.isdecimal():
         return float(text)
     from datetime import UTC, datetime
-    from email.utils import parsedate_to_datetime  # 10 ms, rarely needed
+    from email.utils import parsedate_to_datetime  # takes 10 ms, rarely needed
 
     try:
         moment = parsedate_to_datetime(text)

@@ -91,14 +91,14 @@ def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -
         error = library.error
     try:
         for piece in packed:
-            rest = piece
+            pending = piece
             while not unpacker.eof:
-                if content := unpacker.decompress(rest, _PIECE):
+                if content := unpacker.decompress(pending, _PIECE):
                     yield content
-                rest = b""
+                pending = b""
                 if unpacker.needs_input:
                     break
-            if rest or unpacker.unused_data:
+            if pending or unpacker.unused_data:
                 raise InvalidWheel(f"bytes follow the data of {member.name!r}", where=where)
         while not unpacker.eof:
             # The rest of the output, also in pieces.
@@ -110,7 +110,7 @@ def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -
 
 
 def _fast_unpacker() -> Any:
-    """Return a decompressor with one buffer per piece, which `zlib` grows step by step."""
+    """Return a decompressor that allocates a buffer once per piece; `zlib` grows it in steps."""
     from isal import igzip_lib
 
     return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)

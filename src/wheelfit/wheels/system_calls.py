@@ -1,6 +1,6 @@
 """System calls that Python does not offer; each reports whether this system has it.
 
-``ctypes`` takes a while to import, so this module is imported when one is needed.
+``ctypes`` takes a while to import, so this module is imported only when a call is needed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OPENAT2_ARGUMENTS: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, cty
 _OPENAT2 = 437  # of every architecture
 _NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 2, 4, 8  # RESOLVE_…
 _MAX_OPEN_ATTEMPTS = 100  # attempts while other processes rename folders of the path
-# For C libraries without a function of that name.
+# The numbers of the system call, for C libraries without a function ``renameat2``.
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "riscv64": 276}
 
 
@@ -94,10 +94,12 @@ def open_below(folder: int, name: str, flags: int) -> int | None:
     """
     if sys.platform != "linux" or not _has_openat2():
         return None
-    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _BENEATH | _NO_LINKS | _NO_MAGIC_LINKS)
+    open_how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _BENEATH | _NO_LINKS | _NO_MAGIC_LINKS)
     encoded = os.fsencode(name)
     for _ in range(_MAX_OPEN_ATTEMPTS):
-        result = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, folder, encoded, how, len(how))
+        result = _system_call(*_OPENAT2_ARGUMENTS)(
+            _OPENAT2, folder, encoded, open_how, len(open_how)
+        )
         if result >= 0:
             return int(result)
         if ctypes.get_errno() != errno.EAGAIN:
@@ -181,7 +183,7 @@ def sync_file_system(folder: int) -> bool:
 def start_writeback(descriptor: int, start: int, length: int) -> None:
     """Begin to write a part of a file to the disk, without waiting for it.
 
-    Waiting for gigabytes in the end takes much longer. Systems without such a call do nothing.
+    Waiting for gigabytes at the end takes much longer. Systems without such a call do nothing.
 
     :param descriptor: descriptor of the file.
     :param start: the offset of the part.
@@ -260,8 +262,10 @@ def _system_call(*argument_types: Any) -> Callable[..., int]:
 @cache
 def _has_openat2() -> bool:
     """Return whether ``openat2`` works: the kernel has it (Linux 5.6), and no filter forbids it."""
-    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS)
-    result = _system_call(*_OPENAT2_ARGUMENTS)(_OPENAT2, _CURRENT_FOLDER, b".", how, len(how))
+    open_how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS)
+    result = _system_call(*_OPENAT2_ARGUMENTS)(
+        _OPENAT2, _CURRENT_FOLDER, b".", open_how, len(open_how)
+    )
     if result >= 0:
         os.close(result)
     return bool(result >= 0)

@@ -1,7 +1,7 @@
-"""Compare an unpacked wheel with its archive, byte by byte.
+"""Comparison of an unpacked wheel with its archive, byte by byte.
 
-Sizes and times show ordinary edits. If hashes are required, which are those of archives, each file
-must have the content that it has in the archive.
+Sizes and times reveal ordinary edits. But required hashes are those of archives, so where they are
+given, each file must have the content that it has in the archive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPEN = (
     | getattr(os, "O_NONBLOCK", 0)
 )
 _THREADS = 4
-_LARGE = 1 << 20  # bytes of files that are worth several threads
+_LARGE = 1 << 20  # bytes of all files from which several threads are faster
 _PIECE = 1 << 20
 
 
@@ -40,7 +40,7 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
     Names, contents and permissions are compared with the archive. The wheel's manifest is not
     trusted, but compared as well.
 
-    :raises InvalidWheel: the archive is not sound.
+    :raises InvalidWheel: the archive is not valid.
     """
     members = [member for member in archive.members if not member.is_folder]
     names = tuple(member.name for member in members)
@@ -49,9 +49,9 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
     if tuple(wheel.files.names) != names:
         return next(iter(set(names).symmetric_difference(wheel.files.names)), names[0])
     rows = record_rows(archive)
-    described: dict[str, UnpackedFile] = {}
+    files: dict[str, UnpackedFile] = {}
     for member in members:
-        file = described[member.name] = wheel.files[member.name]
+        file = files[member.name] = wheel.files[member.name]
         row = rows.get(member.name)
         if row is None:  # RECORD itself, and signatures
             digest = encode_digest(hashlib.sha256(archive.read(member.name)).digest())
@@ -65,7 +65,7 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
         ):
             return member.name
     # The largest first, so that all threads end at about the same time.
-    ordered = sorted(names, key=lambda name: described[name].size, reverse=True)
+    largest_first = sorted(names, key=lambda name: files[name].size, reverse=True)
     tree = str(wheel.folder / TREE) + os.sep
     own_ids = own_users()
 
@@ -74,16 +74,16 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
             (
                 name
                 for name in part
-                if not _is_unchanged(tree + name, described[name], wheel.umask, own_ids)
+                if not _is_unchanged(tree + name, files[name], wheel.umask, own_ids)
             ),
             None,
         )
 
-    if sum(file.size for file in described.values()) < _LARGE:
-        return first_differing(ordered)  # threads would take longer to start
-    with ThreadPoolExecutor(_THREADS) as threads:
+    if sum(file.size for file in files.values()) < _LARGE:
+        return first_differing(largest_first)  # threads would take longer to start
+    with ThreadPoolExecutor(_THREADS) as pool:
         differing = list(
-            threads.map(first_differing, (ordered[start::_THREADS] for start in range(_THREADS)))
+            pool.map(first_differing, (largest_first[start::_THREADS] for start in range(_THREADS)))
         )
     return next((name for name in differing if name is not None), None)
 

@@ -50,7 +50,7 @@ _MAX_OUTPUT_LINES = 3
 
 
 class TrustedPlugins(Struct):
-    """The plugins of steps 5 and 6; each question is answered once."""
+    """The plugins for steps 5 and 6 of a provider search; each question is answered once."""
 
     rules: PluginRules
     interpreter: Interpreter
@@ -61,7 +61,7 @@ class TrustedPlugins(Struct):
     environ: Mapping[str, str]
     """The environment variables of this process; a plugin gets few of them (P-35)."""
     deadline: float
-    """Seconds a plugin has to answer (P-37)."""
+    """The time limit of a plugin, in seconds (P-37)."""
     note: Callable[[str], None]
     """Called before an unreviewed plugin is installed or run (P-18)."""
     tell: Callable[[str], None]
@@ -203,8 +203,8 @@ def _computed_hashes(
 
 def _origin(question: PluginQuestion, environment: PluginEnvironment) -> PluginOrigin:
     name = question.requirements[0].name
-    parsed = (parse_wheel_filename(file) for file in environment.files)
-    version = next((str(filename.version) for filename in parsed if filename.name == name), "")
+    filenames = (parse_wheel_filename(file) for file in environment.files)
+    version = next((str(filename.version) for filename in filenames if filename.name == name), "")
     return PluginOrigin(name, version, tuple(sorted(environment.files.items())))
 
 

@@ -1,4 +1,4 @@
-"""Compare a bundle with its manifest; nothing outside of its folder is read.
+"""Verification of a bundle against its manifest; nothing outside of its folder is read.
 
 First the files are checked: none may be missing, changed or added. Then the pages of the index are
 checked, and the choice of each host.
@@ -63,7 +63,7 @@ def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy)
 
     :param folder: the folder of the bundle.
     :param manifest: the content of its manifest.
-    :param base: has the values that the host files of the bundle do not set.
+    :param base: the target with the values that the host files of the bundle do not set.
     :param policy: the settings by which the wheels were chosen.
     :raises DamagedBundle: the bundle is damaged; lists all faults of the first step that fails.
     """
@@ -96,8 +96,8 @@ def _files_below(folder: Path) -> Iterator[str]:
 def _file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     # Links to folders are not followed, so nothing outside is ever opened.
     existing = set(_files_below(folder))
-    for path, promised in manifest.files.items():
-        problem = _file_problem(folder / path, promised, is_found=path in existing)
+    for path, expected in manifest.files.items():
+        problem = _file_problem(folder / path, expected, is_found=path in existing)
         if problem is not None:
             yield path, *problem
     if LOCK not in manifest.files:
@@ -128,8 +128,8 @@ def _page_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     """Yield the problems of the index pages, read as an installer reads them."""
     index = FileIndex(folder / "simple", AllFiles())
     wheels: dict[NormalizedName, dict[str, BundledFile]] = {}
-    for filename, promised in manifest.wheels.items():
-        wheels.setdefault(parse_wheel_filename(filename).name, {})[filename] = promised
+    for filename, bundled_file in manifest.wheels.items():
+        wheels.setdefault(parse_wheel_filename(filename).name, {})[filename] = bundled_file
     for path in manifest.files:
         project = path.removeprefix("simple/").rpartition("/")[0]
         if path.startswith("simple/") and project and project not in wheels:
@@ -180,10 +180,10 @@ def _choice_problems(
         unexpected = sorted(chosen.keys() - expected.keys())
         missing = sorted(expected.keys() - chosen.keys())
         if unexpected or missing:
-            unexpected_names, expected_names = (
+            unexpected_names, missing_names = (
                 ", ".join(names) or "nothing" for names in (unexpected, missing)
             )
-            yield host.file, "selection", f"it gets {unexpected_names} instead of {expected_names}"
+            yield host.file, "selection", f"it gets {unexpected_names} instead of {missing_names}"
         elif chosen != expected:
             yield host.file, "selection", "the hashes in the lock differ"
 

@@ -1,4 +1,4 @@
-"""Serve a proxy on the network, under an ASGI server with limits against abuse."""
+"""Serving of a proxy on the network, by an ASGI server with limits against abuse."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def serve_on_network(
     :param host_names: host names to answer to besides those of this machine; empty: any, if other
         machines can reach the address.
     :param ready: called with the origin, once requests are answered.
-    :param note: called with messages for the operator, without requests, which may have secrets.
+    :param note: called with messages for the operator, which omit requests, as these may have
+        secrets.
     :param cancel: cancels transfers at the end.
-    :raises InvalidConfiguration: it cannot listen there.
+    :raises InvalidConfiguration: the server cannot listen at this address.
     """
 
     def log_request(served: ServedRequest) -> None:

@@ -1,11 +1,11 @@
-"""The opening of mirrors: from settings to one index.
+"""The opening of an operator's mirrors, and their merge with a server's uploads into one index.
 
-A server with an index of its own uses `open_mirrors` with the operator's settings::
+A server with uploads uses `open_mirrors` with the operator's settings::
 
     mirrors = open_mirrors([mirror_of_text(text) for text in options], blobs, folder / "cache",
                            environ=os.environ, note=log)
-    index = mirrors.with_own(StoredIndex(store), owners=OwnerRules(reserved=("acme-*",)),
-                             claims=store.records.owns_name)
+    index = mirrors.merge_with_uploads(StoredIndex(store), owners=OwnerRules(reserved=("acme-*",)),
+                                       owns_name=store.records.owns_name)
     ...
     mirrors.close()
 """
@@ -90,12 +90,13 @@ class Mirrors:
         owners: OwnerRules | None = None,
         owns_name: Callable[[NormalizedName], bool] = lambda _name: False,
     ) -> MergedIndex:
-        """Return an index of the server's uploads, named ``own``, and after them the mirrors.
+        """Return one index of the server's uploads, named ``own``, followed by the mirrors.
 
-        Projects uploaded there come from there alone, even if a mirror has them, too.
+        A project with uploads comes from the uploads alone, even if a mirror has it too.
 
-        :param owns_name: returns whether a project belongs to the index with uploads although it
-            has no page at the moment.
+        :param owners: the operator's rules about the source of each project; None: no rules.
+        :param owns_name: returns whether a project belongs to the uploads although it has no page
+            at the moment.
         :raises InvalidConfiguration: a rule names a mirror that does not exist.
         """
         first = MergedSource(UPLOADS_NAME, uploads, is_own=True, owns_name=owns_name)
@@ -134,8 +135,8 @@ def open_mirrors_in(
 ) -> Mirrors:
     """Open the mirrors of a live index.
 
-    :param folder: of the index.
-    :param storage: the address of the files; None: in the folder.
+    :param folder: the folder of the index.
+    :param storage: the address of the storage for mirrored files; None: the folder of the index.
     :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the storage cannot be read.
@@ -175,7 +176,7 @@ def open_mirrors(
     blobs.remove_old_drafts(time.time() - _ABANDONED)  # of processes that were killed
     pulled = PulledFiles(blobs, min(limits) if limits else None)
     check_names(all_settings)
-    # Each gets a part of the server's threads, so that a slow upstream blocks only its own.
+    # Each mirror gets a part of the server's threads, so that a slow upstream blocks no others.
     threads = max(1, MAX_THREADS // max(1, len(all_settings)))
     open_with_shared = partial(
         open_mirror,
@@ -205,8 +206,8 @@ def _open_family(
 ) -> MirroredFamily:
     """Open a mirror of each index and page of a family, and a mirror of unlisted files.
 
-    :param settings: of all of them.
-    :param threads: threads that may use all of them together.
+    :param settings: the common settings of these mirrors.
+    :param threads: the number of threads that may use these mirrors at once.
     """
     base = settings.url.rstrip("/")
     upstream = upstream_dependency(base or family.base, threads)
@@ -296,7 +297,7 @@ def open_mirror(
     web = open_web(
         sources,
         cache_folder=cache_folder,
-        environ={name: text for name, text in environ.items() if name != "NETRC"},
+        environ={name: value for name, value in environ.items() if name != "NETRC"},
         home=_NO_HOME,
         note=note,
         max_download=0,

@@ -53,7 +53,7 @@ _MAX_PULLS = 16
 _READER_POLL = 0.02
 """Seconds after which a waiting reader yields, so that the thread can do other work."""
 _STORE_TIMEOUT = 3600.0
-"""Seconds that a storage elsewhere may take for a large file."""
+"""Seconds that a remote storage may take for a large file."""
 _DRAIN_TIMEOUT = 600.0
 """Seconds in which readers may finish a file that cannot be stored."""
 
@@ -116,7 +116,7 @@ class Pull:
     # --- readers ----------------------------------------------------------------------
 
     def wait_for_size(self) -> int:
-        """Return the size; wait for the whole file if it is unknown or small before.
+        """Return the size of the file; wait for the whole file if that is unknown or small.
 
         :raises WheelfitError: the file cannot be fetched.
         """
@@ -132,27 +132,27 @@ class Pull:
     def parts(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the bytes between two positions as they are received.
 
-        A part of the file is yielded only after verification of the whole, since it has no end to
-        withhold. An empty piece is yielded when nothing was received for a moment, so that the
-        caller can use the thread for other requests.
+        A range of the file is yielded only once the whole file is verified, since withholding the
+        end of the file would not protect its reader. An empty piece is yielded when nothing was
+        received for a moment, so that the caller can use the thread for other requests.
 
         :raises WheelfitError: the rest cannot be fetched.
         """
         is_whole = start == 0 and stop == self.size
-        since = time.monotonic()
+        waiting_since = time.monotonic()
         with self._reading():
             while start < stop:
                 with self._changed:
                     is_ready = partial(self._can_read, start, is_whole=is_whole)
                     if self._wait(is_ready, _READER_POLL):
-                        until = stop if self._is_verified else self._readable_size
-                        since = time.monotonic()
-                    elif time.monotonic() - since < _READER_TIMEOUT:
-                        until = start
+                        readable_end = stop if self._is_verified else self._readable_size
+                        waiting_since = time.monotonic()
+                    elif time.monotonic() - waiting_since < _READER_TIMEOUT:
+                        readable_end = start
                     else:
                         raise self._timeout_error()
                     path, is_stored = self._path, self._is_stored
-                if until == start:
+                if readable_end == start:
                     yield b""
                     continue
                 if is_stored:
@@ -161,7 +161,7 @@ class Pull:
                     return
                 assert path is not None  # noqa: S101 - something was written
                 with suppress(FileNotFoundError):  # it was stored meanwhile, or the transfer failed
-                    for piece in FilePart(path, start, until):
+                    for piece in FilePart(path, start, readable_end):
                         start += len(piece)
                         yield piece
 
@@ -225,7 +225,7 @@ class Pull:
         self._on_end(self, error)
 
     def _fetch(self, draft: Draft) -> None:
-        """Fetch all of it, and check it."""
+        """Fetch the whole file, and verify it."""
         file, where = self.file, redact(self.file.url)
         listed_sha256 = file.hashes.get("sha256")
         # The draft computes SHA-256 already; computing it twice would be slower than the network.
@@ -233,13 +233,13 @@ class Pull:
         attempt = 0
         self._started = time.monotonic()
         while True:
-            before = draft.size
+            size_before = draft.size
             try:
                 with self._client.stream(file.url, headers=self._resuming(draft)) as response:
                     self._receive(*response, draft, check)
                 break
             except Interrupted as interrupted:
-                attempt = attempt + 1 if draft.size == before else 1
+                attempt = attempt + 1 if draft.size == size_before else 1
                 self._client.wait_after(attempt, interrupted, file.url)
         if self.size is not None and draft.size != self.size:
             raise Unreachable(f"{file.filename} ended too early", where=where)
@@ -258,7 +258,7 @@ class Pull:
     def _receive(self, response: Response, where: str, draft: Draft, check: HashCheck) -> None:
         """Write the body of a response."""
         redacted = redact(where)
-        skipped = 0
+        bytes_to_skip = 0
         if draft.size and self.size is not None and response.status == 206:
             span = Span(draft.size, self.size)
             try:
@@ -268,21 +268,22 @@ class Pull:
             if extent.total != self.size:
                 raise UnexpectedStatus("the file changed meanwhile", status=206, where=redacted)
         elif response.status == 200:
-            skipped = draft.size  # the received part is sent again; the hash shows differences
+            # The received part is sent again; the hash shows differences.
+            bytes_to_skip = draft.size
             self._record_length(response, redacted)
         else:
             raise unexpected(response.status, where)
         self._compare(response, redacted)
         for chunk in response.chunks():
-            new = chunk[skipped:]
-            skipped -= len(chunk) - len(new)
-            if not new:
+            data = chunk[bytes_to_skip:]
+            bytes_to_skip -= len(chunk) - len(data)
+            if not data:
                 continue
-            if draft.size + len(new) > self._max_size:
+            if draft.size + len(data) > self._max_size:
                 raise self._too_large(redacted)
-            check.update(new)
-            draft.write(new)
-            self._on_bytes(len(new))
+            check.update(data)
+            draft.write(data)
+            self._on_bytes(len(data))
             with self._changed:
                 self._written = draft.size
                 self._changed.notify_all()
@@ -342,7 +343,7 @@ class Pull:
             raise Unreachable("the file arrives too slowly", where=where)
 
     def _store(self, draft: Draft) -> None:
-        """Store the checked file, while readers have all of it already."""
+        """Store the verified file, all of which readers can get already."""
         with self._changed:
             self.size, self.sha256 = draft.size, draft.sha256
         self._on_verified(draft.sha256, draft.size)
@@ -385,23 +386,23 @@ class Pulls:
     ) -> Pull:
         """Return the pull of a file, and start it if it is not running.
 
-        :param key: identifies the bytes.
-        :param make: returns a pull, from the function that it calls when it ends.
-        :raises Unreachable: too much is fetched at the moment.
+        :param key: identifies the content of the file.
+        :param make: returns a new pull; its argument is the pull's ``on_end``.
+        :raises Unreachable: too many files are being fetched.
         """
         with self._lock:
-            running = self._running.get(key)
-        if running is not None:
-            return running
+            running_pull = self._running.get(key)
+        if running_pull is not None:
+            return running_pull
         if not self._free.acquire(timeout=self._queue_timeout):
             raise Unreachable("too many downloads are running", hint="try again in a minute")
         with self._lock:
-            running = self._running.get(key)
-            if running is not None or self._is_closed:
+            running_pull = self._running.get(key)
+            if running_pull is not None or self._is_closed:
                 self._free.release()
-                if running is None:
+                if running_pull is None:
                     raise Unreachable("the mirror is being closed")
-                return running
+                return running_pull
             pull = self._running[key] = make(lambda pull, error: self._remove(key, pull, error))
         pull.start()
         return pull
@@ -412,16 +413,18 @@ class Pulls:
         :raises WheelfitError: it cannot be fetched or stored.
         """
         with self._lock:
-            running = [pull for pull in self._running.values() if pull.file.filename == filename]
-        for pull in running:
+            running_pulls = [
+                pull for pull in self._running.values() if pull.file.filename == filename
+            ]
+        for pull in running_pulls:
             pull.wait_until_stored()
 
     def close(self) -> None:
         """Stop all transfers."""
         with self._lock:
             self._is_closed = True
-            running = list(self._running.values())
-        for pull in running:
+            running_pulls = list(self._running.values())
+        for pull in running_pulls:
             pull.stop()
 
     def _remove(self, key: Hashable, pull: Pull, error: WheelfitError | None) -> None:

@@ -45,7 +45,7 @@ _BYTES_PER_READ = 16
 
 
 def collect_items(read_items: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_Item]:
-    """Return the items that a function reads; at a fault, add it to `faults` and stop."""
+    """Return the items that a function reads, up to the first fault, which is added to `faults`."""
     items: list[_Item] = []
     try:
         items.extend(read_items())
@@ -69,7 +69,7 @@ class Window:
         self._max_read_size = limits.read_size
 
     def read(self, start: int, length: int) -> bytes:
-        """Return bytes of the file."""
+        """Return bytes of the file, all of which must exist."""
         if start < 0 or length < 0 or start + length > self.size:
             raise Unreadable(f"it refers to {length} bytes at {start}, past the end of the file")
         return self.read_some(start, length)
@@ -109,8 +109,8 @@ class Stream:
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to a position."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._window.size}
-        self._position = start[whence] + offset
+        origins = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._window.size}
+        self._position = origins[whence] + offset
         if self._position < 0:
             raise Unreadable("it refers to a position before its beginning")
         return self._position
@@ -129,7 +129,7 @@ class Stream:
 
 
 def printable(text: bytes | str) -> str:
-    r"""Return a text of a file so that it can be shown on one line.
+    r"""Return text of a file with unprintable characters escaped, so that it is on one line.
 
     >>> printable(b"libm.so.6"), printable(b"\x1b[31mlibm")
     ('libm.so.6', '\\x1b[31mlibm')
