@@ -139,8 +139,8 @@ class Batch(Generic[Item, Value]):
         """Return the outcome of each item, in the order of the items.
 
         :raises KeyboardInterrupt: no waiting item is started; finished ones are recorded.
-        :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; no further
-            item is started.
+        :raises EnvironmentUnavailable: ``unfit-workers``; workers have another version of wheelfit;
+            no further item is started.
         """
         self.progress.start(sum(map(self.size_of, self.items)))
         for position, item in enumerate(self.items):

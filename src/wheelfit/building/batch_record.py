@@ -131,8 +131,8 @@ class WorkRecord(Generic[Item, Value]):
     def _open(self) -> IO[bytes]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with RootedFolder(self._path.parent) as folder:  # a link here would lead to another file
-            number = folder.open(self._path.name, os.O_RDWR | os.O_CREAT)
-        file = open(number, "r+b")  # noqa: PTH123, SIM115 - by its descriptor
+            descriptor = folder.open(self._path.name, os.O_RDWR | os.O_CREAT)
+        file = open(descriptor, "r+b")  # noqa: PTH123, SIM115 - by its descriptor
         try:
             file.truncate(self._valid_size)
             file.seek(self._valid_size)

@@ -1,4 +1,4 @@
-"""Check the files of one release against each other (F-60 to F-65, F-70 to F-79, F-93)."""
+"""Checks of the files of one release against each other (F-60 to F-65, F-70 to F-79, F-93)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ReleaseFacts:
     index_files: tuple[IndexFacts, ...] = ()
     has_source: bool = False
     is_listed: bool = False
-    """Whether an index page lists them; then more is expected than of a folder (F-70)."""
+    """Whether an index page lists them; a missing index file is then an error (F-70)."""
     is_whole: bool = True
     """Whether these are all files of the release, and not a selection."""
 
@@ -115,9 +115,9 @@ def _with_line_numbers(findings: list[Finding], index_files: Iterable[IndexFacts
     for index in index_files:
         from wheelfit.checking.documents.positions import with_positions
 
-        here = [finding for finding in findings if finding.where == index.where]
-        others = [finding for finding in findings if finding.where != index.where]
-        findings = [*others, *with_positions(here, index.data)]
+        findings_in_file = [finding for finding in findings if finding.where == index.where]
+        other_findings = [finding for finding in findings if finding.where != index.where]
+        findings = [*other_findings, *with_positions(findings_in_file, index.data)]
     return findings
 
 
@@ -133,10 +133,10 @@ def _file_name_findings(release: ReleaseFacts, profiles: frozenset[Profile]) -> 
             if Profile.UV in profiles:
                 yield Location(index.where).finding(checks.UV_INDEX_FILE, fault)
     if len(release.index_files) > 1:
-        good = [file for file in release.index_files if file.filename in spellings]
+        named_like_wheels = [file for file in release.index_files if file.filename in spellings]
         consequence = (
             "only the one spelled like the wheels is used"
-            if len(good) == 1
+            if len(named_like_wheels) == 1
             else "none of them is used"
         )
         for index in release.index_files:
@@ -183,13 +183,13 @@ def _python_version_findings(release: ReleaseFacts) -> Iterator[Finding]:
         if wheel.core is not None
     ]
     counts = Counter(requires_python for _, requires_python in wheels)
-    usual = max(sorted(counts), key=counts.__getitem__, default="")
+    usual_requirement = max(sorted(counts), key=counts.__getitem__, default="")
     for wheel, requires_python in wheels:
-        if requires_python != usual and wheel.filename.label is not None:
+        if requires_python != usual_requirement and wheel.filename.label is not None:
             yield Location(wheel.where, "METADATA").finding(
                 checks.UV_PYTHON,
                 f"Requires-Python is {requires_python or 'missing'} here, and "
-                f"{usual or 'missing'} in other wheels",
+                f"{usual_requirement or 'missing'} in other wheels",
             )
 
 
@@ -294,7 +294,7 @@ _MAX_DUPLICATE_SIZE = 1_000_000  # bytes
 
 
 def _shared_library_findings(release: ReleaseFacts) -> Iterator[Finding]:
-    """Yield libraries that several variants have, byte for byte."""
+    """Yield a finding about libraries that are identical in several variants."""
     labels: dict[LibraryFacts, set[str]] = defaultdict(set)
     paths: dict[str, LibraryFacts] = {}
     for wheel in release.variants:
@@ -351,10 +351,13 @@ def _difference(
     _, after = this
     key = Label(steps[-1])
     if steps[0] == "variants" and key in after.variants and key in before.variants:
-        here, there = set(after.variants[key]), set(before.variants[key])
+        new_properties, old_properties = set(after.variants[key]), set(before.variants[key])
         parts = [
             f"{word} {shortened(', '.join(str(item) for item in sorted(items)), _MAX_QUOTED)}"
-            for word, items in (("only here", here - there), ("only there", there - here))
+            for word, items in (
+                ("only here", new_properties - old_properties),
+                ("only there", old_properties - new_properties),
+            )
             if items
         ]
         return f"{key} has other properties than in {where}: {'; '.join(parts)}"
@@ -397,7 +400,7 @@ def wrong_hash_finding(error: IntegrityError, where: str) -> Finding:
 
 
 def closed_finding(release: ReleaseFacts) -> Finding:
-    """Return the finding of a release that the public registry accepts no more files for (B-53)."""
+    """Return the finding of a release to which the public registry accepts no more files (B-53)."""
     return Location(release.where).finding(
         checks.PYPI_CLOSED_RELEASE, f"{release.name} {release.version} is older than 14 days"
     )

@@ -1,7 +1,7 @@
 """Scripts that complete the command line in shells, generated from the table of options.
 
-Completion never starts Python: all words are in the script. Commands,
-subcommands, options, choices and the paths of files and folders are completed.
+Completion never starts Python: all words are in the script. Commands, subcommands, options, choices
+and the paths of files and folders are completed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _leaf_commands(commands: Mapping[str, Command]) -> Iterator[tuple[str, Comma
 
 
 def _command_groups(commands: Mapping[str, Command]) -> list[list[tuple[str, Command]]]:
-    """Return the commands with subcommands, with their full names, by the number of words."""
+    """Return the commands with subcommands, with their full names, one list for each depth."""
     levels: dict[int, list[tuple[str, Command]]] = {}
     for top, command in commands.items():
         for name, group in command.heads(top):
@@ -188,7 +188,7 @@ def _zsh_names(commands: Mapping[str, Command]) -> str:
 
 
 def _zsh_specs(option: Option) -> Iterator[str]:
-    """Yield the specifications of ``_arguments`` for a row."""
+    """Yield the specifications of ``_arguments`` for an option."""
     kind = option.kind
     action = {"files": "_files", "folders": "_files -/"}.get(kind.completes, " ")
     if kind.choices:
@@ -196,16 +196,16 @@ def _zsh_specs(option: Option) -> Iterator[str]:
     title = re.sub(r"([:\\])", r"\\\1", option.metavar or option.name.strip("-"))
     value = f":{title}:{action}" if _takes_value(option) else ""
     if option.is_positional:
-        number = "*" if option.nargs in ("*", "+") else ":" if option.nargs == "?" else ""
-        yield _quoted(f"{number}{value}")
+        position = "*" if option.nargs in ("*", "+") else ":" if option.nargs == "?" else ""
+        yield _quoted(f"{position}{value}")
         return
     text = re.sub(r"([\[\]:\\])", r"\\\1", option.help)
     names = option.names
     for name in names:
         all_names = " ".join(names) if len(names) > 1 else ""
-        before = "*" if kind.is_repeated else f"({all_names})" if all_names else ""
-        joined = ("=" if name.startswith("--") else "+") if value else ""
-        yield _quoted(f"{before}{name}{joined}[{text}]{value}")
+        exclusions = "*" if kind.is_repeated else f"({all_names})" if all_names else ""
+        separator = ("=" if name.startswith("--") else "+") if value else ""
+        yield _quoted(f"{exclusions}{name}{separator}[{text}]{value}")
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Accelerators: hardware for fast computing, and the preferences that name builds for it."""
+"""Accelerators, such as GPUs, and the preferences that select builds for them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ LIBRARIES: Mapping[str, str] = MappingProxyType(
         for prefix in family.library_packages
     }
 )
-"""Namespaces by the prefixes of packages with only a vendor's libraries; as of 2026-11. A package
-that needs one is for that accelerator, even if it does not state so.
+"""The namespace of a package with only a vendor's libraries, by prefix of its name; as of 2026-11.
+A package that depends on one is for that accelerator, even if it does not declare it.
 """
 
 _LIBRARY_PREFIXES = tuple(LIBRARIES)
@@ -69,28 +69,28 @@ def _is_unused(namespace: str, properties: PropertySet) -> bool:
 
 def owner_of_libraries(name: str) -> str | None:
     """Return the namespace of a package with only a vendor's libraries; None for others."""
-    if not name.startswith(_LIBRARY_PREFIXES):  # as nearly all
+    if not name.startswith(_LIBRARY_PREFIXES):  # true of nearly all names
         return None
     return next(owner for prefix, owner in LIBRARIES.items() if name.startswith(prefix))
 
 
 def accelerator_extras(core: CoreMetadata) -> list[str]:
-    """Return the extras whose dependencies may be for an accelerator, by their texts alone."""
+    """Return the extras whose dependencies may be for an accelerator, from Requires-Dist alone."""
     extras: set[str] = set()
     for text in core.requires_texts if core.provides_extra else ():
         head, _, marker = text.lower().replace("_", "-").partition(";")
         if "extra" in marker:
             name = _NAME_END.split(head, maxsplit=1)[0]
             is_library = owner_of_libraries(name) is not None
-            possible = core.provides_extra if is_library else set(name.split("-"))
-            extras |= {extra for extra in core.provides_extra & possible if extra in marker}
+            candidates = core.provides_extra if is_library else set(name.split("-"))
+            extras |= {extra for extra in core.provides_extra & candidates if extra in marker}
     return sorted(extras)
 
 
 def is_for_accelerator(name: str, extra: str) -> bool:
-    """Return whether a dependency has a vendor's libraries, or the name of an extra in its own.
+    """Return whether a dependency has a vendor's libraries, or is named after its extra.
 
-    As ``jax-cuda13-plugin``, a dependency of ``jax[cuda13]``.
+    Such as ``jax-cuda13-plugin``, a dependency of ``jax[cuda13]``.
     """
     return owner_of_libraries(name) is not None or f"-{extra}-" in name
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ShortTags(NamedTuple):
-    """The parts of a long list of tags."""
+    """The ABI and platform tags from which `tags_for` computes a long list of tags."""
 
     abis: tuple[str, ...]
     """ABI tags, best first, as ``cp313``; without ``abi3`` and ``none``."""
@@ -41,8 +41,8 @@ def tags_for(
 
     :param implementation: as ``sys.implementation.name``.
     :param version: version of Python, of which the first two numbers are used.
-    :param abis: ABI tags, best first; empty for those of a default build of CPython, or for pure
-        wheels only with another implementation.
+    :param abis: ABI tags, best first; empty: those of a default build of CPython; with another
+        implementation, pure wheels only.
     :param platforms: platform tags, best first; at least one.
     """
     return _tags_for(implementation, version.major, version.minor, tuple(abis), tuple(platforms))
@@ -52,27 +52,27 @@ def tags_for(
 def _tags_for(
     implementation: str, major: int, minor: int, abis: tuple[str, ...], platforms: tuple[str, ...]
 ) -> tuple[Tag, ...]:
-    pair = (major, minor)
-    short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
-    interpreter = f"{short}{major}{minor}"
-    if short == "cp":
-        native = cpython_tags(pair, abis or [interpreter], platforms)
-        generic = compatible_tags(pair, interpreter, platforms)
+    python_version = (major, minor)
+    short_name = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
+    interpreter = f"{short_name}{major}{minor}"
+    if short_name == "cp":
+        native = cpython_tags(python_version, abis or [interpreter], platforms)
+        generic = compatible_tags(python_version, interpreter, platforms)
     else:
         native = generic_tags(interpreter, abis, platforms)
-        generic = compatible_tags(pair, "pp3" if short == "pp" else None, platforms)
+        generic = compatible_tags(python_version, "pp3" if short_name == "pp" else None, platforms)
     return (*native, *generic)
 
 
 def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> ShortTags | None:
     """Return the parameters with which `tags_for` returns these tags; None if it cannot."""
-    short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
-    interpreter = f"{short}{version.major}{version.minor}"
-    own = [tag for tag in tags if tag.interpreter == interpreter]
-    stable = {"abi3", "abi3t", "none"}
+    short_name = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
+    interpreter = f"{short_name}{version.major}{version.minor}"
+    interpreter_tags = [tag for tag in tags if tag.interpreter == interpreter]
+    general_abis = {"abi3", "abi3t", "none"}
     parts = ShortTags(
-        tuple(dict.fromkeys(tag.abi for tag in own if tag.abi not in stable)),
-        tuple(dict.fromkeys(tag.platform for tag in own if tag.platform != "any")),
+        tuple(dict.fromkeys(tag.abi for tag in interpreter_tags if tag.abi not in general_abis)),
+        tuple(dict.fromkeys(tag.platform for tag in interpreter_tags if tag.platform != "any")),
     )
     if not parts.platforms:
         return None

@@ -1,7 +1,7 @@
 """The accelerator libraries that a running process has loaded, their owners, and findings.
 
-`examine_process` reads, and `process_findings` yields findings. A program may examine itself at any
-time: nothing is loaded, and no GPU runtime is touched::
+`examine_process` reads a process, and `process_findings` yields findings. A program may examine
+itself at any time: nothing is loaded, and no GPU runtime is touched::
 
     from wheelfit.doctor.process import examine_process
 
@@ -143,7 +143,7 @@ def _version(library: AcceleratorLibrary, package: Package | None) -> str:
 
 
 def _is_single_library(package: Package) -> bool:
-    """Return whether a package is one library of a vendor, so that it has its version."""
+    """Return whether a package is one library of a vendor, with the version of the library."""
     return package.name.startswith("nvidia-") or package.name in {"intel-openmp", "mkl"}
 
 
@@ -201,8 +201,8 @@ def process_findings(process: ExaminedProcess) -> Iterator[Finding]:
     yield from _foreign_library_findings(process, location)
     deleted = [file.path for file in process.mapped.files if file.deleted and ".so" in file.name]
     if deleted:
-        more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
-        message = f"{deleted[0]}{more}: the loaded file is no longer the one on disk"
+        others = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
+        message = f"{deleted[0]}{others}: the loaded file is no longer the one on disk"
         yield location.finding(diagnoses.DELETED_LIBRARY, message)
 
 
@@ -279,11 +279,11 @@ def _foreign_library_findings(process: ExaminedProcess, location: Location) -> I
     for library in process.libraries:
         if library.package is not None or library.identity.family == "driver":
             continue
-        expected = installed.get(library.soname) or installed.get(library.file.name) or []
+        candidates = installed.get(library.soname) or installed.get(library.file.name) or []
         # Where both are loaded, they are reported as two files with one SONAME.
-        if expected and not any(owned.file.path in loaded_paths for owned in expected):
+        if candidates and not any(owned.file.path in loaded_paths for owned in candidates):
             yield location.finding(
                 diagnoses.FOREIGN_LIBRARY,
                 f"{library.soname} comes from {library.path} ({library.owner}), and not from "
-                f"{expected[0].package}, which is installed",
+                f"{candidates[0].package}, which is installed",
             )

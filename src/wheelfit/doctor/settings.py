@@ -167,7 +167,7 @@ def _folders(view: SystemView, variables: Iterable[str], prefix: str) -> Iterato
         for path in dict.fromkeys(_entries(view, variable)):
             if not path.startswith("/") and view.system != "Windows":
                 continue  # relative to the working folder of each program
-            names = tuple(n for n in view.children(path) if n.startswith(prefix))
+            names = tuple(name for name in view.children(path) if name.startswith(prefix))
             yield PathEntry(variable, path, view.exists(path), names)
 
 
@@ -215,7 +215,7 @@ def settings_findings(
 
 
 def _is_program_of(path: str, folder: str) -> bool:
-    """Return whether a program is in a folder, or is a shim of the pyenv in which it is."""
+    """Return whether a program is in a folder, or is a shim of the pyenv that has the folder."""
     root, shim, _ = path.partition("/shims/")
     if shim and folder.startswith(f"{root}/"):
         return True
@@ -282,15 +282,16 @@ def _library_path_findings(
     owned = {library.file.name: library for library in libraries}
     for folder in settings.library_folders:
         location = Location(folder.variable)
-        accelerated = {name for name in folder.names if identify(name) is not None}
+        accelerator_libraries = {name for name in folder.names if identify(name) is not None}
         if not folder.exists:
             yield _missing(folder)
-        elif folder.path.rstrip("/").endswith("/stubs") and accelerated:
+        elif folder.path.rstrip("/").endswith("/stubs") and accelerator_libraries:
             yield location.finding(
                 diagnoses.STUB_LIBRARY,
-                f"{folder.variable} has {folder.path} with {listed_briefly(sorted(accelerated))}",
+                f"{folder.variable} has {folder.path} with "
+                f"{listed_briefly(sorted(accelerator_libraries))}",
             )
-        elif installed := sorted(accelerated & owned.keys()):
+        elif installed := sorted(accelerator_libraries & owned.keys()):
             package = owned[installed[0]].package
             yield location.finding(
                 diagnoses.LIBRARY_PATH_HIDES,
@@ -325,7 +326,7 @@ def _module_findings(settings: MachineSettings, modules: Mapping[str, str]) -> I
 MASKS: Mapping[str, str] = MappingProxyType(
     {mask: family.devices for family in providers.accelerators() for mask in family.masks}
 )
-"""Variables with a list of devices that programs may see, and their kind."""
+"""The kind of devices, by the variable that lists those that programs may see."""
 
 _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -406,7 +407,7 @@ class Mask:
     """The devices that a variable such as ``CUDA_VISIBLE_DEVICES`` makes visible (P-89)."""
 
     visible: tuple[str, ...]
-    """The devices that programs see, in the order in which they number them from 0."""
+    """The devices that programs see, which number them from 0 in this order."""
     stopped_at: str | None = None
     """The first entry that names no device; neither it nor those after it are visible."""
 

@@ -145,7 +145,7 @@ class _Section(NamedTuple):
     """The number of another section that it refers to."""
     info: int = 0
     entry_size: int = 0
-    """Bytes of each entry of a table; 0: it is no table."""
+    """Bytes of each entry of a table; 0: the section is not a table."""
 
 
 class _StringTable:
@@ -155,7 +155,7 @@ class _StringTable:
         self.data = b"\0"
 
     def add(self, name: str) -> int:
-        """Add a text, and return its position."""
+        """Add a string, and return its offset."""
         start = len(self.data)
         self.data += name.encode() + b"\0"
         return start

@@ -182,8 +182,10 @@ class RecordingIndex(LoopbackServer):
                 challenge = {"www-authenticate": 'Basic realm="index"'}
                 return Response.text(401, "a login is needed", challenge)
         if (key := _key(faults.redirect, path)) is not None:
-            rest = request.path.removeprefix(key) if key.endswith("/") and key != path else ""
-            return Response.text(302, "moved", {"location": faults.redirect[key] + rest})
+            rest_of_path = (
+                request.path.removeprefix(key) if key.endswith("/") and key != path else ""
+            )
+            return Response.text(302, "moved", {"location": faults.redirect[key] + rest_of_path})
         if (status := _find(faults.status, path)) is not None:
             return Response.text(status, "status set by the test")
         if not faults.metadata and path.endswith(".metadata"):
@@ -207,10 +209,10 @@ class RecordingIndex(LoopbackServer):
         stall = _find(self.faults.stall, path)
         remaining = remaining if stall is None else stall
         pause = _find(self.faults.trickle, path)
-        for whole in response.body:
-            size = _PIECE if pause is not None else max(1, len(whole))
-            for start in range(0, len(whole), size):
-                piece = whole[start : start + size]
+        for chunk in response.body:
+            size = _PIECE if pause is not None else max(1, len(chunk))
+            for start in range(0, len(chunk), size):
+                piece = chunk[start : start + size]
                 if remaining is not None:
                     piece = piece[:remaining]
                     remaining -= len(piece)

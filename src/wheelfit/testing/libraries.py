@@ -28,19 +28,25 @@ def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> 
     compiler = require_compiler()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        common = [compiler, "-shared", "-fPIC", "-w"]
+        base_command = [compiler, "-shared", "-fPIC", "-w"]
         source_file = folder / "source.c"
         source_file.write_text(source, encoding="utf-8")
         empty_file = folder / "empty.c"
         empty_file.touch()
         needed_files = []
         for name in needed:
-            command = [*common, f"-Wl,-soname,{name}", "-o", str(folder / name), str(empty_file)]
+            command = [
+                *base_command,
+                f"-Wl,-soname,{name}",
+                "-o",
+                str(folder / name),
+                str(empty_file),
+            ]
             subprocess.run(command, check=True)
             needed_files.append(str(folder / name))
         options = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed"]
         library = folder / "compiled.so"
-        command = [*common, *options, "-o", str(library), str(source_file), *needed_files]
+        command = [*base_command, *options, "-o", str(library), str(source_file), *needed_files]
         subprocess.run(command, check=True)
         return library.read_bytes()
 

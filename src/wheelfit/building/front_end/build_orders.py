@@ -43,13 +43,13 @@ class BuildOrder:
     ask_plugins: bool = False
     """Whether every plugin that the wheels need is installed for validation (B-25)."""
     deadline: float = 10.0
-    """Seconds that a plugin has (P-37)."""
+    """The time limit of a plugin, in seconds (P-37)."""
     dependencies: tuple[str, ...] = ()
     """Dependencies of every wheel besides those of its backend; markers may use variants."""
     epoch: int | None = None
-    """Time of the members that are written here, in seconds since 1970."""
+    """The modification time of archive members written here, in seconds since 1970."""
     repair: str | None = None
-    """The command that repairs wheels for one platform; None: none does."""
+    """The command that repairs wheels for one platform; None: wheels are not repaired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class TunedParts:
         )
 
     def to_mapping(self) -> dict[str, object]:
-        """Return it as plain data, for ``--json``."""
+        """Return the parts as plain data, for ``--json``."""
         crates = self.crates
         return {
             "changed": list(self.changed),
@@ -91,7 +91,7 @@ class BuiltWheel:
 
     path: Path
     label: Label | None
-    """Of the variant; None: it is plain."""
+    """The label of the variant; None: it is a plain wheel."""
     properties: PropertySet
     method: str
     """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend supports variants.
@@ -107,7 +107,7 @@ class BuiltWheel:
     notes: tuple[str, ...]
     """Remarks about it, one sentence each."""
     content: str
-    """A digest of all files in it but its dist-info."""
+    """A digest of all files in it, except those of its dist-info folder."""
     sha256: str
     size: int
     tuned: TunedParts = TunedParts()
@@ -142,7 +142,7 @@ def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:
 
 
 def _processor_key(order: BuildOrder) -> str:
-    """Return the key of a build, for orders with different architectures of GPUs the same."""
+    """Return the key of a build without the architectures of GPUs."""
     choice, recipe = order.choices[0], order.recipe
     if not changes_processor_code(choice.properties):
         recipe = replace(recipe, flags=None)
@@ -150,7 +150,7 @@ def _processor_key(order: BuildOrder) -> str:
 
 
 def _key(choice: WheelToBuild, recipe: Recipe) -> str:
-    """Return the key of a build whose backend gets no variant."""
+    """Return the key of a build; wheels with equal keys are built once."""
     parts = (
         dict(recipe.config_settings),
         dict(recipe.environment),
@@ -165,8 +165,8 @@ def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
     """Check that wheels are of one release; return remarks about them, one sentence each.
 
     :raises BuildFailed: they are of several releases.
-    :raises InconsistentDocuments: they contradict each other, as when a plugin answered one build
-        in another way than the next (B-24).
+    :raises InconsistentDocuments: they contradict each other, as when a plugin gave different
+        answers to two builds (B-24).
     """
     releases = {}
     for wheel in wheels:

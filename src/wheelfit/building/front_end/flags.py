@@ -1,7 +1,7 @@
 """Compiler flags that follow from the properties of a variant, on request only (B-26).
 
-The table of toolchains has a row for each; its flags are in its module. Flags that a packager has
-set already are compared with the claims of a wheel.
+`TOOLCHAINS` lists the toolchains; the flags of each are in a module of its own. Flags that the
+packager has set are compared with the claims of a wheel.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def with_flags(
 _VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS", "CPPFLAGS")
 _AFTER_OURS = frozenset({"CPPFLAGS"})
 _NAMES = {"bmi": "bmi1", "lzcnt": "abm", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "sse4": "sse4_2"}
-"""Compilers' names of features that Linux calls otherwise."""
+"""Names of features on Linux, by the names of compilers, where they differ."""
 _LEVELS = {f"x86-64{'' if level == 'v1' else f'-{level}'}": level for level, _ in LEVELS}
 _CHOICE = re.compile(r"-m(?:arch|cpu)=(?P<name>.+)")
 _FEATURE = re.compile(r"-m(?P<no>no-)?(?P<name>[a-z][\w.]*)")
@@ -101,7 +101,7 @@ def notes_on_packager_flags(
 
 
 def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
-    """Return the contradiction of a flag that selects a processor to the wheel, or None."""
+    """Return how a flag that selects a processor contradicts the wheel; None: it does not."""
     match = _CHOICE.fullmatch(word)
     if match is None:
         return None
@@ -114,7 +114,7 @@ def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
 
 
 def _feature_fault(word: str, level: str, claims: str) -> str | None:
-    """Return the contradiction of a flag for a single feature to the wheel, or None."""
+    """Return how a flag for a single feature contradicts the wheel; None: it does not."""
     match = _FEATURE.fullmatch(word)
     if match is None:
         return None

@@ -66,7 +66,7 @@ _CURRENT_LAYOUTS = frozenset(["L5", "L7"])
 _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
 _WELL_KNOWN = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
 _MAX_WORDS = 1000
-"""Different words in labels beyond which they are generated, and contain no typing errors."""
+"""Labels with more different words than this are generated, so they have no typing errors."""
 _MAX_LISTED = 20
 """Values that a message lists."""
 _MAX_COMPARED = 5000
@@ -121,7 +121,7 @@ def check_project_file(data: bytes, location: Location) -> list[Finding]:
 def _examine(
     data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
 ) -> tuple[list[Finding], VariantDocument | None]:
-    """Return the findings in a document, without its place."""
+    """Return the findings in a document, without the file it is in."""
     faults, document = examine_document(data, where="")
     findings = _fault_findings(faults, _NO_FILE)
     if document is None:
@@ -345,27 +345,28 @@ class _DocumentChecks:
     ) -> Iterator[Finding]:
         """Compare values with a static list, which has all supported ones (P-11)."""
         lists = {config.name: config.values for config in provider.features}
-        static = lists.get(feature.name)
-        if static is None:
+        listed_values = lists.get(feature.name)
+        if listed_values is None:
             features = listed(sorted(lists)) if lists else "nothing"
             yield self._unselectable(
                 f"the static list of {feature.namespace} has {features}, not {feature.name}", path
             )
             return
-        unlisted = [value for value in values if value not in static]
-        if len(unlisted) == len(values):
+        unlisted_values = [value for value in values if value not in listed_values]
+        if len(unlisted_values) == len(values):
             yield self._unselectable(
-                f"the static list of {feature} has {listed(static, most=_MAX_LISTED)}, and none of "
-                f"{listed(values, most=_MAX_LISTED)}",
+                f"the static list of {feature} has {listed(listed_values, most=_MAX_LISTED)}, and "
+                f"none of {listed(values, most=_MAX_LISTED)}",
                 path,
-                **_value_correction(values, unlisted, static),
+                **_value_correction(values, unlisted_values, listed_values),
             )
-        elif unlisted:
+        elif unlisted_values:
             yield _NO_FILE.finding(
                 checks.DEAD_VALUE,
-                f"{listed(unlisted, most=_MAX_LISTED)} is not in the static list of {feature}",
+                f"{listed(unlisted_values, most=_MAX_LISTED)} is not in the static list of "
+                f"{feature}",
                 path=path,
-                **_value_correction(values, unlisted, static),
+                **_value_correction(values, unlisted_values, listed_values),
             )
 
     def _check_vocabulary(
@@ -483,16 +484,16 @@ class _DocumentChecks:
 
 
 def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognition]:
-    """Yield for each requirement, without its marker, which provider it is recognised as (P-62)."""
+    """Yield the provider that each requirement, without its marker, is recognised as (P-62)."""
     for text in provider.requires:
         try:
             requirement = parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement:
             continue
-        single = structs.replace(
+        single_provider = structs.replace(
             provider, requires=(str(structs.replace(requirement, marker=None)),)
         )
-        yield recognise(namespace, single, {})
+        yield recognise(namespace, single_provider, {})
 
 
 def uses_vendor_vocabulary(namespace: str, provider: PluginProvider) -> bool:

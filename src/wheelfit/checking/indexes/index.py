@@ -1,4 +1,4 @@
-"""Checks of a whole index: its projects, its exact pins, and the reach of its variants."""
+"""Checks of a whole index: its projects, its exact pins, and whether variants are reachable."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class IndexCheckOptions:
     """The options of an index check."""
 
     find_machines: FindMachines
-    """Returns machines for a document that differ in its properties."""
+    """Returns, for a document, machines that differ in the properties it uses."""
     upstream: Repository | None = None
     """Further sources that may have the pinned versions."""
     options: CheckOptions = CheckOptions()
@@ -188,8 +188,8 @@ def _pin_report(
 def _versions(page: ProjectPage) -> set[Version]:
     return {
         version
-        for (owner, version), listed in files_by_release(page.files).items()
-        if owner == page.name and (listed.wheels or listed.has_source)
+        for (project, version), files in files_by_release(page.files).items()
+        if project == page.name and (files.wheels or files.has_source)
     }
 
 

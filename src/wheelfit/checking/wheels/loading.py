@@ -30,7 +30,7 @@ _MACOS_SYSTEM_FOLDERS = ("/usr/lib/", "/System/")
 _ORIGIN_VARIABLES = ("$ORIGIN", "${ORIGIN}", "@loader_path")
 _DEFAULT_FOLDERS = frozenset(["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/lib/swift"])
 _ENVIRONMENT_FOLDERS = pattern(r"(?:\.\./)+(?:lib|lib64|bin)(?:/.*)?|\.\./\.\.")
-"""Folders of an environment, from site-packages, with libraries outside of packages."""
+"""Library folders of an environment, relative to site-packages."""
 
 
 class SearchPath(Struct, frozen=True):
@@ -42,12 +42,12 @@ class SearchPath(Struct, frozen=True):
 
     @classmethod
     def of(cls, binary: Binary, entry: str) -> SearchPath:
-        """Read an entry."""
+        """Return the search path for an entry in the RPATH of a binary."""
         for origin in _ORIGIN_VARIABLES:
             if entry == origin or entry.startswith(f"{origin}/"):
-                here = posixpath.dirname(_installed(binary.member))
-                inside = posixpath.join(here, entry[len(origin) :].lstrip("/"))
-                return cls(entry, posixpath.normpath(inside or "."))
+                binary_folder = posixpath.dirname(_installed(binary.member))
+                folder = posixpath.join(binary_folder, entry[len(origin) :].lstrip("/"))
+                return cls(entry, posixpath.normpath(folder or "."))
         return cls(entry, None)
 
     @property
@@ -65,7 +65,7 @@ def _installed(member: str) -> str:
 
 
 def search_path_findings(binaries: Binaries, location: Location) -> Iterator[Finding]:
-    """Yield search paths of binaries that are outside of site-packages."""
+    """Yield findings about search paths outside of site-packages, one for each severity."""
     folders: dict[Severity, dict[str, None]] = defaultdict(dict)
     members: dict[Severity, dict[str, None]] = defaultdict(dict)
     for binary in binaries:
@@ -77,8 +77,8 @@ def search_path_findings(binaries: Binaries, location: Location) -> Iterator[Fin
                 folders[severity][entry or "the current folder"] = None
                 members[severity][binary.member] = None
     for severity, entries in folders.items():
-        searching = listed(list(members[severity]), most=2)
-        message = f"libraries are searched in {listed_briefly(entries)}, by {searching}"
+        members_in_words = listed(list(members[severity]), most=2)
+        message = f"libraries are searched in {listed_briefly(entries)}, by {members_in_words}"
         yield location.finding(checks.RPATH_LEADS_OUT, message, severity=severity)
 
 
@@ -126,29 +126,29 @@ def library_findings(
     policy: LinuxPolicy,
     location: Location,
 ) -> Iterator[Finding]:
-    """Compare libraries and symbol versions with those that a platform tag guarantees."""
-    lacking: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
-    for name, needing in _BundledLibraries(native).missing(Format.ELF, machines).items():
+    """Yield findings about libraries and symbol versions that a platform tag does not guarantee."""
+    missing_by_clause: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
+    for name, binaries in _BundledLibraries(native).missing(Format.ELF, machines).items():
         if policy.has_library(name):
-            yield from _version_findings(name, needing, tag, policy, location)
+            yield from _version_findings(name, binaries, tag, policy, location)
         elif _DRIVERS.fullmatch(name):
-            lacking["which drivers provide"][name] = needing
-        elif all(_searches_other_packages(binary, native) for binary in needing):
-            lacking["which the search path finds in other packages"][name] = needing
+            missing_by_clause["which drivers provide"][name] = binaries
+        elif all(_searches_other_packages(binary, native) for binary in binaries):
+            missing_by_clause["which the search path finds in other packages"][name] = binaries
         else:
-            lacking[""][name] = needing
-    for origin, libraries in lacking.items():
-        reason = origin or f"which {tag} does not guarantee"
+            missing_by_clause[""][name] = binaries
+    for clause, libraries in missing_by_clause.items():
+        reason = clause or f"which {tag} does not guarantee"
         yield location.finding(
             checks.EXTERNAL_LIBRARY,
             f"{_needed_libraries_in_words(libraries)}, {reason}",
-            severity=Severity.NOTE if origin else None,
+            severity=Severity.NOTE if clause else None,
         )
 
 
 def _needed_libraries_in_words(libraries: dict[str, list[Binary]]) -> str:
     """Return a text on the needed libraries that are not in the wheel, and their binaries."""
-    members = dict.fromkeys(binary.member for needing in libraries.values() for binary in needing)
+    members = dict.fromkeys(binary.member for binaries in libraries.values() for binary in binaries)
     needed_by = listed(list(members), most=2)
     return f"needed by {needed_by}, but not in the wheel: {listed_briefly(sorted(libraries))}"
 
@@ -167,37 +167,39 @@ def _version_findings(
 
 def _searches_other_packages(binary: Binary, native: Iterable[Binary]) -> bool:
     """Return whether the search path of a binary has folders of other packages."""
-    own = {_installed(library.member).partition("/")[0] for library in native}
+    own_packages = {_installed(library.member).partition("/")[0] for library in native}
     paths = [SearchPath.of(binary, entry).folder for entry in binary.rpath]
-    return any(path is not None and path.partition("/")[0] not in (*own, ".") for path in paths)
+    return any(
+        path is not None and path.partition("/")[0] not in (*own_packages, ".") for path in paths
+    )
 
 
 def macos_library_findings(native: Sequence[Binary], location: Location) -> Iterator[Finding]:
-    """Yield libraries by absolute path that only the machine of the build has for certain."""
+    """Yield a finding about libraries by absolute path that only the build machine surely has."""
     machines = frozenset(machine for binary in native for machine in binary.machines)
-    lacking = {
-        name: needing
-        for name, needing in _BundledLibraries(native).missing(Format.MACHO, machines).items()
+    missing = {
+        name: binaries
+        for name, binaries in _BundledLibraries(native).missing(Format.MACHO, machines).items()
         if name.startswith("/") and not name.startswith(_MACOS_SYSTEM_FOLDERS)
     }
-    if lacking:
-        message = f"{_needed_libraries_in_words(lacking)}, which macOS does not have"
+    if missing:
+        message = f"{_needed_libraries_in_words(missing)}, which macOS does not have"
         yield location.finding(checks.EXTERNAL_LIBRARY, message)
 
 
 def windows_library_findings(native: Sequence[Binary], location: Location) -> Iterator[Finding]:
-    """Yield libraries that are neither in the wheel nor part of Windows or Python.
+    """Yield findings about libraries that are neither in the wheel nor part of Windows or Python.
 
     Libraries of drivers and of the Visual C++ runtime are notes.
     """
     bundled = {posixpath.basename(binary.member).lower() for binary in native}
-    lacking: dict[str, dict[str, list[Binary]]] = defaultdict(lambda: defaultdict(list))
+    missing_by_origin: dict[str, dict[str, list[Binary]]] = defaultdict(lambda: defaultdict(list))
     for binary in native:
         for name in binary.needed if binary.format is Format.PE else ():
             origin = origin_of(name)
             if name.lower() not in bundled and origin not in ("Windows", "Python"):
-                lacking[origin or ""][name].append(binary)
-    for origin, libraries in lacking.items():
+                missing_by_origin[origin or ""][name].append(binary)
+    for origin, libraries in missing_by_origin.items():
         reason = "which neither Windows nor Python has"
         if origin:
             reason = f"which come with {origin}"
@@ -210,8 +212,8 @@ def windows_library_findings(native: Sequence[Binary], location: Location) -> It
 
 # --- libraries that a wheel for Windows may leave out -------------------------------------------
 
-# Windows has no list of guaranteed libraries, so this one has those that every edition since 10 has
-# and binaries in published wheels load.
+# Windows has no list of guaranteed libraries. Every edition since Windows 10 has these, and
+# binaries in published wheels load them.
 _WINDOWS = frozenset(
     """
     aclui activeds advapi32 authz avicap32 avifil32 avrt bcrypt bcryptprimitives cabinet
@@ -244,7 +246,7 @@ _WINDOWS_DRIVERS = pattern(
 
 
 def origin_of(name: str) -> str | None:
-    """Return the origin of a library that a wheel may leave out; None: it has none.
+    """Return the origin of a library that a wheel may leave out; None: it must be in the wheel.
 
     >>> origin_of("KERNEL32.dll"), origin_of("msvcp140.dll"), origin_of("zlib1.dll")
     ('Windows', 'the Visual C++ runtime', None)

@@ -63,7 +63,7 @@ def _list(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _explain(arguments: Namespace, output: Output, context: Context) -> int:
-    """Explain the choice of packages; 3 if one has no wheel that fits."""
+    """Explain the choice of packages; return 3 if one has no compatible wheel."""
     from wheelfit.operations.explain import ExplainRequest, explain, overview
     from wheelfit_runtime.error_codes import CODES
 

@@ -38,7 +38,7 @@ _WIDTH = 66
 
 
 def show_diagnosis(diagnosis: Diagnosis, output: Output) -> None:
-    """Print the result of an examination."""
+    """Print a diagnosis."""
     output.result_json(diagnosis.to_json())
     for line, style in _lines(diagnosis, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
         _print(line, style, output)
@@ -123,7 +123,7 @@ def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
 
 
 def owner_lines(owners: Sequence[OwnerIndex]) -> Iterator[str]:
-    """Yield lines about the projects that come from their owner's index, or why they do not."""
+    """Yield lines about projects that come from their owners' indexes, or the reasons if not."""
     reasons = {owner.reason for owner in owners}
     if len(reasons) == 1 and (reason := reasons.pop()):
         yield f"no owner's index is used: {reason}"
@@ -187,13 +187,13 @@ def _summary_of(detection: Detection) -> str:
             for entry in detection.evidence
         ]
         return reasons[0] if reasons else detection.source
-    flags = sum(feature.values == ("on",) for feature in detection.features)
+    flag_count = sum(feature.values == ("on",) for feature in detection.features)
     words = [
         f"{feature.name} {feature.values[0]}"
         for feature in detection.features
         if feature.values and feature.values != ("on",) and feature.name != _UPPER_BOUND
     ]
-    return ", ".join([*words, *([f"{flags} flags"] if flags else [])])
+    return ", ".join([*words, *([f"{flag_count} flags"] if flag_count else [])])
 
 
 _UPPER_BOUND = "cuda_version_upper_bound"
@@ -219,7 +219,7 @@ def _environment_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]
     for build in contents.builds:
         for text in (
             *(f"CUDA {major}" for major in build.cuda),
-            *(f"ROCm {v}" for v in build.rocm),
+            *(f"ROCm {version}" for version in build.rocm),
         ):
             counts[text] = counts.get(text, 0) + 1
     words += "".join(f", {number} for {text}" for text, number in sorted(counts.items()))

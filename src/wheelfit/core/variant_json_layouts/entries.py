@@ -69,7 +69,7 @@ class Entry:
         return value
 
     def requires(self, key: str = "requires") -> tuple[str, ...]:
-        """Read the packages of a plugin (P-6); the caller decides whether there may be none."""
+        """Read the requirements of a plugin (P-6), of which there may be none."""
         items = self.values.get(key, [])
         if not isinstance(items, list):
             self.fault(f"expected a list, found {shown(items)}", "F-32", key)
@@ -116,7 +116,7 @@ class Entry:
         return endpoint
 
     def static_lists(self, *, key: str = "static-properties") -> StaticLists:
-        """Read feature → values, both in document order (P-3)."""
+        """Read the values of each feature, both in document order (P-3)."""
         features = self.values[key]
         if not isinstance(features, dict):
             self.fault(f"expected an object, found {shown(features)}", "F-32", key)
@@ -217,9 +217,9 @@ def read_entries(
             continue
         provider: Provider = BrokenProvider("")
         if isinstance(values, dict):
-            known = {key: value for key, value in values.items() if key != BUILD_REQUIRES}
-            entry = Entry((KEY, namespace), known, findings)
-            if len(known) < len(values):  # P-9
+            entry_values = {key: value for key, value in values.items() if key != BUILD_REQUIRES}
+            entry = Entry((KEY, namespace), entry_values, findings)
+            if len(entry_values) < len(values):  # P-9
                 entry.fault("it exists in pyproject.toml only", "P-9", BUILD_REQUIRES)
             provider = read(namespace, entry)
         else:
@@ -239,7 +239,7 @@ def read_providers(
     *,
     tolerant: bool,
 ) -> dict[str, Provider]:
-    """Read ``providers`` as PEP 850 has it (P-1 to P-8).
+    """Read ``providers`` as PEP 850 specifies (P-1 to P-8).
 
     :param tolerant: whether unknown keys are ignored with a note (F-37).
     """
@@ -268,8 +268,8 @@ def _provider(entry: Entry) -> Provider:
     values = entry.values
     kinds = [kind for kind in KINDS if kind in values]
     if len(kinds) != 1:
-        found = " and ".join(kinds) or "none"
-        entry.fault(f"exactly one of {', '.join(KINDS)} is needed, found {found}", "P-1")
+        kinds_in_words = " and ".join(kinds) or "none"
+        entry.fault(f"exactly one of {', '.join(KINDS)} is needed, found {kinds_in_words}", "P-1")
     optional = entry.flag("optional", default=False)
     if "feature-order" in values and "static-properties" not in values:
         entry.fault("only together with static-properties", "P-4", "feature-order")
@@ -303,12 +303,12 @@ def match_priorities(
             problem = "a namespace of the priorities has no provider and is unsupported"
             findings.add_noted_fault((KEY, namespace), problem, "F-22")
             findings.add_degradation(namespace, "missing-provider", "it has no provider (F-22)")
-    listed = dict.fromkeys(namespaces)
+    priorities = dict.fromkeys(namespaces)
     for namespace in providers:
-        if namespace not in listed:
+        if namespace not in priorities:
             problem = "the namespace is not in the priorities, its provider is ignored"
             findings.add_noted_fault((KEY, namespace), problem, "F-22")
             findings.add_degradation(
                 namespace, "unlisted-provider", "it is not in the priorities (F-22)"
             )
-    return {name: providers[name] for name in listed if name in providers}
+    return {name: providers[name] for name in priorities if name in providers}
