@@ -30,7 +30,7 @@ _USAGE = """usage: python -m wheelfit_runtime explain [GROUP ...] [--try] [--jso
 def main(arguments: list[str]) -> int:
     """Run a subcommand and return the exit status."""
     out = io.StringIO()
-    err = sys.stderr or io.StringIO()  # none: closed by the parent process
+    err = sys.stderr or io.StringIO()  # None if the parent process closed it
     name = arguments[0] if arguments else ""
     module = SUBCOMMANDS.get(name)
     status = 0
@@ -63,12 +63,12 @@ def _write_output(text: str) -> str:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError as error:
-        # The output is closed, so nothing more is written; Python would try again at exit.
+        # The output is closed; without this, Python would try to flush it again at exit.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         from wheelfit_runtime.errors import os_reason
 
-        # A reader that closed the pipe, as head, is no error.
+        # A reader that closes the pipe early, such as `head`, is no error.
         return "" if isinstance(error, BrokenPipeError) else os_reason(error)
     return ""
 

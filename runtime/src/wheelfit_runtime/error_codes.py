@@ -1,14 +1,14 @@
-"""Every code of an error, with the status of the command and the name of its details in JSON.
+"""The error codes, each with its exit status and the key of its details in JSON.
 
-To add a code, add it to the list of its exit code here, and a row to ``docs/reference/errors.md``.
-The classes of errors are in `wheelfit_runtime.errors` and `wheelfit.errors`.
+To add a code, add it to the list of its exit status, and a row to ``docs/reference/errors.md``.
+The exception classes are in `wheelfit_runtime.errors` and `wheelfit.errors`.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-# Codes by the status with which a command ends.
+# Codes by exit status.
 _UserCode: TypeAlias = Literal[
     "error", "user-error", "invalid-property", "invalid-document", "invalid-lock",
     "invalid-preset", "unknown-host", "invalid-cases", "ambiguous-cases",
@@ -48,16 +48,16 @@ Code: TypeAlias = Literal[
     _InternalCode,
     "usage", "bad-metadata", "upload-refused", "lock-outdated", "interrupted", "terminated",
 ]  # fmt: skip
-"""A code of an error; ``docs/reference/errors.md`` explains each."""
+"""An error code; ``docs/reference/errors.md`` explains each."""
 
 
 class Row(NamedTuple):
     """The properties of an error code."""
 
     exit_code: int
-    """The status with which a command ends."""
+    """The exit status of a command."""
     details_key: str = ""
-    """The name of the details in ``--json``; empty: there are none."""
+    """The key of the details in ``--json``; empty: there are none."""
 
 
 _BY_EXIT_CODE: dict[int, tuple[Code, ...]] = {
@@ -90,4 +90,4 @@ CODES: dict[Code, Row] = {
     for exit_code, codes in _BY_EXIT_CODE.items()
     for code in codes
 }
-"""The properties of every code."""
+"""The properties of each error code."""

@@ -1,4 +1,4 @@
-"""Lists and counts in sentences."""
+"""Formatting of lists and counts for sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def listed(items: Iterable[str], word: str = "and", *, most: int | None = _MAX_I
     >>> listed(["a", "b", "c"]), listed("abcd", "or", most=3), listed([])
     ('a, b and c', 'a, b or 2 more', '')
 
-    :param most: the most items, including the count of the rest; None: all.
+    :param most: the maximum number of items, the count of the rest included; None: unlimited.
     """
     items = list(items)
     if most is not None and len(items) > most:
@@ -30,6 +30,6 @@ def count_of(number: int, singular: str, plural: str | None = None) -> str:
     >>> count_of(1, "wheel"), count_of(2, "wheel"), count_of(0, "library", "libraries")
     ('1 wheel', '2 wheels', '0 libraries')
 
-    :param plural: the noun for others; None: the singular with an ``s``.
+    :param plural: the noun for any other number; None: the singular with an ``s``.
     """
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"

@@ -1,8 +1,8 @@
 """The support of `wheelfit_runtime` for programs that freeze applications.
 
-Modules are imported by name here and in packages that use it, so such programs cannot find them in
-the code. PyInstaller finds the hook by itself, through the entry point ``hook-dirs`` of
-``pyinstaller40``.
+`wheelfit_runtime` and the packages that use it import modules by name, so a freezing program cannot
+find them in the code. PyInstaller finds the hook by itself, through the entry point ``hook-dirs``
+of ``pyinstaller40``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def hook_folders() -> list[str]:
-    """Return the folders with hooks for PyInstaller."""
+    """Return the folders with PyInstaller hooks."""
     return [os.path.join(os.path.dirname(__file__), "hooks")]  # noqa: PTH118, PTH120
 
 
 def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Return the modules of all implementations that are installed.
+    """Return the modules of all installed implementations.
 
     :param paths: the search path of modules; default: ``sys.path``.
     """
@@ -37,7 +37,7 @@ def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...
 
 
 def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the files in which implementations declare themselves, and the folder for them.
+    """Yield the path of each declaration file, and its folder in a frozen application.
 
     :param paths: the search path of modules; default: ``sys.path``.
     """
@@ -60,7 +60,7 @@ def run(
     err: TextIO,  # noqa: ARG001
 ) -> int:
     """Write the declarations as a module (``python -m wheelfit_runtime table``), and return 0."""
-    from argparse import ArgumentParser  # hooks do not need it
+    from argparse import ArgumentParser  # only needed here, not by hooks
 
     description = "Write the declarations of all implementations as a module, for freezing."
     ArgumentParser("python -m wheelfit_runtime table", description=description).parse_args(

@@ -24,9 +24,9 @@ class Machine:
     system: str
     """``Linux``, ``Windows`` or ``Darwin``."""
     architecture: str
-    """Its name on Linux: ``x86_64``, ``aarch64``."""
+    """The name that Linux uses: ``x86_64``, ``aarch64``."""
     glibc: tuple[int, int] | None = None
-    """None: another C library, as musl."""
+    """The version of glibc; None: another C library, such as musl."""
     is_tegra: bool = False
     """Whether it is one of NVIDIA's Jetson boards."""
 
@@ -65,7 +65,7 @@ def _glibc() -> tuple[int, int] | None:
 
 
 def check_machine(family: LibraryFamily, machine: Machine) -> None:
-    """Raise an error if there are no libraries of a family for a machine."""
+    """Raise `NoCompatibleWheel` if a family has no libraries for a machine."""
     supported = ", ".join(" ".join(names) for names in family.machines)
     if (machine.system, machine.architecture) not in family.machines:
         message = f"no {family.title} libraries exist for {machine.system} {machine.architecture}"
@@ -79,7 +79,7 @@ def check_machine(family: LibraryFamily, machine: Machine) -> None:
 
 
 def is_compatible(filename: str, machine: Machine) -> bool:
-    """Return whether the platform tags of a wheel, the only ones that matter, are compatible."""
+    """Return whether a wheel is compatible with a machine; only its platform tags count."""
     platforms = filename.removesuffix(".whl").rpartition("-")[2].split(".")
     return any(_is_platform_compatible(tag, machine) for tag in platforms)
 

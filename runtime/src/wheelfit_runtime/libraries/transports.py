@@ -62,13 +62,13 @@ class Transport(Protocol):
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels of some requirements and of the extras they name."""
+        """Return the wheels that satisfy requirements, including those of their extras."""
         ...
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Write a wheel into a folder and return its path.
 
-        :raises NetworkError: it is not available.
+        :raises NetworkError: the wheel is not available.
         :raises IntegrityError: its hash is wrong or unknown.
         """
         ...
@@ -103,10 +103,10 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
 
 
 def find_pip(executable: str | None, *, is_frozen: bool) -> str | None:
-    """Return the interpreter that has pip; None: there is none.
+    """Return the interpreter if it has pip, else None.
 
-    :param executable: ``sys.executable``; in a frozen application that is the application, and in
-        an embedded Python it may be empty.
+    :param executable: ``sys.executable``: the application itself if it is frozen; may be empty in
+        an embedded Python.
     """
     return executable if _is_python(executable) and not is_frozen and find_spec("pip") else None
 
@@ -117,7 +117,7 @@ def _is_python(executable: str | None) -> bool:
 
 
 def find_uv(executable: str | None, environ: Mapping[str, str]) -> str | None:
-    """Return the path of uv; None: it is not installed."""
+    """Return the path of uv; None if it is not installed."""
     own_folders = [str(Path(executable).parent)] if executable else []
     return which("uv", path=os.pathsep.join([*own_folders, environ.get("PATH", "")]))
 
@@ -149,7 +149,7 @@ class PipTransport:
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels that pip chooses for some requirements."""
+        """Return the wheels that pip chooses for requirements."""
         del machine  # pip detects it
         with progress.during("resolving with pip"), tempfile.TemporaryDirectory() as temporary:
             report = Path(temporary, "report.json")
@@ -206,7 +206,7 @@ class PipTransport:
     def _call(self, verb: str, command: str, *arguments: str, folder: str) -> None:
         """Run pip.
 
-        :param verb: what pip does, in messages: ``find`` or ``fetch``.
+        :param verb: the verb of error messages: ``find`` or ``fetch``.
         :param folder: the folder for its temporary files, which may be as large as the wheels.
         """
         log = Path(folder, "log")
@@ -223,7 +223,7 @@ class UvTransport:
     """A transport that resolves with uv, and fetches the wheels over HTTPS.
 
     :param index_url: the index; None: as uv is configured.
-    :param python: the interpreter to resolve for; if it is not one, uv looks for one.
+    :param python: the interpreter to resolve for; uv finds one if this is None or not a Python.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class UvTransport:
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels that uv chooses for some requirements."""
+        """Return the wheels that uv chooses for requirements."""
         with tempfile.TemporaryDirectory() as temporary:
             requirements_file, lock = (
                 Path(temporary, "requirements.in"),
@@ -266,7 +266,7 @@ class UvTransport:
             if not answer.succeeded:
                 _raise_failure(answer, "uv", "find")
             wheels = [wheel for wheel in read_lock(lock) if is_compatible(wheel.filename, machine)]
-        # Of the compatible wheels of a version, the last name has the newest platform.
+        # Of the compatible wheels of a project, the last by name has the newest platform tag.
         wheels.sort(key=lambda wheel: wheel.filename)
         return list({wheel.project: wheel for wheel in wheels}.values())
 
@@ -276,14 +276,14 @@ class UvTransport:
 
 
 def _note(lines: Sequence[str]) -> str:
-    """Return the last of some lines, without logins."""
+    """Return the last lines as text, without logins."""
     return "\n".join(
         str(_LOGIN.sub("://", line))[:_MAX_LINE_LENGTH] for line in lines[-_MAX_NOTE_LINES:]
     )
 
 
 def _skipped_indexes(log: Path) -> list[str]:
-    """Return the indexes that pip could not read, by its log, without those without the project."""
+    """Return the log lines of indexes that pip could not read; a missing project is no failure."""
     lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
     skipped = [line.partition(_SKIPPED)[2] for line in lines if _SKIPPED in line]
     return [line for line in skipped if not any(status in line for status in _MISSING_PROJECT)]
@@ -292,7 +292,7 @@ def _skipped_indexes(log: Path) -> list[str]:
 def _raise_failure(
     answer: Answer, name: str, verb: str, skipped_indexes: Sequence[str] = ()
 ) -> NoReturn:
-    """Raise the error for a failed installer."""
+    """Raise the error that corresponds to the output of a failed installer."""
     errors = answer.errors.decode("utf-8", "replace").strip()
     note = _note(errors.splitlines())
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in errors:

@@ -1,7 +1,7 @@
-"""The subset of versions, requirements and markers that metadata of libraries use.
+"""The subset of versions, requirements and markers that the metadata of libraries uses.
 
-Versions are numbers with dots; one with letters (a pre-release) is never chosen. A specifier or
-marker outside of the subset is an error.
+Versions are numbers with dots; a version with letters (a pre-release) is never chosen. A specifier
+or marker outside of the subset is an error.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _VERSION = pattern(r"v?([0-9]{1,20}(?:\.[0-9]{1,20})*)(?:\.?post[0-9]{1,20})?")
 _CLAUSE = pattern(r"\s*(===|==|!=|~=|<=|>=|<|>)\s*([0-9][0-9.]*?)(\.\*)?\s*")
 _REQUIREMENT = pattern(
     r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*\(?([^;()]*)\)?\s*(?:;(.*))?", 16
-)  # re.DOTALL
+)  # 16: re.DOTALL
 _TOKEN = pattern(r"""\s*(\(|\)|'[^']*'|"[^"]*"|[a-z_.]+|===|==|!=|~=|<=|>=|<|>)""")
 _MAX_MARKER_LENGTH = 1000
-"""Characters; nested parentheses are read by recursion."""
+"""Characters; the limit bounds the recursion into nested parentheses."""
 _SEPARATORS = pattern(r"[-_.]+")
 
 
 def parse_version(text: str) -> Version | None:
-    """Return a version as numbers without trailing zeros; None: a pre-release, or invalid."""
+    """Return a version as numbers without trailing zeros; None if pre-release or invalid."""
     match = _VERSION.fullmatch(text.strip())
     if match is None:
         return None
@@ -41,7 +41,7 @@ def parse_version(text: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The versions from ``low`` on, before ``high``."""
+    """A range of versions: from ``low``, up to but not including ``high``."""
 
     low: Version
     high: Version
@@ -50,7 +50,7 @@ class Span:
         return f">={_text(self.low)},<{_text(self.high)}"
 
     def contains(self, version: Version) -> bool:
-        """Return whether a version is in it."""
+        """Return whether a version is in the range."""
         return satisfies(version, str(self))  # 13.0 and 13 are one version
 
 
@@ -72,9 +72,9 @@ class Requirement(NamedTuple):
         return f"{self.project}{extras}{self.specifier}"
 
     def applies(self, markers: Mapping[str, str]) -> bool:
-        """Return whether its marker holds.
+        """Return whether its marker is true.
 
-        :param markers: values by name, ``extra`` among them.
+        :param markers: values by variable, ``extra`` included.
         """
         return not self.marker.strip() or _Marker(self.marker, markers).evaluate()
 
@@ -85,7 +85,7 @@ def normalized(name: str) -> str:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Return a requirement of metadata."""
+    """Parse a ``Requires-Dist`` entry."""
     match = _REQUIREMENT.fullmatch(text)
     if match is None:
         raise InvalidPage(f"the metadata of a library has an invalid requirement: {text[:100]!r}")
@@ -125,7 +125,7 @@ def _satisfies_clause(version: Version, clause: str) -> bool:
 
 
 class _Marker:
-    """A reader of a marker from left to right."""
+    """A parser of one marker, which evaluates it from left to right."""
 
     def __init__(self, text: str, values: Mapping[str, str]) -> None:
         self._text = text
@@ -144,7 +144,7 @@ class _Marker:
         self._tokens.reverse()
 
     def evaluate(self) -> bool:
-        """Return whether the marker holds."""
+        """Return whether the marker is true."""
         result = self._disjunction()
         if self._tokens:
             raise self._error()

@@ -1,8 +1,8 @@
 """The files in which implementations and their groups declare themselves.
 
 They are in the folder ``wheelfit_implementations`` of any entry of ``sys.path``: listing one folder
-for each entry finds the files of all groups, in a fraction of the time that entry points take.
-importlib finds such folders of editable installations. `declarations` parses the files.
+for each entry finds the files of all groups, in a fraction of the time that entry points take. The
+folders of editable installations are found through importlib. `declarations` parses the files.
 """
 
 # Imported at every start of a program: paths are text, and few modules are imported.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FOLDER = "wheelfit_implementations"
 """The name of the folder with the files."""
 TABLE = "wheelfit_implementation_table"
-"""The module with the same content, which a frozen application may have instead of files."""
+"""The module with the content of the files, which a frozen application may have instead."""
 MAX_FILE_SIZE = 64 * 1024
 """Bytes of a file; real ones have some hundreds."""
 MAX_FILES = 1000
@@ -36,7 +36,7 @@ MAX_PRIORITY = 1_000_000
 
 
 class InvalidDeclaration(Exception):
-    """Raised for a file that cannot be used; the message is a clause, as ``is not JSON``."""
+    """Raised for an invalid file; the message is a clause such as ``is not JSON``."""
 
 
 def declaration_paths(
@@ -46,7 +46,7 @@ def declaration_paths(
 
     :param paths: the entries of ``sys.path``.
     :param folders: further folders with files, as `linked_folders` returns them.
-    :param problems: a list that the faults of folders are added to.
+    :param problems: the list to which faults of folders are appended; None: they are ignored.
     """
     for folder in dict.fromkeys((*_declaration_folders(paths), *folders)):
         for name in _file_names(folder, [] if problems is None else problems):
@@ -64,7 +64,7 @@ def _declaration_folders(paths: Iterable[object]) -> Iterator[str]:
 
 
 def linked_folders() -> tuple[str, ...]:
-    """Return the folders that importlib finds, also those of editable installations."""
+    """Return the folders that importlib finds, including those of editable installations."""
     module = sys.modules.get(FOLDER)
     try:
         spec = find_module(FOLDER, None) if module is None else module.__spec__
@@ -102,7 +102,7 @@ def _file_names(folder: str, problems: list[str]) -> list[str]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return []
     except OSError as error:
-        if os.path.lexists(folder):  # else its parent may not be read
+        if os.path.lexists(folder):  # otherwise its parent is not readable
             problems.append(f"{escaped(folder)}: {_read_fault(error)}")
         return []
     files = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
@@ -118,7 +118,7 @@ def read_file(where: str) -> bytes:
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        # Its type is checked when it is open; a pipe would block, and a device would not end.
+        # The type is checked after opening: a pipe would block, and a device has no end.
         descriptor = os.open(where, flags | getattr(os, "O_BINARY", 0))
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -140,5 +140,5 @@ def _read_fault(error: OSError) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text for one line of a terminal, with control characters escaped."""
+    """Return a text with control characters escaped, for one line of a terminal."""
     return text if text.isprintable() else ascii(text)[1:-1]

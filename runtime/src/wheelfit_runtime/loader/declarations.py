@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 REQUIREMENT = "requirement"
-"""The text in a declaration for a feature of which a process has one value."""
+"""The kind of a declared dimension of which a process can have only one value."""
 
 _SCHEMA = 1
 
@@ -40,7 +40,7 @@ _VALUE = pattern(r"[a-z0-9_.]{1,100}")
 
 
 class Feature(NamedTuple):
-    """A feature, as everywhere in wheelfit (F-2)."""
+    """A feature of a namespace (F-2)."""
 
     namespace: str
     name: str
@@ -50,7 +50,7 @@ class Feature(NamedTuple):
 
 
 class Property(NamedTuple):
-    """A required feature: any of some values is enough."""
+    """A feature with values; if it is required, any one of them is enough."""
 
     feature: Feature
     values: tuple[str, ...]
@@ -75,7 +75,7 @@ class Implementation(NamedTuple):
     distribution: str = ""
     """The installed distribution, as ``spam-cu12``; empty if not stated."""
     requirements: tuple[Feature, ...] = ()
-    """Declared features of which a process has one value."""
+    """Declared features of which a process can have only one value."""
     ranks: tuple[Property, ...] = ()
     """Declared features that every machine supports, with their values in order."""
     where: str = ""
@@ -92,7 +92,7 @@ class KnownImplementation(NamedTuple):
 
     name: str
     install: str
-    """The requirement to give pip, as ``spam-avx2``."""
+    """The requirement that installs it with pip, such as ``spam-avx2``."""
     properties: tuple[Property, ...] = ()
 
 
@@ -119,9 +119,9 @@ def scan(
     table: Mapping[str, object] | None = None,
     folders: Iterable[str] = (),
 ) -> Declarations:
-    """Return the declarations in the folders on a path; their faults are in the result.
+    """Return the declarations in the folders on a search path, with the faults of files.
 
-    The first on the path takes precedence, as with modules.
+    The first one on the path takes precedence, as with modules.
 
     :param table: declarations by file name, as written by `as_table`; folders take precedence.
     """
@@ -156,21 +156,21 @@ def scan(
 def read(data: bytes, where: str) -> Implementation | KnownGroup:
     """Return the declaration in a file.
 
-    :param data: the content, of which `MAX_FILE_SIZE` and one byte are enough.
+    :param data: the content; its first `MAX_FILE_SIZE` + 1 bytes are enough.
     """
     return _parse(_parse_json(data), where)
 
 
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
-    """Return the text of a module with the declarations in the folders on a path."""
+    """Return the source of a module with the declarations in the folders on a search path."""
     documents: dict[str, object] = {}
     for where in declaration_paths(paths, folders):
         try:
-            name = os.path.basename(where)  # noqa: PTH119 - as names of `sys.path`, text
+            name = os.path.basename(where)  # noqa: PTH119 - a string, as in `sys.path`
             documents.setdefault(name, _parse_json(read_file(where)))
         except InvalidDeclaration:
             continue
-    # As JSON, since Python has no literal NaN, and no 200 nested brackets.
+    # As JSON: Python has no literal for NaN, and its parser limits nested brackets to 200.
     lines = "".join(
         f"    {name!r}: json.loads({json.dumps(document)!r}),\n"
         for name, document in sorted(documents.items())

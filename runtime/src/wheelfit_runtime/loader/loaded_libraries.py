@@ -11,11 +11,11 @@ There are three functions::
 
 ========= ==========================================================================
 ``error`` a mapped library has the same path or the same SONAME, and another content:
-          the loader gives the first to every caller that uses the name, whatever it was
+          the loader gives the first one to every caller that uses the name, whatever it was
           built for. For the same path: the file was replaced while the process used it.
-``warn``  another major of the same family is mapped under other SONAMEs: those linked
-          to either find their own, but a look-up by symbol alone finds the first.
-(none)    everything else, as the very same library under the same or another path.
+``warn``  another major of the same family is mapped under other SONAMEs: a program finds
+          the library that it is linked to, but a look-up by symbol finds the first one.
+(none)    everything else, such as the same library under the same or another path.
 ========= ==========================================================================
 
 Only Linux lists mapped files; elsewhere `read_mapped` returns nothing and nothing conflicts.
@@ -67,7 +67,7 @@ class Conflict:
     wanted: Library
     mapped: Library
     reason: str
-    """The conflict, a sentence without a final full stop."""
+    """A description of the conflict: a sentence without a final full stop."""
 
 
 def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
@@ -81,8 +81,8 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
     libraries = []
     for file in parse(text):
         if ".so" not in file.name:
-            continue  # no library, as the program itself
-        # Inodes are not compared: on the layers of a container the kernel lists others here.
+            continue  # no library, but for example the program itself
+        # Inodes are not compared: for the layers of a container, the kernel lists other ones here.
         status = None if file.deleted else _status(file.path)
         libraries.append(
             Library(file.path, replaced=True) if status is None else _library(file.path, status)
@@ -112,7 +112,7 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
 
 
 def is_same_library(library: Library, other: Library) -> bool:
-    """Return whether two libraries are the same code, wherever they lie.
+    """Return whether two libraries have the same code, whatever their paths.
 
     Build ids are compared if both have one, so that a copy with an edited search path is the same;
     else all bytes are compared.
@@ -136,10 +136,10 @@ def family_and_major(name: str) -> tuple[str, int] | None:
     ('cuda', 12)
     >>> family_and_major("libamdhip64.so.6")
     ('amdhip64', 6)
-    >>> family_and_major("libcurand.so.10") is None  # CUDA 12 and 13 call theirs so
+    >>> family_and_major("libcurand.so.10") is None  # the name in CUDA 12 and in CUDA 13
     True
 
-    :param name: SONAME, or file name without folders.
+    :param name: a SONAME, or a file name without folders.
     """
     # Imported late, because of its patterns and tables.
     from wheelfit_runtime.platforms.accelerator_libraries import identify

@@ -1,7 +1,7 @@
 """Import the implementation of a group, and fall back to another one if that fails.
 
-Decisions are made under one lock. Imports are made without it, as they have locks of their own, and
-two threads would wait for each other.
+Decisions are made under one lock. Imports are made without it: they have locks of their own, so two
+threads could wait for each other.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ def _imported(name: str) -> ModuleType:
 
 
 def is_deadlock(error: BaseException) -> bool:
-    """Return whether imports of two threads waited for each other, and this one gave up."""
+    """Return whether an import failed because two threads waited for each other."""
     return type(error).__name__ == "_DeadlockError"  # private in importlib
 
 
 def remove_modules(name: str) -> None:
     """Remove a module and its submodules from ``sys.modules``.
 
-    :param name: as ``spam_cu12``; empty: no module.
+    :param name: the module, such as ``spam_cu12``; empty: none.
     """
     if name:
         sys.modules.pop(name, None)
@@ -182,12 +182,12 @@ class Loader:
             choice = self._choices.get(group)
             if choice is None or not is_deadlock(error):
                 raise
-            # The thread that imports it waits for this one: use the partly imported module, as
-            # Python does.
+            # The importing thread waits for this one: use the partly imported module, as Python
+            # does.
             return choice.module
 
     def _importing(self) -> dict[str, str]:
-        """Return the modules that this thread imports, by group; empty: not decided yet."""
+        """Return the names of modules that this thread imports, by group; empty: undecided."""
         importing: dict[str, str] = self._local.__dict__.setdefault("importing", {})
         return importing
 
@@ -239,7 +239,7 @@ class Loader:
                     self._failed.pop((group, choice.name), None)
                     imported = name
                     continue
-                if group not in self._modules:  # no other thread came first
+                if group not in self._modules:  # no other thread was faster
                     self._modules[group] = module
                     warnings = [
                         warning
@@ -280,10 +280,10 @@ class Loader:
             for dimension, value in made_plan.agreed.items()
             if dimension in judgement.claims
         }
-        for value in evidence.loaded:
+        for loaded_value in evidence.loaded:
             # The implementation uses loaded values even if the group that needed them fails later.
-            if value.value in judgement.claims.get(value.dimension, ()):
-                agreed.setdefault(value.dimension, value.value)
+            if loaded_value.value in judgement.claims.get(loaded_value.dimension, ()):
+                agreed.setdefault(loaded_value.dimension, loaded_value.value)
         implementation = judgement.implementation
         chosen = QuickChoice(implementation.name, implementation.title, implementation.module)
         self._choices[group] = _GroupChoice(

@@ -1,4 +1,4 @@
-"""The wheels with the libraries of each family, and which libraries are loaded, as data."""
+"""The library families as data: their wheels, and the libraries to load from them."""
 
 # Imported at every start of a program with libraries, so it imports as little as possible.
 from __future__ import annotations
@@ -13,12 +13,12 @@ _MODULES = {"cuda": "cuda", "oneapi": "oneapi", "onetbb": "onetbb"}
 class Component:
     """A part of a family that can be requested by its name.
 
-    :param projects: the distribution by major version of the family; ``*`` is any.
+    :param projects: the name of the distribution, by major version of the family; ``*``: any.
     :param libraries: the prefixes of the files to load.
     :param extra: the extra of the family's metapackage that pins it, or extras by major version;
-        empty: the metapackage does not have it.
-    :param specifier: the versions that suit any version of the family; None: those of the family.
-    :param has_version_of_family: whether the first two numbers of its versions are the family's.
+        empty: the metapackage does not pin it.
+    :param specifier: its versions, whatever the version of the family; None: those of the family.
+    :param has_version_of_family: whether its major and minor version are those of the family.
     :param needs: other required components; with ``13:`` before one, in that major version only.
     """
 
@@ -49,11 +49,11 @@ class Component:
         self.needs = needs
 
     def project(self, major: str) -> str | None:
-        """Return the distribution for a major version of the family; None: there is none."""
+        """Return the distribution for a major version of the family; None if there is none."""
         return self.projects.get(major) or self.projects.get("*")
 
     def extra_of(self, major: str) -> str:
-        """Return the extra of the metapackage for a major version; empty: it has none."""
+        """Return the extra of the metapackage for a major version; empty if it has none."""
         return self.extra if isinstance(self.extra, str) else self.extra.get(major, "")
 
 
@@ -62,10 +62,10 @@ class LibraryFamily:
 
     :param title: its name in messages.
     :param default_components: the components of a request that names none.
-    :param machines: system and architecture of the machines with wheels.
+    :param machines: system and architecture of the machines for which there are wheels.
     :param metapackage: the distribution whose extras pin the components of one version.
-    :param has_driver: whether NVIDIA's driver limits the versions.
-    :param is_for_tegra: whether the wheels are for Jetson boards too.
+    :param has_driver: whether the NVIDIA driver limits the usable versions.
+    :param is_for_tegra: whether the wheels also run on Jetson boards.
     """
 
     __slots__ = (

@@ -39,7 +39,7 @@ _FORCE_DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 _FORCE_SM = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 _OBSOLETE = "NV_PROVIDER_FORCE_DRIVER_VERSION"
 
-_NO_DEVICES = ("", "none", "void")  # words of the NVIDIA Container Toolkit
+_NO_DEVICES = ("", "none", "void")  # values that the NVIDIA Container Toolkit defines
 _BOUND_LIMIT = 1024  # P-86
 
 _FORCED_DRIVER = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.[0-9]{1,9})?")
@@ -49,10 +49,10 @@ _SM_VALUE = re.compile(r"[0-9]{2,}[af]?_(?:real|virtual)")
 
 
 def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
-    """Return the bounds and the GPU code that driver and devices support.
+    """Return the CUDA version bounds and GPU architectures that driver and devices support.
 
-    :param reference: whether to answer exactly as the reference plugin: no appended values, only
-        the highest device, nothing for unknown drivers (P-43).
+    :param reference: whether to return exactly what the reference plugin does: no appended
+        values, only the highest device, nothing for unknown drivers (P-43).
     """
     warnings = (*driver.warnings, driver.problem) if driver.problem else driver.warnings
     unsupported = answer(
@@ -90,7 +90,9 @@ def _sm_values(gpus: Sequence[NvidiaGpu], *, reference: bool) -> tuple[str, ...]
     capabilities = sorted({gpu.capability for gpu in gpus}, reverse=True)
     if reference:
         highest = capabilities[:1]
-        return tuple(value for c in highest for value in cuda_values.reference_sm_values(c))
+        return tuple(
+            value for capability in highest for value in cuda_values.reference_sm_values(capability)
+        )
     values = (value for capability in capabilities for value in _all_values(capability))
     return tuple(dict.fromkeys(values))
 
@@ -103,7 +105,7 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
 
 
 def read(view: SystemView) -> NvidiaDriver:
-    """Read files, and query the driver if they have signs of one (P-96 to P-98)."""
+    """Read files, and query the driver if they show that there is one (P-96 to P-98)."""
     files = nvidia_files.parse(nvidia_files.read(view))
     if not files.has_signs and not view.library_folders:
         return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
@@ -112,18 +114,18 @@ def read(view: SystemView) -> NvidiaDriver:
 
     libraries = nvidia_library.candidates(view, files)
     if libraries:
-        answer = nvidia_library.read(view, libraries)
-        driver = nvidia_library.parse(answer, files, view.deadline)
+        library_answer = nvidia_library.read(view, libraries)
+        driver = nvidia_library.parse(library_answer, files, view.deadline)
     else:
         driver = nvidia_library.without_libraries(files)
     compatibility = _compatibility_package(driver, files)
     if compatibility and libraries.cuda:
         # libcuda shows whether it supports the GPU; NVML does not.
         only_cuda = replace(libraries, nvml=())
-        answer = nvidia_library.read(view, only_cuda, "nvidia libcuda")
-        proof = nvidia_library.parse(answer, files, view.deadline)
-        if proof.broken:
-            driver = proof._replace(evidence=(*driver.evidence, *proof.evidence))
+        library_answer = nvidia_library.read(view, only_cuda, "nvidia libcuda")
+        cuda_driver = nvidia_library.parse(library_answer, files, view.deadline)
+        if cuda_driver.broken:
+            driver = cuda_driver._replace(evidence=(*driver.evidence, *cuda_driver.evidence))
     # Without a kernel module nvidia-smi is not run (P-98).
     may_run_smi = files.has_driver or view.system == "Windows"
     is_unknown = driver.cuda_version is None and driver.driver_version is None
@@ -190,7 +192,7 @@ class _Overrides:
     version: Capability | None
     capability: Capability | None
     evidence: tuple[Evidence, ...]
-    """The variables."""
+    """The variables that are set."""
     no_driver: bool = False
     no_gpu: bool = False
 
@@ -252,7 +254,7 @@ def _overridden_capability(variable: Evidence) -> Capability | None:
 def _override_variable(
     environ: Mapping[str, str], vendor_name: str, conda_name: str
 ) -> Evidence | None:
-    """Return the variable that is set: NVIDIA's, else conda's, which may be empty."""
+    """Return NVIDIA's variable if it is set, else conda's; the value may be empty."""
     text = overrides.value_of(environ, vendor_name)
     if text is not None:
         return Evidence(vendor_name, text)
