@@ -53,7 +53,7 @@ def build_wheel(
     config_settings: ConfigSettings | None = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """Build a wheel, of a variant if settings ask for one, and return its file name."""
+    """Build a wheel, of a variant if the settings request one, and return its file name."""
     settings = dict(config_settings or {})
     if _is_inner_call() or not (
         _mentions_variants(settings) or _build_table().keys() - {"backend", "backend-path"}
@@ -95,7 +95,7 @@ def _mentions_variants(keys: Sequence[str] | Mapping[str, object]) -> bool:
 
 
 def _pyproject() -> dict[str, Any]:
-    """Return the file of the project, in whose folder front ends call hooks."""
+    """Return the parsed ``pyproject.toml``; front ends call hooks in its folder."""
     path = Path("pyproject.toml")
     return read_pyproject(path.read_bytes(), where=path.name)[1]
 
@@ -146,7 +146,7 @@ class _PrintingReporter(Reporter):
 
 
 def _build(request: BuildRequest) -> str:
-    """Build the one wheel of a request, and return its file name."""
+    """Build the wheel of a request, and return its file name."""
     report = build(request, Context(reporter=_PrintingReporter()))
     for text in report.warnings:
         sys.stdout.write(f"warning: {text}\n")

@@ -291,11 +291,11 @@ class DamagedBundle(IntegrityError, code="damaged-bundle"):
             f"{path}: {kind}" + (f", {details}" if details else "")
             for path, kind, details in problems
         ]
-        more = [f"and {len(lines) - 100} more"] if len(lines) > 100 else []
+        omitted = [f"and {len(lines) - 100} more"] if len(lines) > 100 else []
         super().__init__(
             "the bundle was changed",
             where=where,
-            note="\n".join([*lines[:100], *more]),
+            note="\n".join([*lines[:100], *omitted]),
             hint="copy it again, or rewrite it: `wheelfit bundle --update`",
         )
 
@@ -318,7 +318,7 @@ class EnvironmentBusy(EnvironmentUnavailable, code="environment-busy"):
 class StorageUnavailable(EnvironmentUnavailable, code="storage-unavailable"):
     """Raised when the database or storage of an index cannot be read or written now.
 
-    :param cause: ``unresponsive``: it does not answer; ``full``: it has no space left; empty:
+    :param cause: ``unresponsive``: it does not respond; ``full``: it has no space left; empty:
         another error.
     """
 
@@ -336,7 +336,7 @@ class StorageUnavailable(EnvironmentUnavailable, code="storage-unavailable"):
 
 
 class WorkerLost(EnvironmentUnavailable, code="worker-lost"):
-    """Raised when each process that worked on an item was killed."""
+    """Raised when every process that worked on an item was killed."""
 
 
 class NotRecoverable(EnvironmentUnavailable, code="not-recoverable"):
@@ -347,7 +347,7 @@ class NotRecoverable(EnvironmentUnavailable, code="not-recoverable"):
 
 
 class TooLarge(PolicyRefusal, code="too-large"):
-    """Raised when more would be downloaded than the user allows."""
+    """Raised when a download would be larger than the user allows."""
 
 
 class VariantChangeRefused(PolicyRefusal, code="variant-change"):

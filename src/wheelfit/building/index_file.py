@@ -50,7 +50,7 @@ def write_index_files(folder: Path) -> tuple[Path, ...]:
 
 
 def read_wheel_document(path: Path) -> VariantDocument:
-    """Read ``variant.json`` of a variant wheel, and nothing else of it (B-51).
+    """Read only ``variant.json`` of a variant wheel (B-51).
 
     :raises InvalidWheel: it is invalid, or its document is of another label (F-24).
     """
@@ -62,30 +62,33 @@ def read_wheel_document(path: Path) -> VariantDocument:
 
 
 def check_consistency(wheels: Mapping[Path, Path]) -> None:
-    """Compare documents of variant wheels, and those of other wheels beside them (F-60, F-143).
+    """Check that documents of variant wheels agree, with those of their neighbours (F-60, F-143).
 
-    :param wheels: the present path of each wheel, by its final one.
+    Neighbours are the other wheels in the folders of the final paths.
+
+    :param wheels: the present path of each wheel, by its final path.
+    :raises InconsistentDocuments: they contradict each other.
     """
-    given_wheels: dict[Release, list[tuple[str, Path]]] = {}
+    wheels_by_release: dict[Release, list[tuple[str, Path]]] = {}
     for final_path, path in wheels.items():
         filename = _filename(final_path)
         if filename is not None and filename.is_variant:
-            given_wheels.setdefault((filename.name, filename.version), []).append(
+            wheels_by_release.setdefault((filename.name, filename.version), []).append(
                 (final_path.name, path)
             )
     neighbours: dict[Release, list[Path]] = {}
-    for folder in {final_path.parent for final_path in wheels} if given_wheels else ():
+    for folder in {final_path.parent for final_path in wheels} if wheels_by_release else ():
         for path in folder.glob("*.whl"):
             filename = _filename(path)
             if filename is not None and filename.is_variant and path not in wheels:
                 neighbours.setdefault((filename.name, filename.version), []).append(path)
-    for release, given in given_wheels.items():
+    for release, release_wheels in wheels_by_release.items():
         neighbour_paths = neighbours.get(release, [])
-        if len(given) + len(neighbour_paths) == 1:
+        if len(release_wheels) + len(neighbour_paths) == 1:
             continue  # a single document cannot contradict itself
-        documents = [(name, read_wheel_document(path)) for name, path in given]
+        documents = [(name, read_wheel_document(path)) for name, path in release_wheels]
         for path in neighbour_paths:
-            # Faults of other wheels are not reported here.
+            # Faults of neighbours are not reported here.
             with suppress(InvalidWheel, FileProblem):
                 documents.append((path.name, read_wheel_document(path)))
         combine(documents)
@@ -119,7 +122,7 @@ def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> byt
     try:
         return write_document(combined)
     except InvalidDocument as error:
-        where = ", ".join(where for where, _ in documents)
+        where = ", ".join(wheel_name for wheel_name, _ in documents)
         raise InvalidWheel(
             f"the documents cannot be written as one: {error.message}",
             where=where,

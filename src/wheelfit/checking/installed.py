@@ -1,4 +1,4 @@
-"""Verdicts whether installed variants still fit the machine and each other (F-96, P-56)."""
+"""Verdicts on whether installed variants still fit the machine and each other (F-96, P-56)."""
 
 from __future__ import annotations
 
@@ -76,12 +76,14 @@ def judge_installed(
     versions: Mapping[NormalizedName, Version],
     detect_support: DetectSupport,
 ) -> Iterator[FitVerdict]:
-    """Yield verdicts on installed variants by the machine and the other distributions.
+    """Yield verdicts on installed variants, given the machine and the other distributions.
 
     :param detect_support: returns the supported values for a document, some namespaces and the
         known versions, as `wheelfit.core.property_support.support_for`.
     """
-    known = KnownVersions({name: KnownVersion(version) for name, version in versions.items()})
+    known_versions = KnownVersions(
+        {name: KnownVersion(version) for name, version in versions.items()}
+    )
     for variant in variants:
         if variant.label == NULL:
             yield FitVerdict(variant)  # it fits every machine
@@ -92,7 +94,9 @@ def judge_installed(
                 variant, (), UncheckedTarget(variant.where, "invalid-document", reason)
             )
             continue
-        support = detect_support(variant.document, namespaces_used([variant.properties]), known)
+        support = detect_support(
+            variant.document, namespaces_used([variant.properties]), known_versions
+        )
         unknown = [
             namespace
             for namespace, detection in support.detections.items()
@@ -128,15 +132,17 @@ def _refusals(
 ) -> Iterator[tuple[Check, str]]:
     """Yield the failed checks: by the machine, then by the versions of other distributions."""
     abi = abi_namespaces(document.providers)
-    known = [property_ for property_ in variant.properties if property_.namespace not in unknown]
+    known_properties = [
+        property_ for property_ in variant.properties if property_.namespace not in unknown
+    ]
     for check, properties in (
         (
             checks.UNSUPPORTED_HERE,
-            [property_ for property_ in known if property_.namespace not in abi],
+            [property_ for property_ in known_properties if property_.namespace not in abi],
         ),
         (
             checks.BROKEN_BY_DEPENDENCY,
-            [property_ for property_ in known if property_.namespace in abi],
+            [property_ for property_ in known_properties if property_.namespace in abi],
         ),
     ):
         reason = support.refusal(PropertySet(properties))

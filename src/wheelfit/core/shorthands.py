@@ -42,12 +42,12 @@ class Shorthand:
     require: tuple[Choice, ...] = ()
     forbid: tuple[Choice, ...] = ()
     path: tuple[str, ...] = ()
-    """The builds that it selects, from coarse to fine, as ``("cuda", "12", "12.8")``. Of two
-    shorthands with a path, one must be the beginning of the other. A user's own has no path."""
+    """The builds that it selects, from coarse to fine, such as ``("cuda", "12", "12.8")``. Of the
+    paths of two shorthands, one must begin with the other. A user's own shorthand has no path."""
 
 
-# The names are those of uv's torch backends, light-the-torch (cpu, cu128, rocm6.4, xpu), and
-# presets of machines.
+# The names are those of uv's torch backends, of light-the-torch (cpu, cu128, rocm6.4, xpu), and of
+# machine presets.
 _BUILDS: tuple[tuple[HardwareFamily, BuildsRow], ...] = tuple(
     (family, family.shorthand) for family in providers.accelerators() if family.shorthand
 )
@@ -78,7 +78,7 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
 
     :raises UnknownShorthand: there is no such shorthand.
     """
-    user_shorthands = {shorthand_of_user.name: shorthand_of_user for shorthand_of_user in own}
+    user_shorthands = {user_shorthand.name: user_shorthand for user_shorthand in own}
     shorthand = user_shorthands.get(name) or _built_in(name.lower())
     if shorthand is None:
         raise _unknown(name, (*user_shorthands, *NAMES))
@@ -100,7 +100,7 @@ def names_builds(project: str) -> bool:
     prefixes = [row.compact_prefix for _, row in _BUILDS if row.compact_prefix]
     return not {"cpu", "gpu"}.isdisjoint(words) or any(
         word.startswith(tuple(row.name for _, row in _BUILDS))
-        or any(word.removeprefix(start).isdecimal() for start in prefixes if start in word)
+        or any(word.removeprefix(prefix).isdecimal() for prefix in prefixes if prefix in word)
         for word in words
     )
 
@@ -135,11 +135,11 @@ def combine_preferences(shorthands: Sequence[Shorthand], own: Preferences) -> Pr
         for shorthand in shorthands:
             for choice in getattr(shorthand, kind):
                 options_by_kind[kind].setdefault(choice, f"--variant {shorthand.name}")
-    for required, first in options_by_kind["require"].items() if shorthands else ():
-        for forbidden, second in options_by_kind["forbid"].items():
+    for required, required_option in options_by_kind["require"].items() if shorthands else ():
+        for forbidden, forbidden_option in options_by_kind["forbid"].items():
             if _covers(forbidden, required):
                 raise UsageError(
-                    f"{first} and {second} contradict each other: "
+                    f"{required_option} and {forbidden_option} contradict each other: "
                     f"{required} would be required and forbidden"
                 )
     return structs.replace(
@@ -216,7 +216,7 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
         Property(family.namespace, row.feature, version)
         for other in row.majors
         if other != major
-        for version in (str(other), *(f"{other}.{last}" for last in row.minors))
+        for version in (str(other), *(f"{other}.{other_minor}" for other_minor in row.minors))
     )
     of_major = Shorthand(
         f"{row.name}{major}",
@@ -239,10 +239,10 @@ def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int |
 
 def _unknown(name: str, known: Sequence[str]) -> UnknownShorthand:
     close = get_close_matches(name.lower(), known, n=3, cutoff=0.6)
-    start = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+    suggestion = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
     return UnknownShorthand(
         f"{name[:80]!r} stands for no builds",
         where="--variant",
-        hint=f"{start}There are {', '.join(NAMES)}; a single build is asked for with "
+        hint=f"{suggestion}There are {', '.join(NAMES)}; a single build is asked for with "
         "--label NAME=LABEL",
     )

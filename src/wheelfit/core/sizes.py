@@ -1,4 +1,4 @@
-"""Numbers of bytes as people write them."""
+"""Parsing and formatting of sizes in bytes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _SIZE = pattern(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re
 
 
 def parse_size(text: str) -> int:
-    """Return the number of bytes in a text.
+    """Parse a size, and return its number of bytes.
 
     >>> parse_size("1.5 GB"), parse_size("64KiB"), parse_size("500")
     (1500000000, 65536, 500)
 
-    :raises ValueError: it is not a size.
+    :raises ValueError: the text is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2].lower() not in _UNITS:
         raise ValueError(f"{text[:40]!r} is not a size: write bytes, or 500MB, 2GB, 1.5GiB")
-    whole, _, part = match[1].partition(".")
+    whole, _, fraction = match[1].partition(".")
     unit = _UNITS[match[2].lower()]
-    return int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
+    return int(whole) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
 
 
 def size_in_words(count: int) -> str:

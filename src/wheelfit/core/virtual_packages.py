@@ -22,7 +22,7 @@ CUDA_ARCH: Final = "__cuda_arch"
 GLIBC: Final = "__glibc"
 LINUX: Final = "__linux"
 MUSL: Final = "__musl"
-"""Used by rattler and pixi only; conda does not support musl."""
+"""Used only by rattler and pixi; conda does not support musl."""
 OSX: Final = "__osx"
 UNIX: Final = "__unix"
 WIN: Final = "__win"
@@ -88,10 +88,10 @@ def _subdir(target: Target, tags: tuple[str, ...]) -> str:
     values = platform_values(tags[0]) if tags else {}
     system = values.get("platform_system", target.environment.get("platform_system", ""))
     for subdir, platform in SUBDIRS.items():
-        beginning, _, architecture = platform.partition("-")
+        platform_system, _, architecture = platform.partition("-")
         architecture = "aarch64" if architecture == "arm64" else architecture
         if (
-            _SYSTEM_NAMES.get(system) == beginning
+            _SYSTEM_NAMES.get(system) == platform_system
             and target.architecture.replace("arm64", "aarch64") == architecture
         ):
             return subdir
@@ -105,11 +105,11 @@ def _subdir(target: Target, tags: tuple[str, ...]) -> str:
 
 _SYSTEM_NAMES: Final = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
 _FIRST_CHIPS: Final = {"8.4a": "m1", "8.5a": "m2"}
-"""The first chip of each version, on macOS."""
+"""The first Apple chip of each version of the architecture."""
 
 
 def _processor_package(entries: dict[str, HostProvider], subdir: str) -> Iterator[VirtualPackage]:
-    """Yield the processor by archspec's name of its level or version, not of the product."""
+    """Yield the processor as archspec names its level or version, not its product."""
     architecture = "aarch64" if subdir.endswith(("aarch64", "arm64")) else "x86_64"
     entry = entries.get(architecture)
     values = entry.features[0].values if entry and entry.features else ()
@@ -171,7 +171,7 @@ def _system_packages(target: Target, tags: tuple[str, ...]) -> Iterator[VirtualP
 
 
 def _omission_notes(entries: dict[str, HostProvider]) -> Iterator[str]:
-    """Yield the accelerators of a machine without a virtual package in conda."""
+    """Yield a note for each accelerator for which conda has no virtual package."""
     for namespace, entry in entries.items():
         family = providers.by_namespace(namespace)
         if family is None or family.is_processor or namespace == "nvidia":

@@ -1,8 +1,8 @@
 """The accelerator that each installed package was built for, and the evidence.
 
-Publishers state it in many ways: in the name (``cupy-cuda12x``), in the local part of the version
-(``2.8.0+cu128``), in the properties of a variant, in the libraries inside, and in the
-requirements. The strongest evidence decides.
+It shows in the name (``cupy-cuda12x``), in the local part of the version (``2.8.0+cu128``), in the
+properties of a variant, in the libraries that the package contains, and in its requirements. The
+strongest evidence decides.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class AcceleratorBuild:
     rocm: Mapping[str, str] = field(default_factory=dict)
     """ROCm versions as ``6.4``, each with its evidence."""
     cpu_evidence: str = ""
-    """The evidence that it uses no accelerator, though other builds of it do."""
+    """The evidence that it uses no accelerator, although other builds of it do."""
 
     @property
     def is_library(self) -> bool:

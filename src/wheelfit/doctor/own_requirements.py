@@ -1,7 +1,7 @@
-"""A check of wheelfit's own requirements by the standard library alone.
+"""A check of wheelfit's own requirements that imports none of them.
 
-Any of them may be broken, so none is imported here. The metadata of wheelfit and of all its
-direct and indirect requirements is read with `importlib.metadata`.
+Any of them may be broken. The metadata of wheelfit and of all its direct and indirect requirements
+is read with `importlib.metadata`.
 """
 
 from __future__ import annotations
@@ -91,11 +91,13 @@ def _unmet(
 ) -> Iterator[UnmetRequirement]:
     markers = marker_values()
     releases = _ReleaseFinder(changes)
-    own = releases.release(OWN_NAME)
-    if own is None:  # it runs from a source tree that is not installed, or is removed
+    own_release = releases.release(OWN_NAME)
+    if own_release is None:  # it runs from a source tree that is not installed, or is removed
         return
     # Each release is checked once for each set of extras with which it is required.
-    pending: list[tuple[str, DependencyRelease, frozenset[str]]] = [(OWN_NAME, own, frozenset())]
+    pending: list[tuple[str, DependencyRelease, frozenset[str]]] = [
+        (OWN_NAME, own_release, frozenset())
+    ]
     seen = {(OWN_NAME, frozenset[str]())}
     checked: set[str] = set()
     if files:
@@ -118,14 +120,14 @@ def _unmet(
 
 
 class _ReleaseFinder:
-    """The releases that Python finds, or will find after a change."""
+    """A finder of the releases that Python imports, or will import after a change."""
 
     def __init__(self, changes: Mapping[str, DependencyRelease | None]) -> None:
         self._changes = changes
         self._distributions: dict[str, tuple[Distribution, DependencyRelease] | None] = {}
 
     def release(self, name: str) -> DependencyRelease | None:
-        """Return a release; None if there is none."""
+        """Return the release of a distribution; None if there is none."""
         if name in self._changes:
             return self._changes[name]
         installed = self._installed(name)
@@ -181,7 +183,7 @@ def _find_distribution(name: str) -> tuple[Distribution, DependencyRelease] | No
 def _requirements(
     release: DependencyRelease, extras: frozenset[str], markers: Mapping[str, str]
 ) -> Iterator[Requirement]:
-    """Yield the requirements that apply here; invalid ones are left out."""
+    """Yield the requirements that apply in this environment; invalid ones are left out."""
     for text in release.requires:
         try:
             requirement = parse_requirement(text)

@@ -47,16 +47,18 @@ def tag_findings(packages: Iterable[Package], target: Target, where: str) -> Ite
     :param packages: the installed packages; of several with one name, the imported one first.
     """
     imported = by_name(packages).values()
-    wrong = [
+    wrong_packages = [
         package
         for package in imported
         if package.tags and not _supports_any(package.tags, target.tags)
     ]
-    if wrong:
+    if wrong_packages:
         names = listed_briefly(
-            f"{package} (for {min(map(str, package.tags))})" for package in wrong
+            f"{package} (for {min(map(str, package.tags))})" for package in wrong_packages
         )
-        requirements = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
+        requirements = " ".join(
+            f"{package.name}=={package.installed.version}" for package in wrong_packages
+        )
         yield Location(where).finding(
             diagnoses.WRONG_PLATFORM,
             f"{target.name} cannot use {names}",
@@ -107,16 +109,16 @@ def agreement_findings(
     """
     entries = {entry.name: entry for entry in installed}
     chosen = [ChosenBuild.of_installed(entry.for_resolver()) for entry in entries.values()]
-    for shared in outcomes_of(
+    for outcome in outcomes_of(
         chosen, (agreement for agreement in agreements if agreement.name not in ("cuda", "rocm"))
     ):
-        if not shared.values:
+        if not outcome.values:
             requirements = " ".join(
-                f"{name}=={entries[name].version}" for name in sorted(shared.packages)
+                f"{name}=={entries[name].version}" for name in sorted(outcome.packages)
             )
             yield Location(where).finding(
                 diagnoses.MIXED_VARIANTS,
-                shared.sides,
+                outcome.sides,
                 remedy=f"wheelfit install --force-reinstall {requirements}",
             )
 
@@ -164,7 +166,7 @@ def _mixed_cuda_findings(
 def _soname_conflicts(
     libraries: Iterable[OwnedLibrary], majors_of: Mapping[Package, frozenset[int]]
 ) -> Iterator[str]:
-    """Yield libraries of one SONAME that come from packages for different majors."""
+    """Yield a clause for each two libraries of one SONAME from packages for different majors."""
     by_soname: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for owned in libraries:
         library = owned.identity
@@ -314,9 +316,9 @@ def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, O
     shared: dict[str, list[tuple[Package, OwnedFile]]] = {}
     for package in packages:
         for file in package.files:
-            other = first.setdefault(file.path, (package, file))
-            if other[0] is not package:
-                shared.setdefault(file.path, [other]).append((package, file))
+            first_owner = first.setdefault(file.path, (package, file))
+            if first_owner[0] is not package:
+                shared.setdefault(file.path, [first_owner]).append((package, file))
     return shared
 
 
@@ -325,7 +327,7 @@ def shared_file_findings(
 ) -> Iterator[Finding]:
     """Yield a finding for each pair of packages that own a file with different content.
 
-    Equal content is common and is_harmless (empty ``__init__.py`` files) unless it is a
+    Equal content is common and harmless (empty ``__init__.py`` files), unless the file is a
     library: then uninstalling one of the packages breaks the other.
 
     :param writers: by path, the package whose content the file has, where known.
@@ -334,7 +336,7 @@ def shared_file_findings(
     for owners in shared.values():
         for (left, left_file), (right, right_file) in combinations(owners, 2):
             if left.name == right.name:
-                continue  # `about_duplicates` reports it
+                continue  # `duplicate_findings` reports it
             differs = (left_file.hash, left_file.size) != (right_file.hash, right_file.size)
             if differs or _LIBRARY.fullmatch(left_file.name):
                 pairs[left, right].append((left_file, differs))
@@ -357,7 +359,7 @@ def shared_file_findings(
 
 
 def changed_file_findings(changes: Iterable[RecordDifferences]) -> Iterator[Finding]:
-    """Yield findings about files that are missing or not as they were installed."""
+    """Yield findings about files that are missing, unreadable or changed since installation."""
     for change in changes:
         package = change.package
         location = Location(str(package.installed.path))
@@ -441,7 +443,7 @@ def _with_evidence(builds: Sequence[AcceleratorBuild], major: int) -> str:
 
 
 def _names(packages: Iterable[Package]) -> str:
-    """Return packages as a list, vendors' libraries last."""
+    """Return packages as text, vendors' libraries last."""
     ordered = sorted(
         dict.fromkeys(packages),
         key=lambda package: (package.name.startswith(("nvidia-", "cuda-")), package.name),

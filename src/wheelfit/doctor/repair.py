@@ -1,4 +1,4 @@
-"""Reinstallation of wheelfit's requirements, with pip or uv, which do not depend on them."""
+"""Reinstallation of wheelfit's requirements by pip or uv, which do not depend on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.own_requirements import UnmetRequirement
 
 _MAX_ROUNDS = 10
-"""Installing a missing package may reveal unmet requirements of its own, round by round."""
+"""Rounds of installation; an installed package may have unmet requirements of its own."""
 _MAX_OUTPUT = 4000
 """Characters shown of the end of an installer's output."""
 
@@ -26,7 +26,7 @@ _MAX_OUTPUT = 4000
 def install_command(unmet: Sequence[UnmetRequirement], uv: str | None) -> list[str]:
     """Return the command that installs the unmet requirements, and nothing else.
 
-    :param uv: path of the uv to run; None: the command is that of this environment's pip.
+    :param uv: the path of uv; None: the command runs pip of this environment.
     """
     requirements = list(dict.fromkeys(requirement.remedy for requirement in unmet))
     options = ["--no-deps", "--force-reinstall", "--", *requirements]
@@ -44,7 +44,7 @@ def _has_pip() -> bool:
 def repair(
     unmet: Sequence[UnmetRequirement], environ: Mapping[str, str], report: Callable[[str], None]
 ) -> None:
-    """Install the unmet requirements, and then unmet ones of the installed packages.
+    """Install the unmet requirements, and repeat with those that the installed packages reveal.
 
     The installer is the pip of this environment, else the uv in ``PATH``, else pip as installed by
     `ensurepip`.
@@ -64,10 +64,10 @@ def repair(
         report(f"running {' '.join(command)}")
         _run(command, environ)
         importlib.invalidate_caches()
-        before, unmet = unmet, unmet_requirements(files=True)
+        previous, unmet = unmet, unmet_requirements(files=True)
         if not unmet:
             return
-        if unmet == before:
+        if unmet == previous:
             break
     raise InternalError(
         f"the installer ran, but the fault remains: {unmet[0]}",

@@ -1,4 +1,4 @@
-"""The requirements that a change breaks, of distributions outside the request."""
+"""The requirements of installed distributions that a change of the environment breaks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BrokenRequirement(Struct, frozen=True):
-    """A requirement that is not met once the change is made."""
+    """A requirement that is not met after a change."""
 
     dependent: Installed
     """The distribution with the requirement; it stays unchanged."""
@@ -33,7 +33,7 @@ class BrokenRequirement(Struct, frozen=True):
     """The version after the change; None if the project is removed."""
 
     def to_mapping(self) -> dict[str, object]:
-        """Return it as plain data, for ``--json``."""
+        """Return the requirement as plain data, for ``--json``."""
         return {
             "name": self.dependent.name,
             "version": str(self.dependent.version),
@@ -53,9 +53,9 @@ def find_broken_requirements(
 ) -> tuple[BrokenRequirement, ...]:
     """Return the requirements that a change leaves unmet, in the order of the names.
 
-    Installed distributions that a request does not name take no part in the resolution, as in pip;
-    so the effect on them is reported. Requirements of extras do not count, because the requested
-    extras are not recorded.
+    As in pip, installed distributions that a request does not name take no part in the resolution,
+    so the effect on them is reported. Requirements of extras do not count, because environments do
+    not record which extras were requested.
     """
     removed = set(plan.remove)
     replaced = {pin.name: pin.version for pin in plan.install}

@@ -75,13 +75,14 @@ def plan(
 ) -> Plan:
     """Return the changes from the installed distributions to a resolution.
 
-    The resolver has kept usable installed builds (F-96). A pin for the installed version means that
-    the wheel was selected again, on request or because the machine cannot use the installed one,
-    which stays only if it is the same wheel. A wheel named by a file or URL is always installed.
+    The resolver has kept usable installed builds (F-96). If a pin has the installed version, its
+    wheel was selected on request, or because the machine cannot use the installed one; the
+    installed distribution is kept only if it is the same wheel. A wheel named by a file or URL is
+    always installed.
 
     :param reinstall: replace even identical wheels.
-    :param by_hash: keep a wheel named by a file or URL, if the installed one is known to be that
-        file.
+    :param by_hash: keep an installed distribution that is known to be the same as a wheel named by
+        a file or URL.
     """
     by_name: dict[NormalizedName, list[Installed]] = {}
     for entry in installed:
@@ -95,7 +96,7 @@ def plan(
             keep.append(entries[0])
             continue
         install.append(pin)
-        # As in pip, a distribution outside stays and is hidden by the new one.
+        # As in pip, a distribution outside the environment stays, and the new one shadows it.
         remove += [entry for entry in entries if not entry.outside]
     for name in sorted(resolution.superseded):
         remove += [entry for entry in by_name.get(name, ()) if not entry.outside]
@@ -112,10 +113,12 @@ def plan_sync(
 ) -> Plan:
     """Return the changes from the installed distributions to a lock.
 
-    :param staying: names that stay though the lock does not list them; editable installs, and
-        distributions in folders the environment only reads, always stay. None: all stay that are
-        not replaced.
-    :param editable_removals: editable installs to remove nevertheless, as an earlier lock had them.
+    Editable installs, and distributions in folders that the environment only reads, always stay.
+
+    :param staying: names of others that stay although the lock does not list them; None: all that
+        are not replaced.
+    :param editable_removals: names of editable installs to remove all the same, because an earlier
+        lock listed them.
     """
     entries = tuple(installed)
     planned = plan(resolution, entries, by_hash=True)
@@ -147,7 +150,7 @@ def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
 
 
 def _is_same_source(recorded: Mapping[str, Any] | None, expected: Mapping[str, Any]) -> bool:
-    """Return whether two records (PEP 610) are of the same content; False if it may differ."""
+    """Return whether two ``direct_url.json`` records prove the same content (PEP 610)."""
     if recorded is None or recorded.get("url") != expected["url"]:
         return False
     if recorded.get("subdirectory", "") != expected.get("subdirectory", ""):
@@ -176,10 +179,10 @@ def _is_proven_same(entry: Installed, pin: Pin) -> bool:
 
 
 def _hashes_differ(entry: Installed, pin: Pin) -> bool:
-    """Return whether a hash that both have differs."""
-    promised = pin.file.hashes
-    common = entry.hashes.keys() & promised.keys()
-    return any(entry.hashes[name] != promised[name] for name in common)
+    """Return whether any hash that both wheels have is different."""
+    pin_hashes = pin.file.hashes
+    common = entry.hashes.keys() & pin_hashes.keys()
+    return any(entry.hashes[name] != pin_hashes[name] for name in common)
 
 
 def plan_uninstall(
@@ -194,6 +197,6 @@ def plan_uninstall(
     missing = tuple(name for name, entries in remove.items() if not entries)
     entries_to_remove: list[Installed] = []
     for entries in remove.values():
-        # One outside is planned only if there is no other; it is refused later.
+        # One outside the environment is planned only if there is no other; it is refused later.
         entries_to_remove += [entry for entry in entries if not entry.outside] or entries
     return Plan(remove=tuple(entries_to_remove)), missing

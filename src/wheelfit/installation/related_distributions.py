@@ -1,7 +1,7 @@
-"""Installed distributions that belong together, and those unneeded after their replacement.
+"""Installed distributions that must be replaced together, and those that become unneeded.
 
-A build belongs with others: the libraries of its vendor, and packages built for it. If one of them
-is replaced alone, the others hold it back, or are left behind.
+A build is related to others: the libraries of its vendor, and packages that are built for it. If
+only one of them is replaced, the others prevent an upgrade, or stay although nothing needs them.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ _INSTALLERS_WITH_REQUESTED = ("wheelfit", "pip", "uv")
 class RelatedDistributions(Struct, frozen=True):
     """Installed distributions that are replaced together.
 
-    Needs are those of the installed builds. Environments do not record requested extras: so the
-    needs of all extras count when distributions are kept, and none when related ones are looked up.
+    Environments do not record which extras were requested. So `needs`, by which related builds are
+    found, has no requirements of extras, and `needs_of_extras`, by which dependencies are kept, has
+    those of all extras.
     """
 
     installed: Mapping[NormalizedName, Installed]
     needs: Mapping[NormalizedName, Names]
+    """The projects that each distribution requires, without extras."""
     needs_of_extras: Mapping[NormalizedName, Names]
-    """The requirements of each distribution with all its extras."""
+    """The projects that each distribution requires, with all its extras."""
     builds: Names
     """The variants that need each other."""
     dependencies: Names
-    """Distributions, other variants too, that only these builds need, and no user requested."""
+    """Distributions, variants included, that only these builds need and no user requested."""
 
     @classmethod
     def of(
@@ -55,24 +57,26 @@ class RelatedDistributions(Struct, frozen=True):
 
         :param start: the variants to replace.
         """
-        first = by_name(installed)
-        variants = {name for name, entry in first.items() if entry.label is not None}
+        installed_by_name = by_name(installed)
+        variants = {name for name, entry in installed_by_name.items() if entry.label is not None}
         start = variants.intersection(start)
         if not start:
-            return cls(first, {}, {}, frozenset(), frozenset())
-        all_needs = InstalledRequirements.of(first.values(), environment).needs
-        needs = _needs_by_dependent(first, (need for need in all_needs if need.extra is None))
-        needs_of_extras = _needs_by_dependent(first, all_needs)
+            return cls(installed_by_name, {}, {}, frozenset(), frozenset())
+        all_needs = InstalledRequirements.of(installed_by_name.values(), environment).needs
+        needs = _needs_by_dependent(
+            installed_by_name, (need for need in all_needs if need.extra is None)
+        )
+        needs_of_extras = _needs_by_dependent(installed_by_name, all_needs)
         builds = _connected_variants(start, needs, variants)
-        dependencies = _only_needed_by(builds, first, needs, needs_of_extras)
-        return cls(first, needs, needs_of_extras, builds, dependencies)
+        dependencies = _only_needed_by(builds, installed_by_name, needs, needs_of_extras)
+        return cls(installed_by_name, needs, needs_of_extras, builds, dependencies)
 
     def unneeded(self, resolution: Resolution) -> dict[NormalizedName, str]:
         """Return the dependencies that a resolution does not need, with the reason as a clause."""
-        new = {pin.name for pin in resolution.pins}
-        kept = {kept.name for kept in resolution.kept}
-        unneeded = set(self.dependencies - new - kept)
-        staying = self.needs_of_extras.keys() - new
+        pinned = {pin.name for pin in resolution.pins}
+        kept = {build.name for build in resolution.kept}
+        unneeded = set(self.dependencies - pinned - kept)
+        staying = self.needs_of_extras.keys() - pinned
         while needed := unneeded & _direct_needs(self.needs_of_extras, staying - unneeded):
             unneeded -= needed
         return {
@@ -101,7 +105,7 @@ def _connected_variants(
     needs: Mapping[NormalizedName, Names],
     variants: set[NormalizedName],
 ) -> Names:
-    """Return the variants that are connected with some by needs, in either direction."""
+    """Return some variants and all others that their requirements connect, in either direction."""
     connected, pending = set[NormalizedName](), set(start)
     while pending:
         connected |= pending
@@ -116,7 +120,7 @@ def _only_needed_by(
     needs: Mapping[NormalizedName, Names],
     needs_of_extras: Mapping[NormalizedName, Names],
 ) -> Names:
-    """Return the removable distributions that only some builds need."""
+    """Return the removable distributions that only the given builds need."""
     dependencies = {
         name
         for name in _all_needs(builds, needs) & installed.keys()
@@ -125,7 +129,7 @@ def _only_needed_by(
     while True:
         others = needs_of_extras.keys() - dependencies - builds
         needed_by_others = dependencies & _direct_needs(needs_of_extras, others)
-        # Removed distributions may need each other in a cycle, so needs of builds decide as well.
+        # Distributions may need each other in a cycle, so the needs of the builds decide as well.
         unneeded_by_builds = dependencies - _all_needs(builds - dependencies, needs)
         if not needed_by_others and not unneeded_by_builds:
             return frozenset(dependencies)

@@ -1,6 +1,6 @@
-"""Markers that hold in some of the environments of a lock, as short as possible.
+"""The shortest markers that match some of the environments of a lock.
 
-PEP 751 has one marker for each entry, and no way to name a condition. A marker only has to
+In PEP 751 each entry has one marker, and conditions cannot be named. A marker only has to
 distinguish the environments of the lock: for any other environment the lock is refused.
 """
 
@@ -23,7 +23,7 @@ _PLATFORM_VARIABLES = ("sys_platform", "platform_machine", "implementation_name"
 class MarkerWriter:
     """A writer of markers for the environments of one lock.
 
-    :param environments: all of them.
+    :param environments: all environments of the lock.
     """
 
     def __init__(self, environments: Iterable[LockEnvironment]) -> None:
@@ -32,10 +32,10 @@ class MarkerWriter:
         self._pythons = sorted({python for _, python in self._all_values})
 
     def environments(self) -> tuple[str, ...]:
-        """Return the ``environments`` of a lock: markers of which one holds in each environment.
+        """Return the ``environments`` of a lock: markers of which one matches each environment.
 
-        They omit the Python where ``requires-python`` suffices: if a platform has all Pythons of
-        the lock and no minor version is missing between them.
+        They omit the Python version where ``requires-python`` suffices: if a platform has all
+        Pythons of the lock, and no minor version is missing between them.
         """
         texts = []
         for platform in self._platforms:
@@ -50,8 +50,8 @@ class MarkerWriter:
     def marker(self, request_markers: Mapping[MarkerValues, frozenset[str]]) -> str | None:
         """Return the marker of an entry; None: it always applies.
 
-        :param request_markers: the environments where it applies; in each, the markers of the
-            extras and groups of which one must be requested, or none if it always applies.
+        :param request_markers: by environment in which the entry applies, the markers of the extras
+            and groups of which one must be requested; empty: it always applies there.
         """
         groups: dict[frozenset[str], set[MarkerValues]] = {}
         for values, markers in request_markers.items():
@@ -66,7 +66,7 @@ class MarkerWriter:
         return _disjunction(parts)
 
     def _environment_marker(self, selected: Collection[MarkerValues]) -> str | None:
-        """Return a marker that holds in some environments of the lock and in no other one."""
+        """Return a marker that matches the selected environments and no other ones of the lock."""
         if len(selected) == len(self._all_values):
             return None
         platforms_by_pythons = _group_by_partners(selected)
@@ -87,12 +87,15 @@ class MarkerWriter:
         return _disjunction(sorted(shortest))
 
     def _product(self, platforms: Collection[Platform], pythons: Collection[Python]) -> str:
-        """Return a marker that holds on each of some platforms with each of some Pythons."""
+        """Return a marker that matches each of some platforms with each of some Pythons."""
         parts = (self._platform_marker(platforms), self._python_marker(pythons))
         return _conjunction(filter(None, parts))
 
     def _platform_marker(self, platforms: Collection[Platform]) -> str | None:
-        """Return a marker of platforms, with the fewest variables that exclude the others."""
+        """Return a marker of platforms, with the fewest variables that exclude the others.
+
+        None if there are no others.
+        """
         others = [platform for platform in self._platforms if platform not in platforms]
         if not others:
             return None

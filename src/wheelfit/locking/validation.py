@@ -1,4 +1,4 @@
-"""The validation of a lock file, with all faults at once.
+"""The validation of a lock file, which reports all faults at once.
 
 `packaging.pylock` validates the standard but stops at the first fault, so it gets the whole file
 first, and after a fault each part alone. This module adds checks of labels in file names, of
@@ -55,16 +55,16 @@ def check_lock(table: Mapping[str, Any]) -> None:
     """Check a lock file.
 
     :param table: plain data, as read from TOML.
-    :raises InvalidLock: it is not valid; lists all faults at once. The caller checks the tables of
-        variant metadata.
+    :raises InvalidLock: the lock is invalid; the error lists all faults, except those in the tables
+        of variant metadata, which the caller checks.
     """
     faults = _faults(table)
-    own = tool_table(table).get(PACKAGES)
-    if own is not None:
+    own_packages = tool_table(table).get(PACKAGES)
+    if own_packages is not None:
         place = path_of("tool", TOOL, PACKAGES)
         faults += [
             Fault(place + fault.path.removeprefix(PACKAGES), fault.message, fault.rule)
-            for fault in _faults({**_EMPTY_LOCK, "packages": own}, joins_builds=True)
+            for fault in _faults({**_EMPTY_LOCK, "packages": own_packages}, joins_builds=True)
         ]
     if faults:
         raise InvalidLock(limited(faults))
@@ -145,8 +145,8 @@ def _conflicts(value: object) -> Iterator[Fault]:
         if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
             yield Fault(path_of(*steps, index), "expected an array of markers")
             continue
-        for place, text in enumerate(members):
-            yield from _marker((*steps, index, place), text)
+        for marker_index, text in enumerate(members):
+            yield from _marker((*steps, index, marker_index), text)
 
 
 def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterator[Fault]:
@@ -167,14 +167,14 @@ def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterat
     if len(versions) > 1 and "version" not in package:
         problem = "is missing, although the versions of the wheels differ"
         yield Fault(path_of(*steps, "version"), problem)
-    needs = tool_table(package).get(VARIANT_DEPENDENCIES)
-    if needs is None:
+    dependencies = tool_table(package).get(VARIANT_DEPENDENCIES)
+    if dependencies is None:
         return
     steps = (*steps, "tool", TOOL, VARIANT_DEPENDENCIES)
-    if not isinstance(needs, Mapping):
-        yield Fault(path_of(*steps), f"expected a table, found {shown(needs)}", "F-121")
+    if not isinstance(dependencies, Mapping):
+        yield Fault(path_of(*steps), f"expected a table, found {shown(dependencies)}", "F-121")
         return
-    for label, texts in needs.items():
+    for label, texts in dependencies.items():
         yield from _requirements((*steps, label), texts)
 
 
@@ -279,11 +279,11 @@ def _plain_wheel(wheel: Mapping[str, Any], *, is_joined: bool) -> Mapping[str, A
 
 
 def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield the faults that packaging finds in each part of a lock alone."""
+    """Yield the faults that packaging finds in each part of a lock on its own."""
     for key in dict.fromkeys([*_EMPTY_LOCK, *table]):
         if key != "packages" or not isinstance(table.get(key), list):
-            without = {name: value for name, value in _EMPTY_LOCK.items() if name != key}
-            yield from _faults_of(without | ({key: table[key]} if key in table else {}))
+            other_keys = {name: value for name, value in _EMPTY_LOCK.items() if name != key}
+            yield from _faults_of(other_keys | ({key: table[key]} if key in table else {}))
     packages = table.get("packages")
     for index, package in enumerate(packages if isinstance(packages, list) else ()):
         place = path_of("packages", index)
@@ -292,8 +292,8 @@ def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
             continue
         faults = [
             fault
-            for part, at in _parts(package)
-            for fault in _faults_of({**_EMPTY_LOCK, "packages": [part]}, at)
+            for part, wheel_index in _parts(package)
+            for fault in _faults_of({**_EMPTY_LOCK, "packages": [part]}, wheel_index)
         ]
         # Conflicts between parts are reported only for valid parts.
         faults = faults or list(_faults_of_package(package))
@@ -302,7 +302,7 @@ def _faults_by_part(table: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | None]]:
-    """Yield packages with only one part of a package, and the index of the wheel in that part."""
+    """Yield packages that have one part of a package, with the index of its wheel or None."""
     yield {**({"name": package["name"]} if "name" in package else {}), **_VALID_SOURCE}, None
     name = package.get("name")
     named: dict[str, Any] = {"name": name}
@@ -339,7 +339,7 @@ def _faults_of(table: Mapping[str, Any], wheel: int | None = None) -> Iterator[F
 
 def _first_fault(table: Mapping[str, Any]) -> Fault | None:
     """Return the fault at which packaging stops; None if it reads the whole lock."""
-    # Imported here, as locks known to be valid save its 20 ms.
+    # Imported only here: locks that are known to be valid save its 20 ms.
     from packaging.pylock import Pylock, PylockValidationError
 
     try:
@@ -353,5 +353,5 @@ def _first_fault(table: Mapping[str, Any]) -> Fault | None:
 
 
 def _is_below(path: str, paths: set[str]) -> bool:
-    prefix_ends = [*(place for place, sign in enumerate(path) if sign in ".["), len(path)]
+    prefix_ends = [*(index for index, sign in enumerate(path) if sign in ".["), len(path)]
     return any(path[:end] in paths for end in prefix_ends)

@@ -31,9 +31,9 @@ def report_accelerator_remarks(
     """Warn of unusable or idle accelerator builds in a resolution; return those remarks.
 
     :param changed: the packages that are added or replaced.
-    :param lock: the command to name in remedies, if the resolution is from a lock; then no index is
-        queried. Empty: it is not.
-    :param reported: warnings that are not repeated; new ones are added to it.
+    :param lock: the command that remedies name, if the resolution is from a lock; then no index is
+        queried. Empty: the resolution is not from a lock.
+    :param reported: warnings that are not repeated; new warnings are added.
     """
     if not _is_concerned(resolution, changed, candidates):
         return ()
@@ -66,8 +66,8 @@ def remarks_on_platform(
 ) -> tuple[AcceleratorRemark, ...]:
     """Return the remarks on a resolution for all machines of a platform, for one such machine.
 
-    :param resolution: it may have several builds of a package.
-    :param machine_of: opens that machine; called only if a package may concern accelerators.
+    :param resolution: the resolution, which may have several builds of a package.
+    :param machine_of: opens that machine; called only if a package may use accelerators.
     """
     if not _is_concerned(resolution, names, candidates):
         return ()

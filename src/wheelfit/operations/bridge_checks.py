@@ -1,6 +1,6 @@
 """Comparison of families of distributions with the registry and the indexes of their members.
 
-Nothing but pages, metadata and the directories of wheels is read.
+Only pages, metadata and the central directories of wheels are read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Wheels: TypeAlias = "list[tuple[WheelFilename, File]]"
 _MOST = 8
 """Families, or projects of a family, that are read at the same time."""
 _SHARED = frozenset({"nvidia/__init__.py"})
-"""Files that distributions of one vendor share, and none of them owns."""
+"""Files that distributions of one vendor share; they are not compared."""
 _MAJOR = pattern(
     r"-cu(?:da)?(1[1-9])x?\b"  # nvidia-nccl-cu12, cupy-cuda12x
     r"|\[cu(1[1-9])\]"  # numba-cuda[cu12]
@@ -68,7 +68,7 @@ class FamilyCheck:
     newest: dict[str, str] = field(default_factory=dict)
     """The newest release of each distribution, or of each project at each place."""
     faults: list[str] = field(default_factory=list)
-    """False statements in the file of the family, one clause each."""
+    """False statements in the file of the family, each as a clause."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of a family in ``--json``."""
@@ -96,13 +96,15 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
     catalogue = known_families(context.environ, shipped_bridges=request.shipped_bridges)
     families = [catalogue.find(name) for name in request.names or catalogue.names()]
     settings = read_settings(request, context.environ)
-    as_published = request.with_options(no_bridges=True)
+    without_bridges = request.with_options(no_bridges=True)
     with ExitStack() as stack:
 
         @cache
         def open_place(url: str, *, is_page: bool = False) -> Repository:
-            where = settings_for_source(settings, url, is_page=is_page) if url else settings
-            return stack.enter_context(open_indexes(as_published, where, context))
+            place_settings = (
+                settings_for_source(settings, url, is_page=is_page) if url else settings
+            )
+            return stack.enter_context(open_indexes(without_bridges, place_settings, context))
 
         registry = open_place("")
 
@@ -202,9 +204,9 @@ def _contradictions(member: FamilyMember, core: CoreMetadata) -> Iterator[str]:
             f"{core.name} {core.version} needs libraries of CUDA {', '.join(sorted(required))}, "
             f"but its rule is for {', '.join(sorted(majors))}"
         )
-    lacking = [extra for extra in member.extras if extra not in core.provides_extra]
-    if lacking:
-        yield f"{core.name} {core.version} has no extra {listed(lacking, 'or')}"
+    missing_extras = [extra for extra in member.extras if extra not in core.provides_extra]
+    if missing_extras:
+        yield f"{core.name} {core.version} has no extra {listed(missing_extras, 'or')}"
     cuda_requirements = {
         text for text in core.requires_texts if "extra" not in text and _MAJOR.search(text)
     }
@@ -282,7 +284,7 @@ def _pages(
 def _check_page(
     family: BridgeFamily, place: str, page: ProjectPage, check: FamilyCheck
 ) -> set[FamilyMember]:
-    """Return the members with wheels on a page; report its newest wheels that match no member."""
+    """Return the members with wheels on a page; report a newest wheel without a member."""
     used: set[FamilyMember] = set()
     newest: Version | None = None
     unmatched: dict[Version, str] = {}
@@ -309,7 +311,7 @@ def _check_page(
 
 
 def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
-    """Yield builds without a member, among those on the page of the base, which lists all."""
+    """Yield the builds without a member on the page of the base index, which lists all builds."""
     with_member = {member.local for member in family.members}
     for name in family.projects:
         page = None

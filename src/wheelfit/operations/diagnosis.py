@@ -45,7 +45,7 @@ class SourcesReport:
     """
 
     def to_json(self, scrub: Callable[[str], str]) -> dict[str, object]:
-        """Return the keys about sources of the object of ``--json``.
+        """Return the keys of ``--json`` about sources.
 
         :param scrub: removes data that identifies the machine.
         """
@@ -78,13 +78,13 @@ class Diagnosis:
     """The result of an examination."""
 
     machine: str
-    """Which machine, in words."""
+    """A description of the machine."""
     findings: tuple[Finding, ...]
     scrubber: Scrubber
     host: Mapping[str, object] | None = None
     """The host that the results are for; None: this machine."""
     replayed: bool = False
-    """Whether it is a captured machine, whose interpreter is unknown."""
+    """Whether the machine is a replayed record, whose interpreter is unknown."""
     overrides: tuple[str, ...] = ()
     """Overrides and limits of detection, as ``NAME=value`` or an option."""
     target: Target | None = None
@@ -208,9 +208,12 @@ def _environment(diagnosis: Diagnosis) -> dict[str, object] | None:
             {
                 "name": build.package.name,
                 "version": str(build.package.installed.version),
-                "cuda": [{"major": major, "known_by": sign} for major, sign in build.cuda.items()],
+                "cuda": [
+                    {"major": major, "known_by": evidence} for major, evidence in build.cuda.items()
+                ],
                 "rocm": [
-                    {"version": version, "known_by": sign} for version, sign in build.rocm.items()
+                    {"version": version, "known_by": evidence}
+                    for version, evidence in build.rocm.items()
                 ],
                 "cpu_only": build.cpu_evidence or None,
             }

@@ -82,7 +82,7 @@ def with_project_sources(
     sources: Mapping[NormalizedName, Sequence[ProjectSource]],
     open_wheel: Callable[[DirectSource], DirectWheel],
 ) -> Iterator[Root]:
-    """Yield a root of a project, and the same root for each source that its tables have.
+    """Yield a root of a project, and a copy for each source that the project's tables list.
 
     :param root: a requirement of the project.
     :param sources: the sources in the tables of the project, by name.
@@ -105,10 +105,10 @@ def with_project_sources(
             marked = _with_marker(requirement, source.marker)
             yield structs.replace(root, requirement=marked, wheel=wheel)
             continue
-        given = DirectSource(
+        direct_source = DirectSource(
             source.url, requirement.name, editable=source.editable, where=root.where
         )
-        yield _with_source(root, given, source.marker, open_wheel)
+        yield _with_source(root, direct_source, source.marker, open_wheel)
 
 
 def _with_source(
@@ -117,7 +117,7 @@ def _with_source(
     marker: Marker | None,
     open_wheel: Callable[[DirectSource], DirectWheel],
 ) -> Root:
-    """Return a root with the wheel of a source, which gets no extras: the requirement has them."""
+    """Return a root with the wheel of a source; extras are left to the requirement."""
     wheel = open_wheel(structs.replace(source, extras=frozenset()))
     requirement = _with_marker(structs.replace(root.requirement, url=None), marker)
     return structs.replace(root, requirement=requirement, wheel=wheel)
@@ -127,9 +127,9 @@ def _with_marker(requirement: Requirement, marker: Marker | None) -> Requirement
     """Return a requirement that applies only if a second marker matches, too."""
     if marker is None:
         return requirement
-    own = requirement.marker
-    both = marker if own is None else parse_marker(f"({own}) and ({marker})")
-    return structs.replace(requirement, marker=both)
+    first_marker = requirement.marker
+    combined = marker if first_marker is None else parse_marker(f"({first_marker}) and ({marker})")
+    return structs.replace(requirement, marker=combined)
 
 
 def _locked_commit(
@@ -168,7 +168,7 @@ def _as_requested(wheel: DirectWheel, requested: RepositoryUrl, commit: str) -> 
 
 
 def _as_unbuilt(wheel: DirectWheel) -> DirectWheel:
-    """Return the file of a project as if it were not built yet, so that it fits all machines."""
+    """Return the wheel of a project as if it were not built yet, so that it fits all machines."""
     origin = wheel.file.origin
     if origin is None or not origin.is_built:
         return wheel

@@ -1,4 +1,4 @@
-"""Unpacking of an archive of a project: a source distribution or a server's repository archive.
+"""Unpacking of a project's archive: a source distribution, or a repository as an archive.
 
 The file name decides the format. All members are checked before the first one is written: they must
 be files, folders or links in one top-level folder, and no name or link may lead out of it. No data
@@ -47,7 +47,7 @@ _CHUNK_SIZE = 1 << 20
 _MIN_TIME = 315_619_200
 """1980-01-02 in seconds since 1970: ZIP archives, and so wheels, cannot store earlier times."""
 _TAR_BLOCK = 512
-"""Bytes of a header, to a multiple of which members are padded."""
+"""Bytes of a header; members are padded to a multiple of them."""
 
 
 def unpack_archive(
@@ -193,7 +193,7 @@ def _write(
             path.symlink_to(entry.target)
             links.append(path)
     real_top = os.path.realpath(folder / top)
-    for path in links:  # one may lead through another
+    for path in links:  # a link may lead through another one
         real_target = os.path.realpath(path)
         if real_target != real_top and not real_target.startswith(real_top + os.sep):
             raise InvalidSource(
@@ -231,7 +231,7 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimi
     except OSError as error:
         if error.errno is not None:
             raise
-        # Without a number it is an error of the decompressor, as of bz2.
+        # Without an errno it is an error of the decompressor, such as bz2.
         raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
 
 
@@ -265,7 +265,7 @@ def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) ->
 
 
 class _LimitedReader(io.BufferedReader):
-    """A file with a limit on what is read: ``tarfile`` reads whole headers into memory."""
+    """A file with a limit on reading, since `tarfile` reads whole headers into memory."""
 
     left: float = _CHUNK_SIZE
     """Bytes that may still be read."""

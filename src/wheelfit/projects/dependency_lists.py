@@ -1,7 +1,7 @@
 """Edits of lists of requirements in the text of a ``pyproject.toml``; the rest stays unchanged.
 
-After every change the text is parsed and compared with the expected content. So whatever the form
-of the file, the change is exactly the requested one, or there is none.
+After every edit the text is parsed and compared with the expected content. If they differ, whatever
+the form of the file, an error is raised and nothing is changed.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ class ProjectText:
     def lists(self) -> Mapping[DependencyList, Sequence[object]]:
         """Return every list with its elements; extras and groups are spelled as in the file."""
         data = tomllib.loads(self.text)
-        own = _table(data, "project")
+        project_table = _table(data, "project")
         lists: dict[DependencyList, Sequence[object]] = {}
-        if isinstance(own.get("dependencies"), list):
-            lists[DependencyList()] = own["dependencies"]
+        if isinstance(project_table.get("dependencies"), list):
+            lists[DependencyList()] = project_table["dependencies"]
         for kind, table in (
-            ("extra", _table(own, "optional-dependencies")),
+            ("extra", _table(project_table, "optional-dependencies")),
             ("group", _table(data, "dependency-groups")),
         ):
             for name, items in table.items():
@@ -109,14 +109,14 @@ class ProjectText:
         return lists
 
     def find(self, target: DependencyList) -> DependencyList | None:
-        """Return a list with its name as the file spells it; None if the file lacks it."""
+        """Return a list under the name that the file spells; None if the file lacks the list."""
         for candidate in self.lists():
             if candidate.kind == target.kind and _is_same_name(candidate.name, target.name):
                 return candidate
         return None
 
     def names(self, target: DependencyList) -> Sequence[NormalizedName]:
-        """Return the names of the projects that a list has requirements on."""
+        """Return the names of the projects that a list requires."""
         existing = self.find(target)
         items = () if existing is None else self.lists()[existing]
         return [requirement.name for requirement in map(_parse, items) if requirement is not None]
@@ -131,9 +131,9 @@ def with_requirement(
 ) -> tuple[ProjectText, ListChange]:
     """Return a project with a requirement in a list, which is created if missing.
 
-    It replaces a requirement on the same project with the same marker; without a marker it replaces
-    the only requirement on the project. The spelling, extras and marker of the old one are kept,
-    and so are its versions if the new one has none.
+    It replaces the requirement on the same project with the same marker, or, if it has no marker,
+    the only requirement on the project. The spelling, extras and marker of the old requirement are
+    kept, and so are its versions if the new one has none.
 
     :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
         leaves the list to a build backend.
@@ -198,7 +198,7 @@ def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
 
 
 def _is_named(data: Mapping[str, Any], project: ProjectText, name: NormalizedName) -> bool:
-    """Return whether a list of a project names another, including lists of tools."""
+    """Return whether a list of a project or of its tools has a requirement on another project."""
     lists = [_table(data, "build-system").get("requires")]
     for tool in ("wheelfit", "uv"):
         table = _table_at(data, ("tool", tool))
@@ -215,8 +215,8 @@ def _check_list(project: ProjectText, target: DependencyList) -> None:
     if target.kind == "group":
         return
     key = "optional-dependencies" if target.kind == "extra" else "dependencies"
-    own = tomllib.loads(project.text).get("project")
-    if not isinstance(own, dict):
+    project_table = tomllib.loads(project.text).get("project")
+    if not isinstance(project_table, dict):
         refuse_poetry_project(project)
         raise _fault(
             project,
@@ -224,7 +224,7 @@ def _check_list(project: ProjectText, target: DependencyList) -> None:
             "is missing",
             "write it with a name and a version, or use a group: --group NAME",
         )
-    dynamic = own.get("dynamic", [])
+    dynamic = project_table.get("dynamic", [])
     if isinstance(dynamic, list) and key in dynamic:
         raise _fault(
             project,
@@ -317,7 +317,7 @@ def _index_for_new(items: Sequence[object], name: NormalizedName) -> int:
 
 
 _FEWEST_SORTED = 2
-"""The least number of requirements whose alphabetical order is taken as intended."""
+"""The least number of requirements whose alphabetical order is treated as intended."""
 
 
 def _merged(before: str, text: str) -> str:

@@ -1,8 +1,8 @@
 """Projects in repositories: their URLs, and the checkout of a revision.
 
 Git's own program is run with arguments that cannot be taken for options, over transports that run
-no commands, and without prompts for a password. A login in the URL reaches git by its environment,
-where other users cannot see it.
+no commands, and without prompts for a password. A login in the URL is passed to git in its
+environment, which other users cannot see.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
             hint=f"use one of git+{', git+'.join(_TRANSPORTS)}; write git@host:path as "
             "git+ssh://git@host/path",
         )
-    path, at, revision = parts.path.rpartition("@")
-    if not at:
+    path, at_sign, revision = parts.path.rpartition("@")
+    if not at_sign:
         path, revision = parts.path, ""
     elif not revision or _REVISION.fullmatch(revision) is None or ".." in revision:
         raise _refusal(text, f"{revision!r} is not a valid name of a revision", where)
@@ -98,7 +98,7 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     repository_url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
     url, login = split_userinfo(repository_url)
     if parts.scheme in ("ssh", "git") and login is not None and login[1] is None:
-        url, login = repository_url, None  # the name of a user is no secret there, and ssh needs it
+        url, login = repository_url, None  # a user name alone is no secret, and ssh needs it
     return RepositoryUrl(url, revision or None, folder, login)
 
 
@@ -117,7 +117,7 @@ def check_out(
     """Check out a revision with its submodules, and return the id of its commit.
 
     :param environ: the environment of the process; git's own configuration applies.
-    :param offline: whether no server may be contacted, for submodules neither.
+    :param offline: whether no server may be contacted, not even for submodules.
     :raises NetworkError: ``checkout-failed``; the revision is not available.
     :raises Unreachable: a server would have to be contacted while offline.
     """
@@ -221,7 +221,7 @@ _CREDENTIAL_HELPER = (
 
 
 def _environ_for(repository: RepositoryUrl, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of git, without prompts and variables of another repository."""
+    """Return the environment of git: no prompts, and no variables that name other repositories."""
     variables = {
         name: value
         for name, value in environ.items()
@@ -240,7 +240,7 @@ def _environ_for(repository: RepositoryUrl, environ: Mapping[str, str]) -> dict[
         user, password = repository.login
         parts = urlsplit(repository.url)
         count = variables.get("GIT_CONFIG_COUNT", "")
-        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # the next free number
+        number = int(count) if re.fullmatch(r"[0-9]{1,6}", count) else 0  # of the first free entry
         variables |= {
             "GIT_CONFIG_COUNT": str(number + 1),
             f"GIT_CONFIG_KEY_{number}": f"credential.{parts.scheme}://{parts.netloc}.helper",

@@ -39,8 +39,8 @@ def idle_accelerators(
 ) -> Iterator[AcceleratorRemark]:
     """Yield the idle accelerators, each once.
 
-    :param new_packages: the new packages; others are not reported.
-    :param remedies: the result, with better builds for the machine.
+    :param new_packages: the packages to report: those that the result adds or replaces.
+    :param remedies: the builds that are better for the machine than those of the result.
     """
     yield from _IdleSearch(new_packages, remedies).run()
 
@@ -186,14 +186,14 @@ class _IdleSearch:
         rows: list[tuple[str, str, tuple[str, ...]]] = []
         for extra, requirements in needs.items():
             owners: dict[str, None] = {}
-            others: set[NormalizedName] = set()
+            other_requirements: set[NormalizedName] = set()
             for requirement in requirements:
                 owner = owner_of_libraries(requirement.name)
                 if owner is None:
-                    others.add(requirement.name)
+                    other_requirements.add(requirement.name)
                 else:
                     owners[owner] = None
-            if extra in pin.extras or others & installed:
+            if extra in pin.extras or other_requirements & installed:
                 return
             majors = tuple(dict.fromkeys(filter(None, map(_major_of, requirements))))
             rows += [(extra, owner, majors) for owner in owners]
@@ -269,7 +269,7 @@ def _interpreters(
     family: BridgeFamily,
     members: Sequence[FamilyMember],
 ) -> list[str] | None:
-    """Return the Pythons that builds for the target's platform are for.
+    """Return the tags of the Pythons for which there are builds for the target's platform.
 
     :param members: the members whose builds are considered.
     :return: None if a build is for the Python of the target.
@@ -309,7 +309,7 @@ def _names_builds(project: str) -> bool:
 
 
 def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the namespace and major version that an extra is named for, as ``cuda12``."""
+    """Return the namespace and major version that the name of an extra states: ``cuda12``."""
     from wheelfit.core.shorthands import find_shorthand, is_built_in
 
     if not is_built_in(extra):

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Replacements:
-    """The requirements by which the user replaces others.
+    """The overrides and exclusions by which the user replaces requirements.
 
-    :param overrides: the requirements that replace all others on their projects; if the marker of
-        one does not match, the others are only removed.
+    :param overrides: the requirements that replace all others on their projects; if no marker of
+        an override matches, the others are only removed.
     :param excluded: the projects to leave out.
     :param environment: values of the marker variables.
     :raises UserError: an override has a URL.
@@ -41,9 +41,9 @@ class Replacements:
                     where=override.where or None,
                     hint="request the URL itself, and override with the version that it has",
                 )
-            of_project = self._overrides.setdefault(requirement.name, [])
+            project_overrides = self._overrides.setdefault(requirement.name, [])
             if requirement.applies(environment):
-                of_project.append(override)
+                project_overrides.append(override)
         self._excluded = excluded
 
     @property
@@ -52,7 +52,7 @@ class Replacements:
         return frozenset(self._excluded) | self._overrides.keys()
 
     def concerns(self, name: NormalizedName) -> bool:
-        """Return whether an override replaces any requirement on a project."""
+        """Return whether the requirements on a project are overridden or excluded."""
         return name in self._excluded or name in self._overrides
 
     def apply_to(self, requested: RequestedRequirement) -> Iterator[RequestedRequirement]:

@@ -35,7 +35,7 @@ def read_conflicts(
     known: Collection[ConflictMember],
     fault: ReportFault,
 ) -> tuple[tuple[ConflictMember, ...], ...]:
-    """Return the conflicts; at most one member of each may be requested.
+    """Return the declared conflicts; at most one member of each may be requested.
 
     :param table: the content of ``pyproject.toml``.
     :param name: the name of the project; None if it is not a package.
@@ -44,8 +44,8 @@ def read_conflicts(
     """
     conflicts: dict[tuple[ConflictMember, ...], None] = {}
     for tool in ("wheelfit", "uv"):
-        tools = table.get("tool")
-        settings = tools.get(tool) if isinstance(tools, Mapping) else None
+        tool_tables = table.get("tool")
+        settings = tool_tables.get(tool) if isinstance(tool_tables, Mapping) else None
         rows = settings.get("conflicts", []) if isinstance(settings, Mapping) else []
         steps = ("tool", tool, "conflicts")
         if not isinstance(rows, list):
@@ -83,7 +83,7 @@ def _members(
 
 
 def _member(item: object, project: NormalizedName | None) -> ConflictMember | str:
-    """Return an extra or group, or the reason it is not valid."""
+    """Return an extra or group, or the reason why it is invalid."""
     if not isinstance(item, Mapping) or not item.keys() <= {"extra", "group", "package"}:
         return 'must be a table as { extra = "cpu" }'
     if not all(isinstance(value, str) for value in item.values()):

@@ -1,7 +1,7 @@
 """The folders, archives and repositories from which a project takes dependencies.
 
 They are in ``[tool.wheelfit.sources]`` and ``[tool.uv.sources]``, which have the same form; if both
-have a dependency, that of wheelfit is used. Indexes there are settings, which are read elsewhere.
+list a dependency, wheelfit's is used. Indexes in them are settings, which are read elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TOOLS = ("wheelfit", "uv")
 """The tables below ``tool`` that are read, in order of precedence."""
 KINDS = ("path", "git", "url", "workspace")
-"""The keys for the location of a source, of which it has one."""
+"""The keys for the location of a source; each source has exactly one."""
 _REVISIONS = ("rev", "tag", "branch")
 _KEYS = frozenset(
     (*KINDS, *_REVISIONS, "subdirectory", "editable", "package", "marker", "extra", "group")
@@ -44,7 +44,7 @@ class ProjectSource(NamedTuple):
     editable: bool = False
     """Whether to install the folder as editable."""
     marker: Marker | None = None
-    """The condition for its use; None: always."""
+    """The marker under which it is used; None: always."""
     extra: NormalizedName | None = None
     """The extra of the project whose requirements it is for; None: any."""
     group: NormalizedName | None = None

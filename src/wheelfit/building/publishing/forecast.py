@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SHOWN = 3
 """Files or releases that a message lists."""
 _MIN_FURTHER = 3
-"""Further releases; with room for fewer, a higher limit should be requested."""
+"""Further releases; if fewer fit, a higher limit should be requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Forecast:
 
     project: NormalizedName
     current_size: int
-    """Bytes of the files on the index, as far as known."""
+    """Bytes of the files on the index; files of unknown size count as empty."""
     new_size: int
     """Bytes of the new files."""
     largest_file: int
@@ -143,7 +143,7 @@ def _heaviest(outgoing: OutgoingFile) -> str:
 
 
 def _largest_releases(files: Sequence[File]) -> str:
-    """Return the largest releases of an index, whose removal could make room."""
+    """Return the largest releases of a project on an index, whose removal would free space."""
     sizes: dict[Version, int] = {}
     for file in files:
         for _, version in files_by_release([file]):
@@ -156,19 +156,22 @@ def _largest_releases(files: Sequence[File]) -> str:
 def _large_project_findings(
     forecasts: Sequence[Forecast], index_files: Mapping[NormalizedName, Sequence[File]]
 ) -> Iterator[Finding]:
-    for project in forecasts:
-        limit = project.limits.project
-        if limit is None or not project.new_size:
+    for project_forecast in forecasts:
+        limit = project_forecast.limits.project
+        if limit is None or not project_forecast.new_size:
             continue
-        location = Location(str(project.project))
-        if project.total_size > limit:
+        location = Location(str(project_forecast.project))
+        if project_forecast.total_size > limit:
             message = (
-                f"{size_in_words(project.current_size)} on the index and "
-                f"{size_in_words(project.new_size)} new, more than {size_in_words(limit)}"
-                f"{_largest_releases(index_files[project.project])}"
+                f"{size_in_words(project_forecast.current_size)} on the index and "
+                f"{size_in_words(project_forecast.new_size)} new, more than {size_in_words(limit)}"
+                f"{_largest_releases(index_files[project_forecast.project])}"
             )
             yield location.finding(PROJECT_TOO_LARGE, message)
-        elif project.further_releases is not None and project.further_releases < _MIN_FURTHER:
-            releases = count_of(project.further_releases, "more release")
+        elif (
+            project_forecast.further_releases is not None
+            and project_forecast.further_releases < _MIN_FURTHER
+        ):
+            releases = count_of(project_forecast.further_releases, "more release")
             message = f"afterwards there is room for {releases} of this size"
             yield location.finding(PROJECT_TOO_LARGE, message, severity=Severity.WARNING)

@@ -47,7 +47,7 @@ _PROCESSING_LIMIT = 900.0
 _MAX_ANSWER = 4 << 20
 _EDITABLE = ("open", "error")
 _EXTENSION = "_wheelfit"
-"""The key of wheelfit's own extensions in answers."""
+"""The key of wheelfit's own extensions in responses."""
 _RETRY_HINT = "run the same command again: it resumes the open session"
 
 
@@ -74,9 +74,9 @@ class SessionIndex:
     ) -> tuple[dict[str, Any], frozenset[str]]:
         """Open the session of a release, or resume an earlier one.
 
-        :param digests: the files to send, each with its SHA-256; None: it is always sent again.
-        :return: the session, and the files that it has already, as a server of wheelfit lists them.
-            All others are removed from a resumed session.
+        :param digests: the SHA-256 of the files to send, by name; None: the file is always sent.
+        :return: the session, and the names of the files that it already has unchanged, which only a
+            wheelfit server lists. All other files are removed from a resumed session.
         :raises UploadRefused: another publisher has files in it.
         """
         name, version = release
@@ -152,11 +152,13 @@ class SessionIndex:
             "POST", self._named_link(session, "upload"), filename, request
         ).json()
         mechanism = upload.get("mechanism") or {}
-        address = self._link(mechanism.get("file_url"))
-        self._request("POST", address, filename, content, content_type="application/octet-stream")
+        file_url = self._link(mechanism.get("file_url"))
+        self._request("POST", file_url, filename, content, content_type="application/octet-stream")
         if attestations and mechanism.get("attestations_url"):
-            where = self._link(mechanism["attestations_url"])
-            self._request("POST", where, filename, attestations, content_type="application/json")
+            attestations_url = self._link(mechanism["attestations_url"])
+            self._request(
+                "POST", attestations_url, filename, attestations, content_type="application/json"
+            )
         completion = self._request("POST", self._named_link(upload, "complete"), filename, _META)
         if completion.status == 202:
             status = self._named_link(upload, "file-upload-session")
@@ -203,16 +205,16 @@ class SessionIndex:
         return self._link((content.get("links") or {}).get(name))
 
     def _link(self, url: object) -> str:
-        """Return a link of the requested server, as the login is for that server only."""
+        """Return the URL of a link, which must be on the server that the login is for."""
         link = urljoin(self.root, url) if isinstance(url, str) and url else ""
         try:
-            is_here = origin(link) == origin(self.root)
+            is_same_server = origin(link) == origin(self.root)
         except ValueError:
-            is_here = False
-        if not is_here:
-            shown = f": {redact(link)[:200]}" if link else ""
+            is_same_server = False
+        if not is_same_server:
+            shown_link = f": {redact(link)[:200]}" if link else ""
             raise InvalidPage(
-                f"a link of the index is missing, or of another server{shown}",
+                f"a link of the index is missing, or of another server{shown_link}",
                 where=redact(self.root),
             )
         return link
@@ -231,7 +233,7 @@ class SessionIndex:
 
         :param subject: the file or the release, for messages.
         :param body: bytes, or data to send as JSON; None: no body.
-        :param conflicts: whether a conflict with a link to an open session is returned, not raised.
+        :param conflicts: whether to return, not raise, a conflict that links to an open session.
         """
         headers = {"Accept": _CONTENT_TYPE, "Content-Type": content_type}
         is_raw = body is None or isinstance(body, bytes | _Body)
@@ -244,8 +246,10 @@ class SessionIndex:
             return answer
         content = answer.json()
         message = _problem(content) or response_message(answer.reason, answer.content)
-        described = answer._replace(reason=f"it says: {message}", content=_error_details(content))
-        raise failure_of(described, subject, redact(self.root))
+        described_answer = answer._replace(
+            reason=f"it says: {message}", content=_error_details(content)
+        )
+        raise failure_of(described_answer, subject, redact(self.root))
 
 
 def publish_in_sessions(
@@ -317,7 +321,7 @@ def _send_index_file(
 
 
 class _Body:
-    """The content of a file with its length, which reports the progress of reading."""
+    """A request body with a length, which reports the progress of reading."""
 
     def __init__(self, content: BinaryIO, size: int, progress: Progress) -> None:
         self._content = content
@@ -335,7 +339,7 @@ class _Body:
 
 
 def _problem(content: Mapping[str, Any]) -> str:
-    """Return the problem in an answer (RFC 9457) as text."""
+    """Return the problem details of a response (RFC 9457) as text."""
     parts = [content.get("title"), content.get("detail"), content.get("details")]
     errors = content.get("errors")
     if isinstance(errors, list):
@@ -344,7 +348,7 @@ def _problem(content: Mapping[str, Any]) -> str:
 
 
 def _error_details(content: Mapping[str, Any]) -> bytes:
-    """Return the errors of a server of wheelfit in its usual form; empty for other servers."""
+    """Return the errors of a wheelfit server in its usual form; empty for other servers."""
     try:
         errors = [
             {**error, "where": error["source"]} for error in content["errors"] if error["reference"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _AUDIENCE = "sigstore"
 _TOKEN_VARIABLE = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable
-"""A variable with a token of the identity, as GitLab sets it; usable in any CI service."""
+"""The variable with a token of the identity, which GitLab sets; usable in any CI service."""
 
 
 def attest(
@@ -33,7 +33,8 @@ def attest(
     """Sign files, and write ``FILE.publish.attestation`` beside each of them.
 
     :param files: files without an attestation.
-    :param instance: the client trust configuration of another sigstore than the public one.
+    :param instance: the path of the client trust configuration of a sigstore instance; None: the
+        public instance.
     :raises NeedsExtra: the library is not installed.
     :raises InvalidConfiguration: this process has no identity.
     :raises AttestationProblem: a file cannot be signed.
@@ -118,7 +119,7 @@ def _token(environ: Mapping[str, str]) -> Any:
 
 @contextmanager
 def _converted_errors() -> Iterator[None]:
-    """Convert errors of the library, of the network and of the root of trust to ours."""
+    """Convert errors of sigstore, of the network and of the root of trust to `Unreachable`."""
     try:
         yield
     except WheelfitError:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 _PRIVATE = "Private ::"
 _MOST_COMPARED = 20
-"""Unknown classifiers that are compared with known ones, which takes a millisecond each."""
+"""Unknown classifiers that are compared with the known ones: one takes a millisecond."""
 
 
 def classifier_findings(
     classifiers: Sequence[str], location: Location, *steps: str
 ) -> Iterator[Finding]:
-    """Yield unknown and deprecated classifiers.
+    """Yield findings about unknown and deprecated classifiers.
 
     If trove-classifiers (extra ``build``) is not installed, nothing is checked.
 
-    :param steps: the path of the list in a project file; none for classifiers of METADATA.
+    :param steps: the keys that lead to the list in a project file; none for METADATA.
     """
     if not classifiers:
         return

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 _MIN_LENGTH = 5
-"""Shorter words with one difference are taken for different words."""
+"""Characters; shorter words with one difference are treated as different words."""
 _WORDS = re.compile(r"[a-z0-9.]+")
 _SIMILAR_CHARACTERS = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "8": "b"})
 
 
 def is_typo(text: str, intended: str) -> bool:
-    """Return whether a word is another one with a typing error.
+    """Return whether a word is another word with one typing error.
 
-    That is a letter too many or too few, two letters swapped, or one letter for another.
+    That is a letter too many or too few, two letters swapped, or one letter in place of another.
 
     >>> is_typo("x8664vv4", "x8664v4"), is_typo("openbals", "openblas")
     (True, True)
@@ -50,7 +50,7 @@ def is_typo(text: str, intended: str) -> bool:
 
 
 def likely_meant(text: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate that a text likely means; None without exactly one.
+    """Return the candidate that a text likely means; None if there is none, or several.
 
     >>> likely_meant("sm_arhc", ["sm_arch", "cuda_version_lower_bound"])
     'sm_arch'
@@ -98,11 +98,11 @@ def looks_like(name: str, other: str) -> bool:
 
 
 def lookalike_of(name: str, others: Iterable[str]) -> str | None:
-    """Return the first of some names that could be mistaken for a namespace; None without one."""
+    """Return the first of several names that could be mistaken for a namespace, or None."""
     return next((other for other in sorted(others) if looks_like(name, other)), None)
 
 
 def _shape(name: str) -> str:
-    """Return a name with similar characters made equal."""
+    """Return a name in which similar characters are replaced by the same one."""
     bare = name.replace("_", "").translate(_SIMILAR_CHARACTERS)
     return bare.replace("rn", "m").replace("vv", "w")

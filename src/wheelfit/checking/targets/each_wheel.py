@@ -29,7 +29,7 @@ _LARGE_SIZE = 1 << 20
 
 
 CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
-"""The findings in a wheel, and its facts."""
+"""The findings about a wheel, and its facts; None if its name is invalid."""
 
 
 WheelMapper: TypeAlias = (
@@ -76,7 +76,7 @@ def check_one_wheel(wheel: WheelToCheck) -> CheckedWheel:
 def listing_differences(
     file: File, path: Path, data: bytes | None = None, *, where: str = ""
 ) -> Iterator[Finding]:
-    """Yield differences between a file and its entry on a page (F-79)."""
+    """Yield findings about differences between a file and its entry on a page (F-79)."""
     where = where or str(path)
     if not (file.hashes or file.size is not None):
         return
@@ -94,9 +94,9 @@ def check_in_threads(
     wheels: Sequence[WheelToCheck],
     progress: Progress,
 ) -> Iterator[CheckedWheel | WheelfitError]:
-    """Call a function for each wheel, for large ones in several threads.
+    """Call a function for each wheel; large wheels are checked in several threads.
 
-    Hashing runs in parallel; the checks of small wheels do not, and would only slow each other.
+    Hashing runs in parallel. The checks of small wheels do not, so threads would slow them down.
     """
 
     def call(wheel: WheelToCheck) -> CheckedWheel | WheelfitError:

@@ -64,7 +64,7 @@ def _probe(arguments: Namespace, output: Output, context: Context) -> int:
     if arguments.output:
         from wheelfit.operations.files import write_atomically
 
-        # Before anything is printed: one object, and it is the error if there is one.
+        # Written before anything is printed, so that with --json an error is the only object.
         write_atomically(arguments.output, report.host_file().encode())
     show_probe(report, output)
     if arguments.output:
@@ -108,7 +108,7 @@ def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _compare_hosts(arguments: Namespace, output: Output, context: Context) -> int:
-    """Show the differences; 30 with ``--exit-code`` if there are any."""
+    """Show the differences; return 30 with ``--exit-code`` if there are any."""
     from wheelfit.cli.render.machines import show_comparison
     from wheelfit.operations.host_descriptions import compare_hosts
 
@@ -156,7 +156,7 @@ def _trust(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _consent_given(plan: TrustPlan) -> None:
-    """Accept the plan."""
+    """Consent to any plan."""
 
 
 def _ask_consent(output: Output, plan: TrustPlan) -> None:
@@ -213,7 +213,7 @@ def _check_bridges(arguments: Namespace, output: Output, context: Context) -> in
 
 
 def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
-    """Judge the installed variants; 13 if one does not fit."""
+    """Judge the installed variants; return 13 if one does not fit."""
     from wheelfit.cli.render.diagnosis import show_fitness
     from wheelfit.operations.check_environment import check_environment
     from wheelfit.operations.environment_findings import ExaminationRequest, faults_among

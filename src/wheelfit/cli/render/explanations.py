@@ -64,7 +64,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
                 f"  {detection.namespace:<11} {detection.status}: {detection.source}", "dim"
             )
     rows = list(_rows(explanation, machine.target.tags, output))
-    rows += [("rejected", "source", f"{name}: {why}") for name, why in explanation.sources]
+    rows += [("rejected", "source", f"{name}: {cause}") for name, cause in explanation.sources]
     width = max((len(subject) for _, subject, _ in rows), default=0)
     for verdict, subject, reason in rows:
         # Further lines of a long reason are aligned with its beginning.
@@ -85,7 +85,7 @@ def _subject(explanation: Explanation, verdict: Verdict) -> str:
 def _rows(
     explanation: Explanation, tags: TagPreference, output: Output
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield verdict, label and reason of each wheel; wheels for other systems are counted."""
+    """Yield verdict, label and reason of each wheel; without -v, wheels for others are counted."""
     verdicts, subject_of = explanation.candidates, partial(_subject, explanation)
     if output.verbosity > 0:
         for verdict in verdicts:
@@ -95,21 +95,21 @@ def _rows(
                 f"{explanation.shown(verdict.filename)}: {_reason(verdict)}",
             )
         return
-    # A release may have hundreds of wheels for other Pythons and platforms. A label with wheels for
-    # this one is named with those; another label is named once.
+    # A release may have hundreds of wheels for other Pythons and platforms. They get one row for
+    # each label that has no installable wheel, and are only counted for the other labels.
     installable = [verdict for verdict in verdicts if tags.best(verdict.filename.tags) is not None]
     others = [verdict for verdict in verdicts if tags.best(verdict.filename.tags) is None]
-    installable_subjects = {subject_of(our) for our in installable}
+    installable_subjects = {subject_of(verdict) for verdict in installable}
     yield from _counted(installable, subject_of)
-    for who, group in groupby(sorted(others, key=subject_of), key=subject_of):
+    for subject, group in groupby(sorted(others, key=subject_of), key=subject_of):
         wheels = list(group)
-        if who not in installable_subjects:
+        if subject not in installable_subjects:
             count = f"all {len(wheels)} wheels are for others: " if len(wheels) > 1 else ""
-            yield "rejected", who, count + _reason(wheels[0])
+            yield "rejected", subject, count + _reason(wheels[0])
     other_count = sum(subject_of(verdict) in installable_subjects for verdict in others)
     if other_count:
-        what = "1 wheel is" if other_count == 1 else f"{other_count} wheels are"
-        yield "rejected", "others", f"{what} for other Pythons or platforms (-v names them)"
+        count_text = "1 wheel is" if other_count == 1 else f"{other_count} wheels are"
+        yield "rejected", "others", f"{count_text} for other Pythons or platforms (-v names them)"
 
 
 def _counted(

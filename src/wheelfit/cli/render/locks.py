@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def show_lock(report: LockReport, output: Output) -> None:
     """Print the changes of the locks, and their paths."""
-    if output.json:  # a large lock takes a while
+    if output.json:  # a large lock takes a while to serialise
         output.result_json(report.to_json())
     print_lock(report, output)
 
 
 def print_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
-    """Print the changes of the locks as text only.
+    """Print the changes of the locks as text, without JSON.
 
     :param accelerators: whether to warn of unused accelerators and accelerator builds.
     """
@@ -71,10 +71,10 @@ def show_bundle(report: BundleReport, output: Output) -> None:
                 output.report(f"  {pin.name} {pin.version}{label}")
     verb = "would write" if report.manifest is None else "wrote"
     wheels = sum(name.endswith(".whl") for name in report.sizes)
-    files = count_of(wheels, "wheel")
+    counts = count_of(wheels, "wheel")
     if wheels < len(report.sizes):
-        files += f", {count_of(len(report.sizes) - wheels, 'source')}"
-    line = f"{verb} {report.folder}: {files}, {_words(report.size)}"
+        counts += f", {count_of(len(report.sizes) - wheels, 'source')}"
+    line = f"{verb} {report.folder}: {counts}, {_words(report.size)}"
     if report.shared:
         line += f"; a folder for each would take {_words(report.shared)} more"
     if report.reused:

@@ -44,7 +44,7 @@ def show_build(report: BuildReport, output: Output) -> int:
 
 
 def show_tests(report: WheelTestsReport, output: Output) -> int:
-    """Print the result of each wheel with its time relative to plain, and return the exit code."""
+    """Print the result and relative time of each wheel, and return the exit code."""
     rows = []
     for result in report.results:
         seconds = "" if result.seconds is None else f"{result.seconds:.1f} s"
@@ -107,7 +107,7 @@ def _tuning(tuned: TunedParts) -> str:
 def _show_jobs(report: BuildReport, output: Output) -> int:
     """Print errors of jobs and their counts, and return the exit code."""
     results = report.results
-    # Jobs with the same error have an object each, but it is shown once.
+    # Jobs that failed for the same reason have equal errors, of which one is shown.
     errors = {
         str(result.error.parts()): result.error for result in results if result.error is not None
     }

@@ -1,7 +1,7 @@
 """Layouts L1 to L3: the drafts of 2025, which the published index uses.
 
-They differ in the key that excludes a provider from installation, and in the place of its static
-values (F-47, F-48).
+They differ in the key by which a provider is not queried on installation, and in the place of its
+static values (F-47, F-48).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Providers(Struct):
     static_on_top: bool
 
     def read(self, document: Mapping[str, Any]) -> dict[str, Provider]:
-        """Return every provider, static lists without an entry included."""
+        """Return every provider, including those that only have static values."""
         providers = entries.read_entries(document, self.findings, self._provider)
         if self.static_on_top:
             for namespace in self.static:
@@ -139,8 +139,8 @@ class _Providers(Struct):
         if namespace not in self.static:  # F-48
             self.findings.add_note(f"{namespace}: no static values, so nothing is supported (F-48)")
             return StaticProvider(())
-        where = (STATIC_KEY,) if self.static_on_top else (priorities.KEY, "property")
-        lists_entry = entries.Entry(where, self.static, self.findings)
+        steps = (STATIC_KEY,) if self.static_on_top else (priorities.KEY, "property")
+        lists_entry = entries.Entry(steps, self.static, self.findings)
         lists = lists_entry.static_lists(key=namespace)
         entry.reason = entry.reason or lists_entry.reason
         provider = StaticProvider(entries.configs(lists, lists))
@@ -156,7 +156,7 @@ def _runs_on_install(entry: entries.Entry) -> bool:
 
 
 def _enable_if(entry: entries.Entry) -> str | None:
-    """Read the condition on the target (F-51)."""
+    """Return the marker that enables a provider; None if there is none, or it is invalid (F-51)."""
     text = entry.values.get("enable-if")
     if text is None and "enable-if" not in entry.values:
         return None

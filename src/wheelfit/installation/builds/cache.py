@@ -1,9 +1,9 @@
 """The part of the cache for wheels that were built locally, and for metadata from backends.
 
-A key has everything that a build depends on: the exact source, the interpreter, the user's settings
-for the backend, and the content of the environment. The value is the hash of the wheel, which is
-stored among the downloaded ones. Metadata from a backend is cached by its source, so that the
-backend is not run again for the same result.
+A key covers everything that a build depends on: the exact source, the interpreter, the user's
+settings for the backend, and the content of the environment. The value is the hash of the wheel,
+which is stored with the downloaded wheels. Metadata from a backend is cached by source, so that the
+backend does not run again for the same result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KIND = "built"
 
 @dataclass(frozen=True, slots=True)
 class BuiltWheel:
-    """A wheel that was built."""
+    """A wheel that was built locally."""
 
     path: Path
     filename: str
@@ -48,7 +48,7 @@ class BuiltWheels:
         return None if path is None else BuiltWheel(path, str(entry.head.get("filename")))
 
     def metadata(self, key: str) -> bytes | None:
-        """Return the cached metadata from a backend."""
+        """Return the cached metadata from a backend; None if there is none."""
         entry = self._store.read(KIND, key)
         return None if entry is None else entry.body
 
@@ -57,7 +57,7 @@ class BuiltWheels:
         self._store.write(KIND, key, about, data)
 
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
-        """Store a wheel, and return the cached one; if it cannot be stored, return it unchanged."""
+        """Store a wheel, and return the cached copy; if storing fails, return the wheel itself."""
         with self._store.new_wheel() as temporary:
             if temporary is None:
                 return wheel

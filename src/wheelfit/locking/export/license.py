@@ -22,13 +22,13 @@ class License:
     """A declared licence."""
 
     kind: Literal["expression", "name", "unknown"]
-    """An SPDX expression, or a name in another form."""
+    """The form of the text: an SPDX expression, another name, or ``unknown``."""
     text: str
     """The expression or name, in one line."""
     source: str = ""
     """The metadata field it comes from; empty: none."""
     files: tuple[str, ...] = ()
-    """The declared paths of its texts in the wheel."""
+    """The declared paths of the licence files in the wheel."""
 
 
 def license_of(fields: LicenseFields) -> License:
@@ -38,7 +38,7 @@ def license_of(fields: LicenseFields) -> License:
     >>> license_of(LicenseFields(expression="mit OR apache-2.0")).text
     'MIT OR Apache-2.0'
 
-    :param fields: as written.
+    :param fields: the licence fields, as the metadata has them.
     """
     files = tuple(map(_clean, fields.files))
     if fields.expression:
@@ -62,9 +62,11 @@ def license_of(fields: LicenseFields) -> License:
 
 
 def _clean(text: str) -> str:
-    """Return a foreign text in one line of printable characters, which every format can have."""
-    sound = text.encode("utf-8", "replace").decode("utf-8")
-    return " ".join("".join(c if c.isprintable() else " " for c in sound).split())
+    """Return a text as one line of printable characters, which every export format accepts."""
+    encodable = text.encode("utf-8", "replace").decode("utf-8")
+    return " ".join(
+        "".join(character if character.isprintable() else " " for character in encodable).split()
+    )
 
 
 def _shortened(text: str) -> str:

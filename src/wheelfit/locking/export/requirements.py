@@ -1,4 +1,4 @@
-"""Requirements with hashes, as pip and uv read them: exactly the wheels of one machine."""
+"""A requirements file with hashes, for pip and uv, of exactly the wheels of one machine."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def requirements_text(
 
     A plain wheel or source distribution is listed by version and hash, for any index with the file.
     pip does not find a variant wheel by its version, so it is listed by URL; a copy of it under the
-    name of a plain wheel is listed by version and hash. pip does not accept a folder or repository,
-    which has no hash, beside ``--hash`` options; then the others are listed by URL and hash.
+    name of a plain wheel is listed by version and hash. If there is a folder or repository, which
+    has no hash, pip refuses ``--hash`` options; then all other packages are listed by URL and hash.
 
     :param contents: the packages of the machine.
     :param copies: SHA-256 of copies of variant wheels, by project.
@@ -123,5 +123,5 @@ def _hash(pin: Pin) -> tuple[str, str]:
 
 
 def _printable(text: str) -> str:
-    """Replace line breaks in a foreign text, since the next line would be a requirement."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
+    """Replace the line breaks of a text, which would begin a new requirement."""
+    return "".join(character if character.isprintable() else "�" for character in text)
