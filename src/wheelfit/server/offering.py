@@ -1,4 +1,4 @@
-"""The operator's rules about files of other indexes: which are offered, and which withheld."""
+"""The operator's rules that decide which files of other indexes are offered or withheld."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class OfferRules:
-    """The rules about files of other indexes; by default all are offered."""
+    """The rules about files of other indexes; the default offers all files."""
 
     cooldown: Cooldown = Cooldown()
     """The times before which files must have been uploaded."""
@@ -39,12 +39,12 @@ class OfferRules:
     """The vulnerabilities whose releases are withheld."""
 
     def may_withhold(self, name: NormalizedName) -> bool:
-        """Return whether files of a project may have to be withheld."""
+        """Return whether the rules may withhold files of a project."""
         has_advisories = self.advisories is not None and self.advisories.may_affect(name)
         return has_advisories or self.cooldown.cutoff(name) is not None
 
     def stamp(self, name: NormalizedName) -> Hashable:
-        """Return a value that stays equal as long as the same files of a page are offered."""
+        """Return a value that changes whenever other files of a project may be offered."""
         if not self.may_withhold(name):
             return None
         generation = 0 if self.advisories is None else self.advisories.generation
@@ -89,13 +89,15 @@ class OfferRules:
             else:
                 offered.append(file)
         if withheld:
-            with_wheels = {
+            releases_with_wheels = {
                 release_of(file.filename) for file in offered if not _is_index_file(file)
             }
-            reason_of_release = {release_of(name): reason for name, reason in withheld.items()}
+            reason_of_release = {
+                release_of(filename): reason for filename, reason in withheld.items()
+            }
             for file in filter(_is_index_file, tuple(offered)):
                 release = release_of(file.filename)
-                if release in reason_of_release and release not in with_wheels:
+                if release in reason_of_release and release not in releases_with_wheels:
                     withheld[file.filename] = reason_of_release[release]
                     offered.remove(file)
         return tuple(offered), withheld

@@ -1,4 +1,4 @@
-"""The known vulnerabilities of projects, from OSV records in a folder or an archive."""
+"""The known vulnerabilities of projects, from OSV records in a folder or a ZIP archive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_SIZE = 4 << 30
 _MAX_CACHED = 1_000_000
 """Releases and their vulnerabilities in memory."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The compression methods of archives of osv.dev; others would raise other errors."""
+"""The compression methods of osv.dev's archives; `zipfile` raises other errors for others."""
 _SHOWN = 3
 _SOURCE_HINT = "use a folder or a ZIP archive of OSV records, as osv.dev exports them for PyPI"
 
@@ -42,8 +42,8 @@ class Advisories:
 
     Changed records are read within a minute. If they cannot be read, the old ones stay in use.
 
-    :param path: a folder with records (``*.json``), in folders too, or an archive of such.
-    :param note: called with messages for the operator: about records that cannot be read.
+    :param path: a folder with records (``*.json``, in subfolders too), or a ZIP archive of them.
+    :param note: called with messages for the operator about records that cannot be read.
     :raises FileProblem: there is no such folder or archive, or no record of a project in it.
     """
 
@@ -70,7 +70,7 @@ class Advisories:
         return name in self._records.by_project
 
     def affecting(self, name: NormalizedName, version: Version) -> tuple[Vulnerability, ...]:
-        """Return the vulnerabilities of a release, withdrawn ones too, by their IDs."""
+        """Return the vulnerabilities of a release, withdrawn ones included, sorted by ID."""
         self._start_reload()
         records = self._records
         if name not in records.by_project:
@@ -78,7 +78,7 @@ class Advisories:
         return records.affecting.get((name, version), lambda: records.find(name, version))
 
     def _start_reload(self) -> None:
-        """Start to read changed records; the old ones stay in use until they are read."""
+        """Start to read changed records in a thread; until it ends, the old ones stay in use."""
         if self._clock() - self._last_check < _CHECK_INTERVAL or not self._lock.acquire(
             blocking=False
         ):
@@ -139,12 +139,14 @@ class _Records:
     affected: dict[tuple[str, NormalizedName], Affected] = field(default_factory=dict)
     """The affected versions of requested advisories, by ID and project."""
     affecting: MemoryCache[tuple[Vulnerability, ...]] = field(
-        default_factory=lambda: MemoryCache(_MAX_CACHED, lambda found: len(found) + 1)
+        default_factory=lambda: MemoryCache(
+            _MAX_CACHED, lambda vulnerabilities: len(vulnerabilities) + 1
+        )
     )
-    """The vulnerabilities of releases; a page names all releases, of some projects hundreds."""
+    """The vulnerabilities of releases; cached, since a page may list hundreds of releases."""
 
     def find(self, name: NormalizedName, version: Version) -> tuple[Vulnerability, ...]:
-        """Return the vulnerabilities of a release, by comparing each one's versions."""
+        """Return the vulnerabilities whose affected versions include a release."""
         vulnerabilities = []
         for vulnerability in self.by_project.get(name, ()):
             affected = self.affected.get((vulnerability.id, name))
@@ -156,7 +158,7 @@ class _Records:
 
 
 def _records(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the records; a record that is too large is cut off."""
+    """Yield name and content of the records; a record that is too large is truncated."""
     try:
         if path.is_dir():
             for file in _files(path):
@@ -183,8 +185,8 @@ def _records(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    for place, _, names in os.walk(folder):
-        yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(".json"))  # noqa: PTH118 - of many
+    for parent, _, names in os.walk(folder):
+        yield from (os.path.join(parent, name) for name in sorted(names) if name.endswith(".json"))  # noqa: PTH118 - of many
 
 
 def _stamp(path: Path) -> Hashable:
@@ -197,7 +199,7 @@ def _stamp(path: Path) -> Hashable:
         if not path.is_dir():
             return status.st_mtime_ns, status.st_size, status.st_ino
         statuses = [os.stat(file) for file in _files(path)]  # noqa: PTH116 - of many
-    except (OSError, ValueError) as error:  # with NUL in the path
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise FileProblem(
             f"OSV records cannot be read: {os_reason(error)}", where=str(path)
         ) from None

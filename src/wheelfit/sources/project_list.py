@@ -25,27 +25,27 @@ def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ..
     """Fetch the list of projects of an index.
 
     :param url: the URL of the index.
-    :raises InvalidPage: the answer is not a list of projects.
+    :raises InvalidPage: the response is not a list of projects.
     :raises NetworkError: the list cannot be fetched.
     """
-    answer = pages.get(f"{split_userinfo(url)[0].rstrip('/')}/", accept=ACCEPT)
-    if answer.status != 200:
-        raise unexpected(answer.status, answer.url)
+    response = pages.get(f"{split_userinfo(url)[0].rstrip('/')}/", accept=ACCEPT)
+    if response.status != 200:
+        raise unexpected(response.status, response.url)
     return parse_project_list(
-        answer.body, answer.headers.get("content-type", ""), where=redact(url)
+        response.body, response.headers.get("content-type", ""), where=redact(url)
     )
 
 
 def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[NormalizedName, ...]:
-    """Read a list of projects; other links are ignored.
+    """Parse a list of projects; other links are ignored.
 
     >>> parse_project_list(b'<a href="Fast.FFT/">Fast.FFT</a>', "text/html", where="index")
     ('fast-fft',)
 
-    :param body: the page.
-    :param content_type: the ``Content-Type`` of the answer.
+    :param body: the body of the response.
+    :param content_type: its ``Content-Type``.
     :param where: the index, for errors.
-    :return: normalised names, sorted, each once; invalid names are left out.
+    :return: the normalised names, sorted and unique; invalid names are left out.
     :raises InvalidPage: it is not a list of projects.
     """
     names: list[str] = []

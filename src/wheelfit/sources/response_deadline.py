@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ResponseWithDeadline:
     """A `Response` whose body must arrive before a deadline.
 
-    Otherwise a server that sends a byte now and then would block the reader for ever.
+    Otherwise a server that sends a byte now and then could block the reader forever.
 
     :param response: the response to wrap.
     :param timeout: seconds from now until the deadline.
@@ -28,7 +28,7 @@ class ResponseWithDeadline:
         self.status = response.status
         """The HTTP status."""
         self.headers = response.headers
-        """By lower-case name."""
+        """The headers, by lower-case name."""
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the body in pieces."""
@@ -42,5 +42,5 @@ class ResponseWithDeadline:
         self._response.close()
 
     def cancel(self) -> None:
-        """Cancel it, from any thread."""
+        """Cancel the response, from any thread."""
         self._response.cancel()

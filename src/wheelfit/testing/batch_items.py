@@ -1,6 +1,6 @@
 """A job for tests of batches, which fails, is killed or waits as its item specifies.
 
-Workers import it in other processes and on other machines, so it is not part of a test.
+Workers in other processes and on other machines import it, so it is not in a test module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BatchItem:
 
     number: int
     folder: Path
-    """The folder that counts its attempts."""
+    """The folder for the file that counts its attempts."""
     fault: str = ""
     """``killed``, ``disk``, ``input``, ``bug``, ``memory`` or ``unsendable``; empty: none."""
     times: int = 99

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def supported(
     namespace: str, features: Mapping[str, Sequence[str]], *, source: str = "set by a test"
 ) -> Detection:
-    """Return a detection from features with their values, most preferred first.
+    """Return a detection of features with their values, most preferred first.
 
     :param features: values by feature; empty: nothing of the namespace is supported.
     """
@@ -46,7 +46,7 @@ class FixedDetector:
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
     ) -> Detection | None:
-        """Return the given result; None for any other namespace."""
+        """Return the fixed result of a namespace; None if it is unknown."""
         del package, plugin_api
         self.requests.append(namespace)
         return self._answers.get(namespace)

@@ -28,13 +28,16 @@ NVIDIA = {
     "requires": ["nvidia-variant-provider>=0.0.1,<1"],
     "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
 }
-"""A provider entry that wheelfit emulates (P-60)."""
+"""A provider entry of a plugin that wheelfit emulates (P-60)."""
 
 
 def linux_target(python: str = "3.11.7", *, name: str = "this machine") -> Target:
-    """Return an x86-64 Linux with one CPython."""
-    short = ".".join(python.split(".")[:2])
-    cpython = f"cp{short.replace('.', '')}"
+    """Return the target of a CPython on x86-64 Linux.
+
+    :param python: its full version.
+    """
+    python_version = ".".join(python.split(".")[:2])
+    cpython = f"cp{python_version.replace('.', '')}"
     return Target.of(
         name,
         {
@@ -47,7 +50,7 @@ def linux_target(python: str = "3.11.7", *, name: str = "this machine") -> Targe
             "platform_system": "Linux",
             "platform_version": "#1 SMP",
             "python_full_version": python,
-            "python_version": short,
+            "python_version": python_version,
             "sys_platform": "linux",
         },
         [
@@ -90,7 +93,7 @@ class ResolutionSetup:
             )
 
     def candidates(self) -> Candidates:
-        """Return candidates without cached state."""
+        """Return new candidates, without cached state."""
         return Candidates(
             self.repository,
             self.target,
@@ -113,7 +116,7 @@ class ResolutionSetup:
         dependencies: bool = True,
         threads: int = 0,
     ) -> Resolution:
-        """Resolve requirements written as a user writes them."""
+        """Resolve requirements, given as a user writes them."""
         request = ResolutionRequest(
             requirements=requested(*requirements),
             wheels=tuple(wheels),

@@ -66,7 +66,7 @@ def build_wheel(
 
     :param folder: the folder for the wheel; it is created if it does not exist.
     :param label: the label of a variant wheel; None: a plain wheel.
-    :param document: ``variant.json``. A mapping of a whole release is reduced to the entry of
+    :param document: ``variant.json``. The document of a whole release is reduced to the entry of
         ``label`` (F-24); bytes are written unchanged, valid or not. With a label and no document
         the wheel is invalid (F-27).
     :param files: content by path; default: a package with a ``__version__``.
@@ -88,11 +88,11 @@ def build_wheel(
     headers += [("Requires-Dist", requirement) for requirement in requires]
     headers += metadata_extra
     contents[f"{dist_info}/METADATA"] = _encode(_header_text(headers) + description)
-    pure = "true" if tag.endswith("-none-any") else "false"
+    is_pure = "true" if tag.endswith("-none-any") else "false"
     wheel_headers = [
         ("Wheel-Version", "1.0"),
         ("Generator", "wheelfit.testing"),
-        ("Root-Is-Purelib", pure),
+        ("Root-Is-Purelib", is_pure),
     ]
     wheel_headers += [("Build", build)] if build is not None else []
     wheel_headers += [("Tag", expanded) for expanded in _expand(tag)]
@@ -137,7 +137,7 @@ def add_member(
 
 
 def build_large_wheel(folder: Path, name: str, version: str, size: int, **arguments: Any) -> Path:
-    """Write a wheel with a large file of zeros, which needs no space on most disks.
+    """Write a wheel with a large file of zeros, sparse where the file system supports that.
 
     The file ``{name}/zeros.bin`` is stored without compression, so the wheel is larger than it.
 
@@ -145,8 +145,8 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
     :param arguments: further arguments of `build_wheel`.
     """
     package = canonicalize_name(name).replace("-", "_")
-    small = build_wheel(folder, name, version, **arguments)
-    with zipfile.ZipFile(small) as archive:
+    path = build_wheel(folder, name, version, **arguments)
+    with zipfile.ZipFile(path) as archive:
         contents = {member: archive.read(member) for member in archive.namelist()}
     zeros = f"{package}/zeros.bin"
     digest, crc, remaining = hashlib.sha256(), 0, size
@@ -162,7 +162,7 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
     contents[record] = row.encode() + contents[record]
     clock, date = 0, (_DATE[0] - 1980) << 9 | _DATE[1] << 5 | _DATE[2]
     members = [Member(zeros, STORED, 0, clock, date, crc, size, size, 0, 3, 0o100644 << 16)]
-    with small.open("wb") as file:
+    with path.open("wb") as file:
         file.write(encode_local_header(members[0]))
         file.seek(size, os.SEEK_CUR)
         for member, content in contents.items():
@@ -173,7 +173,7 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
         offset = file.tell()
         directory = b"".join(map(encode_entry, members))
         file.write(directory + encode_end(len(members), len(directory), offset))
-    return small
+    return path
 
 
 def release_document(
@@ -300,7 +300,9 @@ def _ini_text(groups: Mapping[str, Mapping[str, str]]) -> str:
 
 def _expand(tag: str) -> list[str]:
     pythons, abis, platforms = (part.split(".") for part in tag.split("-"))
-    return [f"{p}-{a}-{platform}" for p in pythons for a in abis for platform in platforms]
+    return [
+        f"{python}-{abi}-{platform}" for python in pythons for abi in abis for platform in platforms
+    ]
 
 
 def _record(contents: Mapping[str, bytes], record: str) -> bytes:

@@ -8,7 +8,7 @@ handles; there every folder of the path is checked before each call, which detec
 but not one that is created at that moment.
 """
 
-# Ten thousands of files are changed through this module: names are strings, and ``os`` is called.
+# Tens of thousands of files are changed through this module: names are strings for `os`.
 # ruff: noqa: PTH116, PTH208
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class LookupMode(Enum):
     """A method of resolving names."""
 
     AT_ONCE = "at once"
-    """By one call, ``openat2``; `STEPWISE` if the kernel does not have it."""
+    """By one call, ``openat2``; `STEPWISE` if the kernel lacks it."""
     STEPWISE = "stepwise"
-    """Folder by folder, each from the handle of the one before."""
+    """Folder by folder, each from the handle of its parent."""
     BY_PATH = "by path"
     """By paths, after checking every folder in them."""
 
@@ -58,7 +58,7 @@ _STRONGEST: Final = (
 
 
 class _Handles(OrderedDict[str, int]):
-    """Descriptors of open folders by name, the last used at the end."""
+    """The descriptors of open folders by name, the most recently used last."""
 
     def close(self) -> None:
         while self:
@@ -117,8 +117,8 @@ class RootedFolder:
     def resolve(self, name: str) -> tuple[int | None, str]:
         """Return the handle and name of a path, for a function of ``os`` that takes ``dir_fd``.
 
-        :return: the descriptor of the folder that contains it, valid for this and the next call of
-            a method in this thread, and its last name; without handles None and a path.
+        :return: the descriptor of the parent folder, valid for this and the next call of a method
+            in this thread, and the last part of the name; without handles, None and the full path.
         """
         folder, _, last = name.rpartition("/")
         if last in _RELATIVE_PARTS or (os.sep != "/" and _is_invalid_name(last)):
@@ -128,13 +128,13 @@ class RootedFolder:
         return self._descriptor_of(folder), last
 
     def handle(self, folder: str = "") -> int | str:
-        """Return the descriptor of a folder, or without handles its path; valid as in `resolve`."""
+        """Return the descriptor of a folder, valid as in `resolve`; without handles, its path."""
         if self._lookup is LookupMode.BY_PATH:
             return self._checked_path(folder)
         return self._descriptor_of(folder)
 
     def path_of(self, name: str) -> str:
-        """Return the path of a file or folder in it, for messages."""
+        """Return the full path of a name, for messages."""
         return os.path.join(self.path, *name.split("/")) if name else self.path  # noqa: PTH118
 
     def open_folder(self, name: str = "") -> int:
@@ -162,7 +162,7 @@ class RootedFolder:
         if not _RELATIVE_PARTS.isdisjoint(names):
             raise ValueError(f"{folder!r} is not a name below a folder")
         parent = self._local.handles.get("/".join(names[:-1])) if len(names) > 1 else self._root
-        if parent is not None:  # takes a quarter of the time of a whole look-up
+        if parent is not None:  # takes a quarter of the time of resolving the whole path
             return self._open_next(parent, names[-1], names)
         if self._lookup is LookupMode.AT_ONCE:
             try:
@@ -171,7 +171,7 @@ class RootedFolder:
                 if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                     error.filename = self.path_of(folder)
                     raise
-                descriptor = None  # opening folder by folder shows which of them is the link
+                descriptor = None  # opening folder by folder shows which one is a link
             if descriptor is not None:
                 return int(descriptor)
         parent = self._root
@@ -194,7 +194,7 @@ class RootedFolder:
             path = self.path_of("/".join(names))
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 with suppress(FileNotFoundError):
-                    # If it is a folder now, it was a link a moment ago.
+                    # If it is a folder now, it was a link when it was opened.
                     if not stat.S_ISREG(os.lstat(name, dir_fd=parent).st_mode):
                         raise _link_error(path) from None
             error.filename = path
@@ -218,7 +218,9 @@ class RootedFolder:
         """Close the handles of a folder that was moved or removed, and of those in it."""
         handles = self._local.handles
         prefix = name + "/"
-        for folder in [handle for handle in handles if handle == name or handle.startswith(prefix)]:
+        for folder in [
+            open_name for open_name in handles if open_name == name or open_name.startswith(prefix)
+        ]:
             os.close(handles.pop(folder))
 
     # --- reading ---
@@ -284,7 +286,7 @@ class RootedFolder:
                 raise
 
     def write(self, name: str, data: bytes, mode: int = 0o666) -> None:
-        """Create a file with some content."""
+        """Create a file with content."""
         folder, last = self.resolve(name)
         with closed_at_end(os.open(last, _NEW, mode, dir_fd=folder)) as descriptor:
             write_all(descriptor, data)
@@ -311,7 +313,7 @@ class RootedFolder:
         self.remove_folder(name)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file, link or folder, never onto something."""
+        """Rename a file, link or folder, never onto an existing name."""
         (folder, old_name), (new_folder, new_name) = self.resolve(source), self.resolve(target)
         if not system_calls().move_exclusively(old_name, new_name, folder, new_folder):
             if self.exists(target):
@@ -359,14 +361,14 @@ def read_regular(descriptor: int, max_size: int) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of some data to an open file."""
+    """Write data completely to an open file."""
     count = os.write(descriptor, data) if data else 0
     while count < len(data):  # a disk that is nearly full may accept fewer bytes
         count += os.write(descriptor, memoryview(data)[count:])
 
 
 def _is_link(status: os.stat_result) -> bool:
-    # Name surrogates among the reparse points of Windows, as junctions.
+    # The bit marks name surrogates among the reparse points of Windows, such as junctions.
     tag = getattr(status, "st_reparse_tag", 0)
     return stat.S_ISLNK(status.st_mode) or bool(tag & 0x20000000)
 

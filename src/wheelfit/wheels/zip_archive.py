@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _PIECE = 1 << 18
-_BEGINNING = 1 << 12  # packed bytes
+_BEGINNING = 1 << 12  # packed bytes that `beginning` reads
 _KERNEL_PIECE = 32 << 20
 _ADJACENT_SIZE = 1 << 20  # bytes of small members that are read at once
 _MAX_READ_SIZE = 64 << 20  # bytes of a file that is read as a whole
@@ -49,7 +49,7 @@ _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
 _LONGEST_DESCRIPTOR = 24
 _TAR_BLOCK = 512
 _MIN_SIZE_FOR_RATIO = 64 << 20  # unpacked bytes up to which the ratio is not checked
-_MAX_RATIO = 50  # that of the public registry
+_MAX_RATIO = 50  # the limit of the public registry
 _MAX_REPORTED = 50
 
 
@@ -59,11 +59,11 @@ class ZipArchive:
     Several threads may read at once. Every reading method may raise `InvalidWheel` for missing, too
     large, damaged or truncated data.
 
-    :param source: path of the archive; or a seekable binary file or other source of bytes,
-        which stay open.
-    :param lenient: whether to open it although names collide; `tolerated` then has the collisions.
-    :param expected: the central directory of an archive just written, with its members, which then
-        need not be parsed.
+    :param source: the path of the archive; or a seekable binary file or another source of bytes,
+        which `close` leaves open.
+    :param lenient: whether to open an archive with colliding names; `tolerated` has the collisions.
+    :param expected: the central directory and the members of an archive that was just written, so
+        that they need not be parsed.
     :raises FileProblem: it cannot be read.
     :raises InvalidWheel: it is not valid.
     """
@@ -79,7 +79,7 @@ class ZipArchive:
         self.where = where
         """The name in errors."""
         self.tolerated: list[Fault] = []
-        """The faults that are errors unless it is opened leniently."""
+        """The faults that are errors unless the archive is opened leniently."""
         self._lenient = lenient
         self._expected = expected
         self._owns_source = isinstance(source, Path)
@@ -100,7 +100,7 @@ class ZipArchive:
         """The position of the central directory."""
         directory = self.read_bytes(self.end.offset, self.end.size)
         self.members: tuple[Member, ...]
-        """Every entry of the archive, in its order, folders too."""
+        """All entries of the archive, in its order, folders included."""
         if self._expected is not None and self._expected[0] == directory:
             self.members = self._expected[1]
         else:
@@ -131,7 +131,7 @@ class ZipArchive:
     # --- closing ------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the file, if it was opened here."""
+        """Close the archive, if it was opened by its path."""
         if self._owns_source:
             self._source.close()
 
@@ -187,8 +187,8 @@ class ZipArchive:
         start, data = self._check_start(member, length)
         header_size = start - member.offset
         packed = data[header_size : header_size + member.compressed_size]
-        if rest := member.compressed_size - len(packed):  # its extra fields are unusually long
-            packed += self.read_bytes(start + len(packed), rest)
+        if missing_size := member.compressed_size - len(packed):  # its extra fields are long
+            packed += self.read_bytes(start + len(packed), missing_size)
         return inflate_whole(member, packed, where=self.where)
 
     def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
@@ -230,7 +230,7 @@ class ZipArchive:
     def _check_start(self, member: Member, length: int) -> tuple[int, bytes]:
         """Check the local header of a member, and the bytes after its data.
 
-        :param length: the number of bytes to read from its local header on, if it has as many.
+        :param length: the number of bytes to read from its local header on; fewer if it is shorter.
         :return: the offset of the data, and the bytes read.
         """
         whole_size = self._following[member.offset] - member.offset
@@ -270,7 +270,7 @@ class ZipArchive:
     ) -> None:
         """Write bytes of the archive as they are to a file on disk.
 
-        The kernel copies where it can; on some file systems that moves no byte at all.
+        The kernel copies where it can; some file systems then share the blocks.
 
         :param starts_writeback: whether the kernel starts to write the bytes to disk at once, so
             that a later fsync takes less time.
@@ -286,7 +286,7 @@ class ZipArchive:
         """Copy as many bytes as the kernel can; return their number."""
         copied = 0
         if sys.platform == "linux" and isinstance(self._source, LocalFile):
-            # It cannot copy between unlike file systems, or to a file in memory.
+            # The kernel cannot copy between different file systems, or to a file in memory.
             with suppress(OSError):
                 source_fd, target_fd = self._source.fileno(), target.fileno()
                 while copied < length:

@@ -27,8 +27,8 @@ _PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
 _FILE = re.compile(
     rf"files/[0-9a-f]{{16}}/{_NAME}|simple/{_NAME}/[0-9a-f]{{16}}/{_NAME}|(?:{_NAME}/)*{_NAME}\.metadata"
 )
-"""Paths of files of an index; no others are ever removed. The last alternative is for files beside
-the wheels of an index that is generated in place."""
+"""Paths of files of an index; no other files are ever removed. The last alternative is for files
+beside the wheels of an index that is generated in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class IndexManifest:
     """The published content of an index."""
 
     entries: Mapping[str, tuple[File, ...]] = field(default_factory=dict)
-    """By project: the entries of its page."""
+    """The entries of each page, by project."""
     pages: Mapping[str, str] = field(default_factory=dict)
-    """By path: the digest of each page."""
+    """The digest of each page, by path."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """By path: the digest of every other file that was written, listed on a page or not."""
+    """The digest of every other written file, by path, whether a page lists it or not."""
     unreferenced: frozenset[str] = frozenset()
     """The paths of the files that are no longer on any page."""
     removed: Mapping[str, str] = field(default_factory=dict)
-    """By name: the SHA-256 of files that were published and are no longer on any page."""
+    """The SHA-256 of published files that are no longer on any page, by name."""
     other_pages: Mapping[str, OtherPages] = field(default_factory=dict)
     """The other locations on each project's page, for projects that have some."""
 
@@ -103,7 +103,7 @@ def _check(document: Mapping[str, Any]) -> None:
 
 
 def write_manifest(manifest: IndexManifest) -> bytes:
-    """Return the bytes of a manifest: equal ones for equal content."""
+    """Return the bytes of a manifest; equal content gives equal bytes."""
     document: dict[str, Any] = {
         "version": _VERSION,
         "projects": {

@@ -41,7 +41,7 @@ _TIMEOUT = 10.0
 _POLL_INTERVAL = 1.0
 _BATCH_SIZE = 100
 _LEASE = timedelta(seconds=120)
-"""The time for which other servers leave a delivery to the server that started it."""
+"""The time after which another server may retry a delivery that one has started."""
 _MAX_ATTEMPTS = 12
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 3600.0
 
@@ -59,7 +59,7 @@ class Webhook:
     projects: tuple[str, ...] = ("*",)
     """Names and patterns of its projects."""
     may_be_private: bool = False
-    """Whether its host name may lead to a private address, and be requested without TLS."""
+    """Whether its host may have a private address, and be requested without TLS."""
 
     @property
     def id(self) -> str:
@@ -81,7 +81,7 @@ class Webhook:
 
 
 def check_webhook(webhook: Webhook) -> None:
-    """Raise on a webhook whose messages others could read, or that cannot be sent.
+    """Raise if the messages of a webhook could be read by others, or cannot be sent.
 
     :raises InvalidConfiguration: its URL cannot be used.
     """
@@ -125,7 +125,7 @@ class WebhookDelivery:
         self._count = count
         self._now = now
         self._admits = AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
-        # Created here, or changes before the first step would be lost.
+        # Created here: otherwise changes before the first step would not be delivered.
         self._cursors.cursor(webhook.id, now=timestamp(now()))
 
     def run(self, stop: threading.Event) -> None:
@@ -148,8 +148,8 @@ class WebhookDelivery:
         if entry is None:
             if not entries:
                 return False
-            last = Cursor(entries[-1].serial, 0, cursor.due)
-            return self._cursors.move(webhook.id, cursor, last)
+            last_cursor = Cursor(entries[-1].serial, 0, cursor.due)
+            return self._cursors.move(webhook.id, cursor, last_cursor)
         claimed = cursor._replace(due=timestamp(now + _LEASE))
         if not self._cursors.move(webhook.id, cursor, claimed):
             return False
@@ -171,7 +171,7 @@ class WebhookDelivery:
         return outcome != "failed"
 
     def _send(self, entry: AuditEntry) -> str | None:
-        """Send a message; return the fault, or None."""
+        """Send a message, and return the fault; None if it was delivered."""
         content = {
             "version": 1,
             "event": entry.action,
@@ -203,8 +203,8 @@ class WebhookDelivery:
 def _post(url: str, body: bytes, headers: dict[str, str], admits: AddressRules) -> int:
     """Send a request, and return the status of the response.
 
-    :raises OSError: the server cannot be reached, or may not be.
-    :raises HTTPException: it does not answer in HTTP.
+    :raises OSError: the server cannot be reached, or its address is not allowed.
+    :raises HTTPException: its response is not valid HTTP.
     """
     parts = urlsplit(url)
     host, is_secure = parts.hostname or "", parts.scheme == "https"
@@ -213,7 +213,7 @@ def _post(url: str, body: bytes, headers: dict[str, str], admits: AddressRules) 
     with closing(connection):
         raw_socket = socket.create_connection((host, port), timeout=_TIMEOUT)
         connection.sock = raw_socket
-        # Before anything is sent: the name may lead to a server that only this machine reaches.
+        # Checked before anything is sent: the name may resolve to an address of a private network.
         if not admits(host, raw_socket.getpeername()[0]):
             raise OSError("its name leads to a private address; private-address = true allows that")
         if is_secure:

@@ -1,4 +1,4 @@
-"""Bytes in a storage like S3, through `obstore`."""
+"""Blobs in an S3-compatible object storage, accessed through `obstore`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MISSING = (FileNotFoundError,)
 _PART_SIZE = 8 << 20
 """Bytes of one part of a large object; S3 accepts 10,000 parts."""
 _CONCURRENT_PARTS = 4
-"""Parts that are sent at a time, which bounds the memory."""
+"""Parts that are sent at the same time; the number bounds the memory."""
 _CHUNK_SIZE = 1 << 20
 """Bytes that are read at a time."""
 _DEADLINE = 3.0
 """Seconds for a small request."""
 _STALL_TIMEOUT = 5.0
-"""Seconds without a byte of an object after which reading fails."""
+"""Seconds without data after which the reading of an object fails."""
 
 
 class ObjectBlobs:
@@ -60,7 +60,7 @@ class ObjectBlobs:
         if url.startswith("memory:"):
             self._uploading = self._small_requests = self._reading  # a second one would be empty
             return
-        # An upload has no deadline, because it is answered after its last byte.
+        # An upload has no deadline, because the response arrives after its last byte.
         self._uploading = open_storage(url)
         self._small_requests = open_storage(url, timeout=_DEADLINE)
 
@@ -88,7 +88,7 @@ class ObjectBlobs:
         return None
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Yield the bytes between two positions."""
+        """Yield the bytes of a blob between two positions."""
         if start >= stop:
             return
         with reporting_storage_failures(self._where):

@@ -1,4 +1,4 @@
-"""The page of a family, made of the pages of its members, by pure functions."""
+"""The page of a family, combined from the pages of its members by pure functions."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ def page_of_names(
     """Return the page of a family whose members have names of their own.
 
     :param family: the family.
-    :param pages: the page of its own name, and those of its members.
+    :param pages: the pages of the family's own name and of its members; None: there is none.
     :param machine_platforms: the platform tags of the machine to choose for; none: any machine.
     :return: None if no page exists.
     """
-    own = pages[family.name]
-    if own is not None and any(_is_of_variants(file) for file in own.files):
-        return own
+    own_page = pages[family.name]
+    if own_page is not None and any(_is_of_variants(file) for file in own_page.files):
+        return own_page
     existing_pages = [page for page in pages.values() if page is not None]
     if not existing_pages:
         return None
-    first = own or existing_pages[0]
-    if own is not None and any(
-        page.source != own.source for page in existing_pages if page.bridge is None
+    first_page = own_page or existing_pages[0]
+    if own_page is not None and any(
+        page.source != own_page.source for page in existing_pages if page.bridge is None
     ):
-        return own  # the owner of the name may not own the members in another source
-    builder = _PageBuilder(family, first.source, machine_platforms=machine_platforms)
+        return own_page  # the owner of the name may not own the members in another source
+    builder = _PageBuilder(family, first_page.source, machine_platforms=machine_platforms)
     for member in family.members:
         page = pages[member.distribution]
-        if page is not None and (page.bridge is not None or page.source == first.source):
+        if page is not None and (page.bridge is not None or page.source == first_page.source):
             builder.add(member, page)
-    if own is not None and any(member.label is None for member in family.members):
-        builder.files = [*own.files, *builder.files]
-    page = builder.page(family.name, first.source, () if own is None else own.notes)
-    return page if own is None else replace(page, status=own.status)
+    if own_page is not None and any(member.label is None for member in family.members):
+        builder.files = [*own_page.files, *builder.files]
+    page = builder.page(family.name, first_page.source, () if own_page is None else own_page.notes)
+    return page if own_page is None else replace(page, status=own_page.status)
 
 
 def page_of_indexes(
@@ -73,16 +73,16 @@ def page_of_indexes(
 
     :param family: the family.
     :param name: one of its projects.
-    :param pages: by the locations of members.
+    :param pages: the pages by the locations of members; None: the index lacks the project.
     :param hosts: the hosts from which files may come; empty: any.
     :return: None if no index has the project.
     """
     existing_pages = [page for page in pages.values() if page is not None]
     if not existing_pages:
         return None
-    own = pages.get(()) if family.registry else None
-    if own is not None and any(_is_of_variants(file) for file in own.files):
-        return own
+    registry_page = pages.get(()) if family.registry else None
+    if registry_page is not None and any(_is_of_variants(file) for file in registry_page.files):
+        return registry_page
     statuses = sorted(
         (page.status for page in existing_pages if page.status),
         key=lambda status: not status.is_quarantined,
@@ -96,7 +96,7 @@ def page_of_indexes(
         if page is not None:
             builder.add(member, page)
     for locations, page in pages.items():
-        if page is not None and (locations or own is page):
+        if page is not None and (locations or registry_page is page):
             builder.add_sources(page, is_of_registry=not locations)
     source = ", ".join(dict.fromkeys(page.source for page in existing_pages))
     notes = [note for page in existing_pages for note in page.notes]
@@ -197,7 +197,7 @@ class _PageBuilder:
             else:
                 variant = self._selector(member, file, filename)
             if variant is None or variant.filename in self._names:
-                continue  # two builds of one wheel have one selector
+                continue  # several builds of one wheel share a selector
             self._names.add(variant.filename)
             self.files.append(variant)
             name = page.name if self._family.is_of_indexes else self._family.name
@@ -215,9 +215,9 @@ class _PageBuilder:
     def page(self, name: NormalizedName, source: str, notes: Iterable[str]) -> ProjectPage:
         """Return the page, with an index file for each release."""
         documents = [
-            File(text, _address(self._family, text), source=source)
-            for (project, version), source in self._documents.items()
-            for text in [index_file_name(project, version)]
+            File(filename, _address(self._family, filename), source=document_source)
+            for (project, version), document_source in self._documents.items()
+            for filename in [index_file_name(project, version)]
         ]
         host_notes = [
             f"files on {host} do not count, since the bridge {self._family.name} lists only other "
@@ -232,7 +232,7 @@ class _PageBuilder:
     def _declared(
         self, member: FamilyMember, file: File, filename: WheelFilename, document: bytes
     ) -> File | None:
-        """Return a wheel under its label; None if its name cannot have one."""
+        """Return a wheel with the label of its member; None if its file name cannot have one."""
         try:
             labelled = with_label(filename, member.label)
         except InvalidFilename:
@@ -255,7 +255,7 @@ class _PageBuilder:
         for file, filename in self._read(page):
             if member.local and filename.version.local != member.local:
                 continue
-            key = filename.version, filename.tags  # a page has few of these
+            key = filename.version, filename.tags  # cached: a page has few such pairs
             if key not in covered:
                 exists = member.covers_release(project, filename.version)
                 covered[key] = exists and member.covers_tags(filename.tags, self._machine_platforms)
@@ -281,7 +281,7 @@ class _PageBuilder:
         """Return whether a file is on an allowed host; add a note otherwise."""
         if not self._hosts:
             return True
-        origin = "/".join(file.url.split("/", 3)[:3])  # thousands of files have few origins
+        origin = "/".join(file.url.split("/", 3)[:3])  # cached: thousands of files have few origins
         if origin not in self._origins:
             link = urlsplit(origin)
             self._origins[origin] = link.scheme == "https" and link.hostname in self._hosts

@@ -25,7 +25,7 @@ class ImpliedProperties:
 
     properties: PropertySet
     notes: tuple[str, ...]
-    """The reasons for unknown and excluded properties, one sentence without a full stop each."""
+    """The reasons for unknown and excluded properties: sentences without a full stop."""
 
 
 def properties_of(
@@ -65,7 +65,7 @@ def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
 def _nvidia(
     binaries: Binaries, notes: list[str], *, ptx: bool, bound: Capability | None
 ) -> Iterator[Property]:
-    """Yield the GPUs of NVIDIA for which every binary with code has code, and the lower bound."""
+    """Yield the lower bound, and the NVIDIA GPUs for which every binary with GPU code has code."""
     with_code = binaries.with_code
     values = {value for binary in with_code for value in _candidate_values(binary, ptx=ptx)}
     shared = []
@@ -90,7 +90,7 @@ def _nvidia(
 
 
 def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
-    """Yield the GPUs of AMD for which every binary with code for AMD's GPUs has code."""
+    """Yield the AMD GPUs for which every binary with code for AMD GPUs has code."""
     values_by_member = {
         binary.member: {value for target in binary.targets for value in values_of(target)}
         for binary in binaries.with_targets
@@ -127,7 +127,7 @@ def _candidate_values(binary: Binary, *, ptx: bool) -> Iterator[str]:
 def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
     """Return the lower bound of the driver: the first release of the toolkit's major (P-92).
 
-    None if the toolkit is unknown; then a note has the reason.
+    None if the toolkit is unknown; then the reason is added to the notes.
     """
     majors = sorted({major for binary in binaries for major in cuda_majors(binary.needed)})
     if len(majors) > 1:
@@ -141,7 +141,7 @@ def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
     toolkits = [
         cuda for version in _ptx_versions(binaries) if (cuda := cuda_of_ptx(version)) is not None
     ]
-    if toolkits:  # a runtime that is linked statically
+    if toolkits:  # the runtime library is linked statically
         return Capability(max(toolkits).major, 0)
     if binaries.code:
         notes.append(

@@ -1,7 +1,7 @@
 """Read the binaries in a wheel, or a single binary file.
 
-Each is unpacked once, a large one to a temporary file. Members with the suffix of a text or without
-the first bytes of a binary are not unpacked.
+Each binary is unpacked once, a large one to a temporary file. Members that have the suffix of a
+text file, or do not begin like a binary, are not unpacked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TEXT_SUFFIXES = frozenset(
     pyx qml rst sh svg tcl toml ts ttf tsv txt wav woff woff2 xml yaml yml
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
-"""Suffixes of files that are no binaries; the first bytes of other files are read."""
+"""Suffixes of files that are not binaries; of other files the first bytes are read."""
 _MAX_SIZE_IN_MEMORY = 32 << 20
 """Bytes of a file that is unpacked in memory; several threads may each unpack one."""
 _MAX_SIZE = 8 << 30
@@ -69,7 +69,7 @@ def binaries_of(
 def unpacked_binaries(
     archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
 ) -> Iterator[tuple[Member, BinaryIO]]:
-    """Yield possible binaries with their content, a file that is closed before the next one."""
+    """Yield possible binaries with their content, as a file that is closed before the next one."""
     for member in archive.members:
         if not member.is_folder and not _is_text(member.name) and is_wanted(member):
             file = _unpack(archive, member)
@@ -124,7 +124,7 @@ def _unpack(archive: WheelArchive, member: Member) -> BinaryIO | None:
 
 
 def _kind(first: bytes, name: str) -> Format | None:
-    """Return the format of a file by its first bytes."""
+    """Return the format of a file by its first bytes and its name; None if it is no binary."""
     if first.startswith(elf.MAGIC):
         return Format.ELF
     if first[:4] in macho.MAGICS:
@@ -164,7 +164,7 @@ def read_binary(file: BinaryIO, name: str) -> Binary | None:
 
 
 def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
-    """Return the positions and sizes of the sections with code of an ELF file; else none.
+    """Return the positions and sizes of the code sections of an ELF file; none for other formats.
 
     In other formats such sections may also contain texts.
     """
@@ -183,11 +183,11 @@ _MODULE = ("PyInit_", "PyModExport_")
 
 
 def python_symbols(file: BinaryIO) -> tuple[str, ...]:
-    """Return the Python symbols an ELF extension module needs, sorted; none for other files.
+    """Return the Python symbols that an ELF extension module needs, sorted; none for other files.
 
-    Symbols that may be missing are left out, and so is a file that cannot be read.
+    Weak symbols, which may be missing, are left out. A file that cannot be read has none.
 
-    :raises NeedsExtra: the library for it is not installed.
+    :raises NeedsExtra: the library that reads ELF files is not installed.
     """
     try:
         symbols = symbols_in(file)
