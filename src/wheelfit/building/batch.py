@@ -163,8 +163,8 @@ class Batch(Generic[Item, Value]):
     def _submit_items(self) -> bool:
         """Start as many items as possible; return whether any are in progress."""
         workers = self.workers() if callable(self.workers) else self.workers
-        limit = workers * _BATCHES_PER_WORKER
-        while not self.suspects and len(self.running) < limit:
+        max_running = workers * _BATCHES_PER_WORKER
+        while not self.suspects and len(self.running) < max_running:
             if self.waiting:
                 count = min(max(1, self.batch_size), len(self.waiting))
                 self._submit(tuple(self.waiting.popleft() for _ in range(count)))

@@ -301,11 +301,11 @@ def _shared_library_findings(release: ReleaseFacts) -> Iterator[Finding]:
         for library in wheel.libraries:
             first = paths.setdefault(library.hash, library)
             labels[first].add(str(wheel.filename.label))
-    shared = {library: names for library, names in labels.items() if len(names) > 1}
+    shared = {library: variants for library, variants in labels.items() if len(variants) > 1}
     if (size := sum(library.size for library in shared)) <= _MAX_DUPLICATE_SIZE:
         return
     largest = sorted(shared, key=lambda library: (-library.size, library.path))
-    names = listed_briefly(sorted({name for names in shared.values() for name in names}))
+    names = listed_briefly(sorted({label for variants in shared.values() for label in variants}))
     message = (
         f"{release.name} {release.version} has {size_in_words(size)} of identical libraries in "
         f"{names}: {listed_briefly([library.path for library in largest])}"

@@ -35,11 +35,11 @@ def _leaf_commands(commands: Mapping[str, Command]) -> Iterator[tuple[str, Comma
 
 def _command_groups(commands: Mapping[str, Command]) -> list[list[tuple[str, Command]]]:
     """Return the commands with subcommands, with their full names, one list for each depth."""
-    levels: dict[int, list[tuple[str, Command]]] = {}
+    groups_by_depth: dict[int, list[tuple[str, Command]]] = {}
     for top, command in commands.items():
         for name, group in command.heads(top):
-            levels.setdefault(name.count(" "), []).append((name, group))
-    return [levels[depth] for depth in sorted(levels)]
+            groups_by_depth.setdefault(name.count(" "), []).append((name, group))
+    return [groups_by_depth[depth] for depth in sorted(groups_by_depth)]
 
 
 def _takes_value(option: Option) -> bool:
@@ -91,13 +91,13 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "        if [[ ${COMP_WORDS[place]} == -- ]]; then _wheelfit_paths -f; return; fi"
     yield "    done"
     yield '    case "$command $prev" in'
-    values: dict[str, list[str]] = {}
+    patterns_by_action: dict[str, list[str]] = {}
     for name, command in _leaf_commands(commands):
         for option in command.command_line_options():
             if _takes_value(option) and not option.is_positional:
-                patterns = values.setdefault(_bash_value(option), [])
+                patterns = patterns_by_action.setdefault(_bash_value(option), [])
                 patterns += [f'"{name} {spelling}"' for spelling in option.names]
-    for action, patterns in values.items():
+    for action, patterns in patterns_by_action.items():
         yield f"    {'|'.join(patterns)})"
         yield f"        {action}; return ;;"
     yield "    esac"
@@ -222,8 +222,8 @@ def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "    set -l words (commandline -opc)"
     yield "    contains -- '--' $words; and return 1"
     yield "    set -l command $words[2]"
-    for index, level in enumerate(_command_groups(commands), 3):
-        group_paths = " ".join(name.replace(" ", "/") for name, _ in level)
+    for index, groups in enumerate(_command_groups(commands), 3):
+        group_paths = " ".join(name.replace(" ", "/") for name, _ in groups)
         yield f'    if contains -- "$command" {group_paths}'
         yield f'        set command "$command/$words[{index}]"'
         yield "    end"
@@ -236,11 +236,11 @@ def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
             for word, subcommand in parent.subcommands.items():
                 group_path = f"{group.replace(' ', '/')}/"
                 yield _fish_row(group_path, f"-f -a {word}", subcommand.summary)
-    rows: dict[Option, list[str]] = {}
+    names_by_option: dict[Option, list[str]] = {}
     for name, command in _leaf_commands(commands):
         for option in command.command_line_options():
-            rows.setdefault(option, []).append(name.replace(" ", "/"))
-    for option, names in rows.items():
+            names_by_option.setdefault(option, []).append(name.replace(" ", "/"))
+    for option, names in names_by_option.items():
         yield _fish_row(" ".join(names), _fish_option(option), option.help)
 
 

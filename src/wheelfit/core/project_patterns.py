@@ -50,10 +50,10 @@ def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None
 
     :raises InvalidConfiguration: one cannot.
     """
-    for text in patterns:
-        if _PATTERN.fullmatch(text) is None:
+    for project_pattern in patterns:
+        if _PATTERN.fullmatch(project_pattern) is None:
             raise InvalidConfiguration(
-                f"{text[:60]!r} matches no valid project name",
+                f"{project_pattern[:60]!r} matches no valid project name",
                 where=where,
                 hint="as acme-*: letters, digits, dashes, * for any characters and ? for one",
             )

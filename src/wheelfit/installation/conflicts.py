@@ -83,6 +83,7 @@ def lay_out(
     :param removed_files: the names of the files that are removed first, by folder (absolute path).
     :param staying: the distributions that are not removed; used only if there is a conflict.
     :param replace: whether files without a distribution may be replaced.
+    :param startup_files: whether wheels may have files that run code whenever Python starts.
     :param real: resolves links; None: one of its own.
     :param read_folder: returns the listing of a folder; None: one that reads each folder once.
     :raises IntegrityError: ``file-conflict``; a file would be overwritten; the error lists all

@@ -59,9 +59,11 @@ def resolve_jointly(
         if all(project.releases_for(kinds)[0] == versions[project.name] for project in projects):
             break
         constraints = tuple(project.constraint_for(kinds) for project in projects)
-        constrained = replace(request, constraints=(*request.constraints, *constraints))
+        constrained_request = replace(request, constraints=(*request.constraints, *constraints))
         try:
-            joint_versions = _versions(resolve(constrained, candidates, threads=threads), projects)
+            joint_versions = _versions(
+                resolve(constrained_request, candidates, threads=threads), projects
+            )
         except (NoFit, HashMismatch):
             continue
         if joint_versions == versions:
@@ -71,8 +73,8 @@ def resolve_jointly(
             for name, version in request.preferred.items()
             if name not in joint_versions
         }
-        favouring = replace(request, favoured=joint_versions, preferred=preferred)
-        joint_resolution = resolve(favouring, candidates, threads=threads)
+        favouring_request = replace(request, favoured=joint_versions, preferred=preferred)
+        joint_resolution = resolve(favouring_request, candidates, threads=threads)
         if _versions(joint_resolution, projects) == joint_versions:
             resolution = joint_resolution
             break

@@ -45,7 +45,7 @@ class AddressRules:
         :raises ValueError: the URL has no host.
         """
         host = origin(url).host
-        host_names = frozenset(text.lower().rstrip(".") for text in (host, *hosts))
+        host_names = frozenset(name.lower().rstrip(".") for name in (host, *hosts))
         return cls(host_names, min(_address_class(host), _THIS_MACHINE))
 
     @classmethod
@@ -74,11 +74,11 @@ def _address_class(address: str) -> int:
     """Return the class of an address; host names are public."""
     if is_loopback(address):
         return _THIS_MACHINE
-    text = address.strip("[]").partition("%")[0].rstrip(".")
+    bare_address = address.strip("[]").partition("%")[0].rstrip(".")
     try:
-        ip = ipaddress.ip_address(text)
+        ip = ipaddress.ip_address(bare_address)
     except ValueError:
-        ipv4 = _legacy_ipv4(text)
+        ipv4 = _legacy_ipv4(bare_address)
         if ipv4 is None:
             return _PUBLIC
         ip = ipv4

@@ -275,7 +275,7 @@ class Store:
     # --- small entries ------------------------------------------------------------
 
     def read(self, kind: str, key: str) -> CacheEntry | None:
-        """Return an entry, or None if there is no intact one.
+        """Return an entry; None if there is no intact one.
 
         :param kind: the kind, as ``pages``; it has a folder of its own.
         :param key: any text.
@@ -468,12 +468,12 @@ class Store:
 
         if (unsafe := unsafe_folder(str(folder))) is not None:
             raise PermissionError(errno.EPERM, unsafe.reason, str(folder))
-        make = partial(tempfile.mkstemp, prefix=".", suffix=".part", dir=folder)
+        make_file = partial(tempfile.mkstemp, prefix=".", suffix=".part", dir=folder)
         try:
-            descriptor, name = make()
+            descriptor, name = make_file()
         except FileNotFoundError:
             self.prepare(folder)
-            descriptor, name = make()
+            descriptor, name = make_file()
         lock_open_file(descriptor)  # so that no clean-up removes it while this process runs
         return os.fdopen(descriptor, "w+b"), Path(name)
 

@@ -70,9 +70,9 @@ def _retry_after_seconds(text: str | None, now: float) -> float | None:
     from email.utils import parsedate_to_datetime  # takes 10 ms, rarely needed
 
     try:
-        moment = parsedate_to_datetime(text)
+        retry_time = parsedate_to_datetime(text)
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.fromtimestamp(now, UTC)).total_seconds())
+    if retry_time.tzinfo is None:
+        retry_time = retry_time.replace(tzinfo=UTC)
+    return max(0.0, (retry_time - datetime.fromtimestamp(now, UTC)).total_seconds())

@@ -237,12 +237,12 @@ def pe_file(*, needed: Sequence[str] = (), sections: Mapping[str, bytes] | None 
     machine = 0x8664
     address = 0x1000
     table = b""
-    texts = b""
-    first_text = address + 20 * (len(needed) + 1)
+    strings = b""
+    first_string = address + 20 * (len(needed) + 1)
     for name in needed:
-        table += struct.pack("<IIIII", 0, 0, 0, first_text + len(texts), 0x2000)
-        texts += name.encode() + b"\0"
-    imports = table + bytes(20) + texts
+        table += struct.pack("<IIIII", 0, 0, 0, first_string + len(strings), 0x2000)
+        strings += name.encode() + b"\0"
+    imports = table + bytes(20) + strings
     parts = {".idata": imports, **(sections or {})}
     directories = bytes(8) + struct.pack("<II", address, len(imports)) + bytes(14 * 8)
     optional = struct.pack("<H", 0x20B).ljust(108, b"\0") + struct.pack("<I", 16) + directories

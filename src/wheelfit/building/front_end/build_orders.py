@@ -31,7 +31,7 @@ class BuildOrder:
     """An order for wheels that are built alike."""
 
     project: Path
-    """Its folder, or an archive of it."""
+    """The folder of the project, or an archive of it."""
     choices: tuple[WheelToBuild, ...]
     """The wheels; a single build is enough for all, unless the backend itself builds variants."""
     recipe: Recipe

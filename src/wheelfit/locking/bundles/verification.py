@@ -196,18 +196,18 @@ def _chosen_files(
     policy: ChoicePolicy,
     lock: Lock,
 ) -> Mapping[str, str]:
-    where = folder / host.file
+    path = folder / host.file
     try:
-        table = strict_toml.load(where.read_bytes())
+        table = strict_toml.load(path.read_bytes())
     except ValueError as error:
         raise DamagedBundle([(host.file, "unreadable", str(error))], where=str(folder)) from None
-    file = read_host_file(table, str(where))
+    host_file = read_host_file(table, str(path))
     candidates = LockCandidates(
         lock,
-        file.target(base, host.name),
+        host_file.target(base, host.name),
         None,
         policy,
-        host_detector=HostDetector(file, host.name),
+        host_detector=HostDetector(host_file, host.name),
         files=AllFiles(),
         folder=folder.absolute(),
         extras=manifest.extras,

@@ -137,6 +137,7 @@ def open_mirrors_in(
 
     :param folder: the folder of the index.
     :param storage: the address of the storage for mirrored files; None: the folder of the index.
+    :param note: called with messages for the operator.
     :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the storage cannot be read.
@@ -167,6 +168,7 @@ def open_mirrors(
         applies.
     :param blobs: the storage of files; for mirrors only, since unused files are removed.
     :param cache_folder: the folder of pages; None: in memory only.
+    :param note: called with messages for the operator.
     :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the storage cannot be read.
@@ -266,6 +268,8 @@ def open_mirror(
     Only the login in the URL is ever sent, and to the origin of that URL alone: logins in this
     machine's netrc and keyring belong to its users and are not used.
 
+    :param note: called with messages for the operator.
+    :param upstream: limits the threads that wait for the upstream; None: one of its own.
     :param only_hosts: the only hosts that may be requested, with https; empty: any.
     :param listing: how the upstream lists its files; None: on a page for each project.
     :param advisories: vulnerabilities whose releases are not offered; None: all releases are.
