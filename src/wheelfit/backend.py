@@ -1,7 +1,7 @@
 """A build backend that wraps a project's own, so that any front end builds variants (PEP 517).
 
-A front end requests a variant by config settings, as ``variant-label=v3``, and `wheelfit build`
-runs in its environment. All other hooks are those of the project's own backend.
+A front end requests a variant by config settings, such as ``variant-label=v3``, and `wheelfit
+build` runs in its environment. All other hooks are those of the project's own backend.
 """
 
 from __future__ import annotations

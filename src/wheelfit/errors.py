@@ -200,7 +200,7 @@ class UploadRefused(UserError, code="upload-refused"):
 def reporting_os_errors(message: str, *, where: str, hint: str | None = None) -> Iterator[None]:
     """Raise a `FileProblem` in place of an ``OSError`` of the block, with the system's reason.
 
-    :param message: what cannot be done, as ``the file cannot be read``.
+    :param message: what cannot be done, such as ``the file cannot be read``.
     """
     try:
         yield
@@ -219,7 +219,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
 def install_hint(extra: str) -> str:
     """Return a hint with the command that installs an extra of wheelfit.
 
-    :param extra: its name, as ``server``.
+    :param extra: its name, such as ``server``.
     """
     # wheelfit is not on the public registry: its bare name would install something else.
     return f"in a checkout of wheelfit: pip install ./runtime '.[{extra}]'"
@@ -228,7 +228,7 @@ def install_hint(extra: str) -> str:
 class NeedsExtra(UserError, code="needs-extra"):
     """Raised when a request needs libraries of an extra that is not installed.
 
-    :param extra: the name of the extra, as ``server``.
+    :param extra: the name of the extra, such as ``server``.
     :param library: the name of the library.
     """
 

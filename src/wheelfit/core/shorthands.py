@@ -35,7 +35,7 @@ class Shorthand:
     """A word that stands for several preferences."""
 
     name: str
-    """The word, as ``cpu`` or ``cuda12``."""
+    """The word, such as ``cpu`` or ``cuda12``."""
     meaning: str
     """Its effect, one sentence without a final full stop."""
     prefer: tuple[Choice, ...] = ()

@@ -55,7 +55,7 @@ class CondaPlatform:
     """A platform of conda with the virtual packages of a machine."""
 
     subdir: str
-    """Conda's name of the platform, as ``linux-64``."""
+    """Conda's name of the platform, such as ``linux-64``."""
     packages: tuple[VirtualPackage, ...]
     """Sorted by name."""
     name: str = ""

@@ -49,9 +49,9 @@ class AcceleratorBuild:
     cuda: Mapping[int, str] = field(default_factory=dict)
     """CUDA majors, each with its evidence."""
     toolkit: str = ""
-    """The toolkit as ``12.8``; empty where the package states no minor version."""
+    """The version of the toolkit, such as ``12.8``; empty if the package states no minor version."""
     rocm: Mapping[str, str] = field(default_factory=dict)
-    """ROCm versions as ``6.4``, each with its evidence."""
+    """ROCm versions, such as ``6.4``, each with its evidence."""
     cpu_evidence: str = ""
     """The evidence that it uses no accelerator, although other builds of it do."""
 
@@ -146,7 +146,7 @@ def _required_cuda(requirements: Iterable[Requirement]) -> Iterator[tuple[int, s
 
 
 def _toolkits(package: Package, local: str) -> Iterator[str]:
-    """Yield the CUDA toolkit that a package names, as ``12.8``."""
+    """Yield the CUDA toolkit that a package names, such as ``12.8``."""
     match = _LOCAL_CUDA.search(local)
     if match is not None and match[2]:
         yield f"{match[1]}.{match[2]}"

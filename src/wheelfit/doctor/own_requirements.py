@@ -45,7 +45,7 @@ class UnmetRequirement(NamedTuple):
     dependent: str
     """Name and version of the distribution that has the requirement."""
     requirement: str
-    """The requirement, as ``urllib3>=2.8,<3``."""
+    """The requirement, such as ``urllib3>=2.8,<3``."""
     installed_version: str | None
     """The installed version; None: the package is not installed."""
     missing_file: str | None = None
@@ -58,7 +58,7 @@ class UnmetRequirement(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """The requirement to install, as ``urllib3>=2.8,<3``."""
+        """The requirement to install, such as ``urllib3>=2.8,<3``."""
         if self.missing_file is not None and self.installed_version is not None:
             return f"{self.name}=={self.installed_version}"
         return self.requirement

@@ -157,7 +157,7 @@ class Diagnosis:
 
 
 def libc_of(target: Target) -> str | None:
-    """Return the C library of the wheel tags, as ``glibc 2.36``; None where they have none."""
+    """Return the C library of the wheel tags, such as ``glibc 2.36``; None where they have none."""
     for tag in target.tags:
         if (match := _LIBC.match(tag.platform)) is not None:
             kind = "glibc" if match[1] == "manylinux" else "musl"

@@ -149,7 +149,7 @@ def _find_revision(git: _Git, revision: str | None) -> str:
         commit = git.run_or_none("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if commit is not None:
             return commit
-    # A ref of another kind, as refs/pull/1/head.
+    # A ref of another kind, such as refs/pull/1/head.
     git("fetch", "--quiet", "--no-tags", "--", "origin", revision)
     return git("rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
 

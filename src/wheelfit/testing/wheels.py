@@ -70,8 +70,8 @@ def build_wheel(
         ``label`` (F-24); bytes are written unchanged, valid or not. With a label and no document
         the wheel is invalid (F-27).
     :param files: content by path; default: a package with a ``__version__``.
-    :param tag: compressed tag set, as ``cp312.cp313-none-any``.
-    :param build: build tag, as ``7``.
+    :param tag: compressed tag set, such as ``cp312.cp313-none-any``.
+    :param build: build tag, such as ``7``.
     :param entry_points: object references by group and name.
     :param metadata_extra: further headers of METADATA.
     :param executables: paths among ``files`` with the executable bit.

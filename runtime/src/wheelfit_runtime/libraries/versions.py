@@ -101,7 +101,7 @@ def satisfies(version: Version, specifier: str) -> bool:
 
 
 def _satisfies_clause(version: Version, clause: str) -> bool:
-    """Return whether a version satisfies one clause, as ``>=12.8``."""
+    """Return whether a version satisfies one clause, such as ``>=12.8``."""
     match = _CLAUSE.fullmatch(clause)
     bound = parse_version(match[2]) if match else None
     if match is None or bound is None:

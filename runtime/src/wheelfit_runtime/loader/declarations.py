@@ -63,17 +63,17 @@ class Implementation(NamedTuple):
     """The declaration of an installed implementation."""
 
     group: str
-    """The group it implements, as ``spam``."""
+    """The group it implements, such as ``spam``."""
     name: str
-    """Its name for users, as ``cu12``, unique in the group."""
+    """Its name for users, such as ``cu12``, unique in the group."""
     module: str
-    """The module to import, as ``spam_cu12``."""
+    """The module to import, such as ``spam_cu12``."""
     properties: tuple[Property, ...] = ()
     """The required properties; empty: it runs everywhere."""
     priority: int = 0
     """Higher ones come first, before properties count."""
     distribution: str = ""
-    """The installed distribution, as ``spam-cu12``; empty if not stated."""
+    """The installed distribution, such as ``spam-cu12``; empty if not stated."""
     requirements: tuple[Feature, ...] = ()
     """Declared features of which a process can have only one value."""
     ranks: tuple[Property, ...] = ()
@@ -83,7 +83,7 @@ class Implementation(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its name in messages, as ``spam-cu12``."""
+        """Its name in messages, such as ``spam-cu12``."""
         return self.distribution or self.name
 
 

@@ -113,8 +113,8 @@ def listed_by_rule(
 ) -> ProjectPage:
     """Return a page of wheels that no index page lists.
 
-    The local version in the names of such files, as ``+cu12torch2.10``, is added after the build:
-    their METADATA lacks it, so their file names here lack it too.
+    The local version in the names of such files, for example ``+cu12torch2.10``, is added after the
+    build: their METADATA lacks it, so their file names here lack it too.
 
     :param paths: the locations of the wheels, as URLs or relative to the base.
     :param base: the base URL of the family.

@@ -102,7 +102,7 @@ class LibraryFamily:
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """The prefixes of the names of all libraries of the family, as ``libcudart.so``."""
+        """The prefixes of the names of all libraries of the family, such as ``libcudart.so``."""
         return tuple(name for component in self.components.values() for name in component.libraries)
 
 
