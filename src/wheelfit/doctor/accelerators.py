@@ -49,7 +49,7 @@ class AcceleratorBuild:
     cuda: Mapping[int, str] = field(default_factory=dict)
     """CUDA majors, each with its evidence."""
     toolkit: str = ""
-    """The version of the toolkit, such as ``12.8``; empty if the package states no minor version."""
+    """The toolkit version, such as ``12.8``; empty if the package states no minor version."""
     rocm: Mapping[str, str] = field(default_factory=dict)
     """ROCm versions, such as ``6.4``, each with its evidence."""
     cpu_evidence: str = ""
