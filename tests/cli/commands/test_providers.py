@@ -110,7 +110,10 @@ class TestShow:
 
     def test_emulated_package(self, run: Runner) -> None:
         """P-13: the built-in provider for an emulated package is named."""
-        assert "nvidia provider is used instead" in run("providers", "show", "nvidia-variant-provider").out
+        assert (
+            "nvidia provider is used instead"
+            in run("providers", "show", "nvidia-variant-provider").out
+        )
 
     def test_trusted_plugin(self, run: Runner, wheels: list[str]) -> None:
         """P-38: A trusted plugin is shown with its files, by namespace and by package."""
