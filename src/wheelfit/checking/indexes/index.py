@@ -232,5 +232,6 @@ def _unmet_reasons(
         severity = None if has_upstream else Severity.WARNING
         yield f"{pin} is required, but no source has the project", severity
     elif not any(pin.specifier.contains(version, prereleases=True) for version in versions):
-        existing = listed_briefly([*map(str, sorted(versions, reverse=True))]) or "nothing"
-        yield f"{pin} is required, but the sources have only {existing}", None
+        existing = listed_briefly([*map(str, sorted(versions, reverse=True))])
+        have = f"only {existing}" if existing else "no version of it"
+        yield f"{pin} is required, but the sources have {have}", None

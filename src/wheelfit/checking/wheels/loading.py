@@ -77,8 +77,9 @@ def search_path_findings(binaries: Binaries, location: Location) -> Iterator[Fin
                 folders[severity][entry or "the current folder"] = None
                 members[severity][binary.member] = None
     for severity, entries in folders.items():
-        members_in_words = listed(list(members[severity]), most=2)
-        message = f"libraries are searched in {listed_briefly(entries)}, by {members_in_words}"
+        verb = "searches" if len(members[severity]) == 1 else "search"
+        searching = listed(list(members[severity]), most=2)
+        message = f"{searching} {verb} libraries in {listed_briefly(entries)}"
         yield location.finding(checks.RPATH_LEADS_OUT, message, severity=severity)
 
 

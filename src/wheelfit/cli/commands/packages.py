@@ -141,8 +141,8 @@ changes; if anything fails, it is as before.
         """\
 Write a lock: versions and files for every machine, from which each takes its own wheels.
 
-Of this machine only the version of its Python is used, and only if no other is named. With --for
-the lock is for the named machines, with their wheels and no others.
+The lock is for the version of Python of this machine, unless you name others. With --for it is for
+the named machines, with their wheels and no others.
 
 Versions of an existing lock stay while they satisfy the requirements; --upgrade ignores them.
 """,

@@ -176,7 +176,8 @@ SERVER = OptionGroup(
     Option(
         "--delete WHO",
         TEXT,
-        "never, admin (tokens of that scope; default), or a time in which the uploader can too",
+        "who may delete files: never, admin (tokens of that scope; default), or for a time such as "
+        "72h also their uploader",
     ),
     Option("--stage-lifetime TIME", TEXT, "how long a stage waits to be published (default: 7d)"),
     Option("--audit-retention TIME", TEXT, "time to keep entries of the audit log (default: 365d)"),
