@@ -80,11 +80,11 @@ class Fault(NamedTuple):
     """A fault in a document; several faults of one document are reported together."""
 
     path: str
-    """The place in the document, as ``variants.cu128.nvidia[0]``; empty for the whole."""
+    """The place in the document, such as ``variants.cu128.nvidia[0]``; empty for the whole."""
     message: str
     """One sentence without a final full stop."""
     rule: str = ""
-    """The rule that is broken, as ``F-23``; may be empty."""
+    """The rule that is broken, such as ``F-23``; may be empty."""
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
@@ -182,7 +182,7 @@ def _rebuild(
 
 
 def os_reason(error: BaseException) -> str:
-    """Return the operating system's reason for an error, as ``No space left on device``.
+    """Return the operating system's reason for an error, such as ``No space left on device``.
 
     For any other error, return its text, or the name of its class if it has none.
     """
@@ -287,7 +287,7 @@ class IntegrityError(WheelfitError, code="integrity"):
 class HashMismatch(IntegrityError, code="hash-mismatch"):
     """Raised when a file does not have an expected hash.
 
-    :param algorithm: name of the hash, as ``sha256``.
+    :param algorithm: name of the hash, such as ``sha256``.
     :param expected: the expected digests, hexadecimal; any of them is accepted.
     :param actual: the digest of the file, hexadecimal.
     """

@@ -52,7 +52,7 @@ class Workers:
     count: Callable[[], int]
     """Returns the number of parallel items, which may change in a cluster."""
     description: str
-    """Their description, as ``2 processes``."""
+    """Their description, such as ``2 processes``."""
     call_on_all: Callable[[Callable[..., Any], Any], Mapping[str, Any]] | None = None
     """Calls a function with an argument on every worker; None if they are on this machine."""
 

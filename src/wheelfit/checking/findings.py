@@ -36,9 +36,9 @@ class Check(NamedTuple):
     """A check for one kind of fault."""
 
     code: str
-    """Its stable name, as ``no-plain-wheel``."""
+    """Its stable name, such as ``no-plain-wheel``."""
     rule: str
-    """The rule that it checks, as ``F-23``."""
+    """The rule that it checks, such as ``F-23``."""
     severity: Severity
     meaning: str
     """What a finding means, one sentence."""
@@ -90,7 +90,7 @@ class Finding(NamedTuple):
     code: str
     """Name of the check."""
     rule: str
-    """The rule that it breaks, as ``F-23``."""
+    """The rule that it breaks, such as ``F-23``."""
     where: str
     """The file, or its URL without credentials."""
     message: str
@@ -98,7 +98,7 @@ class Finding(NamedTuple):
     remedy: str
     """The remedy, one sentence without a final full stop."""
     member: str = ""
-    """The file inside a wheel, as ``variant.json``; empty for the whole file."""
+    """The file inside a wheel, such as ``variant.json``; empty for the whole file."""
     path: str = ""
     """The place in the document, as ``variants.cu128.nvidia``; empty for the whole document."""
     line: int | None = None
@@ -173,7 +173,7 @@ class UncheckedTarget(NamedTuple):
     where: str
     """The file, folder, URL or project, without credentials."""
     code: str
-    """The kind of error, as ``file-problem``."""
+    """The kind of error, such as ``file-problem``."""
     message: str
     """The reason, one sentence without a final full stop."""
     hint: str = ""

@@ -47,7 +47,7 @@ class IndexFacts:
 
     where: str
     filename: str
-    """Its name, as ``torch-2.8.0-variants.json``."""
+    """Its name, such as ``torch-2.8.0-variants.json``."""
     document: VariantDocument | None = None
     """Its content; None if it is unusable, or was not read."""
     data: bytes = field(default=b"", repr=False)

@@ -27,9 +27,9 @@ _Request = TypeVar("_Request")
 class Operation:
     """The function of most commands: an operation, whose request is made of the arguments.
 
-    :param function: the operation, as ``install.install``, below ``wheelfit.operations``; its
+    :param function: the operation, such as ``install.install``, below ``wheelfit.operations``; its
         module has the class of its request, too.
-    :param show: the function that prints its report, as ``changes.show_change``, below
+    :param show: the function that prints its report, such as ``changes.show_change``, below
         ``wheelfit.cli.render``; it returns the exit code, or None for 0.
     """
 

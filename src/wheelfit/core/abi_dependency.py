@@ -220,7 +220,7 @@ class KnownVersion(Struct, frozen=True):
 
     version: Version
     how: str = INSTALLED
-    """The end of a sentence after name and version, as ``is installed``."""
+    """The end of a sentence after name and version, such as ``is installed``."""
 
     @property
     def is_installed(self) -> bool:

@@ -50,7 +50,7 @@ class AbiExports:
 
     level: AbiLevel = AbiLevel.MINOR
     libraries: tuple[str, ...] = ()
-    """Patterns of file names, as ``libfast*.so*``; empty: every library of the wheel."""
+    """Patterns of file names, such as ``libfast*.so*``; empty: every library of the wheel."""
 
     def covers(self, name: str) -> bool:
         """Return whether the promises are about a library."""

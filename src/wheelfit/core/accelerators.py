@@ -121,7 +121,7 @@ def library_needs(namespace: str, major: str) -> tuple[Property, ...]:
 
 
 def libraries_in_words(namespace: str) -> str:
-    """Return the name of the libraries' platform, as ``CUDA``."""
+    """Return the name of the libraries' platform, such as ``CUDA``."""
     family = providers.by_namespace(namespace)
     if family is None:
         return namespace
@@ -130,7 +130,7 @@ def libraries_in_words(namespace: str) -> str:
 
 
 def platform_in_words(namespace: str, properties: PropertySet) -> str:
-    """Return the platform of a build for an accelerator, as ``CUDA 12``."""
+    """Return the platform of a build for an accelerator, such as ``CUDA 12``."""
     family = providers.by_namespace(namespace)
     for row in () if family is None else family.shared_requirements:
         for owner, feature in row.features:

@@ -52,7 +52,7 @@ class FamilyMember:
     versions: SpecifierSet = ANY_VERSION
     """The releases that it covers."""
     platforms: tuple[str, ...] = ()
-    """The platforms of the wheels that it covers, as ``linux_x86_64``; empty: all."""
+    """The platforms of the wheels that it covers, such as ``linux_x86_64``; empty: all."""
     projects: tuple[str, ...] = ()
     """The projects that it covers, of a family of indexes; empty: all."""
     extras: tuple[NormalizedName, ...] = ()
@@ -60,7 +60,7 @@ class FamilyMember:
     requires: tuple[str, ...] = ()
     """The requirements beyond its own metadata on such a machine (PEP 508)."""
     local: str = ""
-    """The local version of its wheels in a family of indexes, as ``cu128``; empty: any."""
+    """The local version of its wheels in a family of indexes, such as ``cu128``; empty: any."""
     index: str = ""
     """Its index in a family of indexes: a folder below the base, or a URL; empty: the registry."""
     page: str = ""
@@ -366,7 +366,7 @@ def _is_among(project: str, names: Iterable[str]) -> bool:
 
 
 def _marker(platform: str) -> str:
-    """Return the marker of a platform without version, as ``linux_x86_64``."""
+    """Return the marker of a platform without version, such as ``linux_x86_64``."""
     system, _, machine = platform.partition("_")
     if system == "win":
         system, machine = "win32", machine.upper()

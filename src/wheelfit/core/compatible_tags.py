@@ -29,7 +29,7 @@ class ShortTags(NamedTuple):
     """The ABI and platform tags from which `tags_for` computes a long list of tags."""
 
     abis: tuple[str, ...]
-    """ABI tags, best first, as ``cp313``; without ``abi3`` and ``none``."""
+    """ABI tags, best first, such as ``cp313``; without ``abi3`` and ``none``."""
     platforms: tuple[str, ...]
     """Platform tags, best first; without ``any``."""
 
@@ -128,7 +128,7 @@ def platforms_of(architecture: str, library: str, version: str = "") -> tuple[st
 
     :param architecture: the name used by providers: ``x86_64``, ``aarch64``.
     :param library: ``glibc``, ``musl`` or ``macos``; empty for Windows.
-    :param version: the version of the library or of macOS, as ``2.28``.
+    :param version: the version of the library or of macOS, such as ``2.28``.
     """
     major, minor = map(int, (version or "0.0").split("."))
     if library == "glibc":
@@ -149,7 +149,7 @@ _WINDOWS: Final = {"win32": "x86", "win_amd64": "AMD64", "win_arm64": "ARM64"}
 def platform_values(tag: str) -> dict[str, str]:
     """Return the marker values that a platform tag implies; empty for an unknown one.
 
-    :param tag: the best platform tag of the target, as ``manylinux_2_28_aarch64``.
+    :param tag: the best platform tag of the target, such as ``manylinux_2_28_aarch64``.
     """
     if linux := _LINUX.fullmatch(tag):
         return _platform("posix", "linux", "Linux", linux[1])

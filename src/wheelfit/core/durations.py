@@ -11,7 +11,7 @@ _DURATION = pattern(r"([0-9]{1,6})([smhdw])", re.ASCII)
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration, as ``12h``.
+    """Return the seconds of a duration, such as ``12h``.
 
     >>> parse_duration("30d"), parse_duration("90m")
     (2592000.0, 5400.0)

@@ -23,7 +23,7 @@ class Difference:
     """One difference between two machines."""
 
     path: str
-    """The path of the difference, as ``interpreter`` or ``nvidia :: sm_arch``."""
+    """The path of the difference, such as ``interpreter`` or ``nvidia :: sm_arch``."""
     left: tuple[str, ...]
     """The values of the first machine, most preferred first."""
     right: tuple[str, ...]

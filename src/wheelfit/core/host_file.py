@@ -58,7 +58,7 @@ class HostProvider:
     devices: tuple[DeviceValues, ...] = ()
     """The values supported by each of several unlike devices (P-88)."""
     version: str = ""
-    """Version of the provider, as ``2026-11``; empty: not stated."""
+    """Version of the provider, such as ``2026-11``; empty: not stated."""
     warnings: tuple[str, ...] = ()
 
     def applies(self, package: str | None, plugin_api: str | None) -> bool:
@@ -96,7 +96,7 @@ class HostFile:
 
     providers: tuple[HostProvider, ...] = ()
     created_by: str = ""
-    """Program that wrote it, as ``wheelfit 0.1``."""
+    """Program that wrote it, such as ``wheelfit 0.1``."""
     version: str = FILE_VERSION
     """Version of the file format."""
     interpreter: HostInterpreter | None = None
@@ -106,7 +106,7 @@ class HostFile:
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Marker values that do not follow from interpreter and platform."""
     origin: str = ""
-    """The machine it describes, as ``this machine`` or ``preset cuda-12.8-sm90``; empty: not
+    """The machine it describes, such as ``this machine`` or ``preset cuda-12.8-sm90``; empty: not
     stated.
     """
     overrides: tuple[str, ...] = ()

@@ -55,13 +55,13 @@ class Contradiction(NamedTuple):
     second: str
     """The other one."""
     steps: tuple[str, ...]
-    """The keys of the contradicting value, as ``("providers", "nvidia")``."""
+    """The keys of the contradicting value, such as ``("providers", "nvidia")``."""
     values: tuple[str, str]
     """The value in each of them."""
 
     @property
     def path(self) -> str:
-        """The path of the value, as ``providers.nvidia``."""
+        """The path of the value, such as ``providers.nvidia``."""
         return path_of(*self.steps)
 
     @property

@@ -100,7 +100,7 @@ Operand: TypeAlias = Variable | Literal
 
 
 class Comparison(Struct, frozen=True):
-    """One comparison, as ``python_version >= "3.11"``."""
+    """One comparison, such as ``python_version >= "3.11"``."""
 
     left: Operand
     operator: str

@@ -54,7 +54,7 @@ class Vulnerability(Struct, frozen=True):
     details: str = ""
     """Untrusted Markdown, cut if it is long."""
     aliases: tuple[str, ...] = ()
-    """The same vulnerability in other databases, as ``CVE-2021-3281``."""
+    """The same vulnerability in other databases, such as ``CVE-2021-3281``."""
     withdrawn: str | None = None
     """When it was withdrawn, in RFC 3339; None: it is valid."""
     ranges: tuple[tuple[Event, ...], ...] = ()

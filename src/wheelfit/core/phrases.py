@@ -96,7 +96,7 @@ def describe_unmet_feature(
 
 
 def describe_requirement(feature: Feature, values: tuple[str, ...]) -> str:
-    """Return a feature as a requirement on any machine, as ``needs CUDA driver >= 12.8``."""
+    """Return a feature as a requirement on any machine, such as ``needs CUDA driver >= 12.8``."""
     return _words(Detection(feature.namespace)).requirement(feature, values)
 
 

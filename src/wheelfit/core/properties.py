@@ -36,7 +36,7 @@ class _FeatureParts(NamedTuple):
     namespace: str
     """As ``nvidia``."""
     name: str
-    """Name within the namespace, as ``sm_arch``."""
+    """Name within the namespace, such as ``sm_arch``."""
 
 
 class Feature(_FeatureParts):

@@ -32,9 +32,9 @@ class Agreement(NamedTuple):
     """A requirement that all builds of an environment have the same value."""
 
     name: str
-    """The name in options, as ``cuda``."""
+    """The name in options, such as ``cuda``."""
     title: str
-    """The name in messages, as ``CUDA``."""
+    """The name in messages, such as ``CUDA``."""
     features: tuple[Feature, ...]
     """The features with the values."""
     part: Part = "whole"
@@ -53,7 +53,7 @@ class Agreement(NamedTuple):
         return frozenset(relevant)
 
     def in_words(self, values: Iterable[str]) -> str:
-        """Return values in words, as ``CUDA 12`` or ``ROCm 6 or 7``."""
+        """Return values in words, such as ``CUDA 12`` or ``ROCm 6 or 7``."""
         return f"{self.title} {listed(sorted(values, key=value_key), 'or')}"
 
     def _relevant(self, value: str) -> str:
@@ -79,7 +79,7 @@ class Agreed(NamedTuple):
     agreement: Agreement
     value: str
     because: str = ""
-    """The origin, as ``because of flash-attn``; empty if not known yet."""
+    """The origin, such as ``because of flash-attn``; empty if not known yet."""
     exempts_installed: bool = False
     """Whether only new builds must have it, since installed ones have different values already."""
 

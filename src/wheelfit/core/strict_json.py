@@ -99,7 +99,7 @@ def check_limits(document: Mapping[str, Any], limits: JsonLimits = DEFAULT_LIMIT
 
 
 def path_of(*steps: str | int) -> str:
-    """Write a place in a document, as ``variants["cuda12.6"].nvidia[0]``."""
+    """Write a place in a document, such as ``variants["cuda12.6"].nvidia[0]``."""
     path = ""
     for step in steps:
         if isinstance(step, int):

@@ -92,7 +92,7 @@ class Target(Struct, frozen=True):
 
     @property
     def architecture(self) -> str:
-        """The architecture of the interpreter, as ``x86_64``, ``aarch64`` or ``i686``.
+        """The architecture of the interpreter, such as ``x86_64``, ``aarch64`` or ``i686``.
 
         It is read from the tags; ``platform_machine`` may be that of the kernel, which runs 32-bit
         interpreters too.

@@ -36,7 +36,7 @@ def nearest(path: str, lines: Mapping[str, int]) -> int | None:
 
 
 def with_lines(faults: Iterable[Fault], lines: Mapping[str, int]) -> list[Fault]:
-    """Return faults with the line of each in its message, as ``line 3: is missing``."""
+    """Return faults with the line of each in its message, such as ``line 3: is missing``."""
     with_line: dict[Fault, None] = {}
     for fault in faults:
         line = nearest(fault.path, lines)

@@ -63,7 +63,7 @@ class TrustEntry(Struct, frozen=True):
     source: str = ""
     """The source of the files, without credentials."""
     added: str = ""
-    """The date of the entry, as ``2026-11-22``."""
+    """The date of the entry, such as ``2026-11-22``."""
 
     def applies(self, question: PluginQuestion) -> bool:
         """Return whether the entry covers a namespace and an endpoint."""

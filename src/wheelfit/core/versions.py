@@ -52,7 +52,7 @@ def parse_specifiers(text: str) -> SpecifierSet:
 
 
 def without_build(version: Version) -> Version:
-    """Return a version without its local part, as ``+cu132``.
+    """Return a version without its local part, such as ``+cu132``.
 
     >>> str(without_build(Version("2.15.0+cu132")))
     '2.15.0'

@@ -55,7 +55,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class PathEntry:
-    """An entry of a variable that lists folders or files, as ``LD_LIBRARY_PATH``."""
+    """An entry of a variable that lists folders or files, such as ``LD_LIBRARY_PATH``."""
 
     variable: str
     path: str

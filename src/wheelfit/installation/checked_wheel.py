@@ -48,7 +48,7 @@ class WheelFolder(Struct, frozen=True):
     source: str
     """The folder in the wheel, with ``/``; empty for its root."""
     scheme: str
-    """The scheme of its destination, as ``purelib``."""
+    """The scheme of its destination, such as ``purelib``."""
     path: str
     """The folder within that of the scheme, with ``/``; empty for that folder itself."""
     names: tuple[str, ...]

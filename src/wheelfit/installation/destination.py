@@ -35,7 +35,7 @@ class Destination(Struct, eq=False):
     interpreter: str
     """The interpreter in the first line of scripts."""
     launcher: str
-    """Kind of script launcher, as ``posix``."""
+    """Kind of script launcher, such as ``posix``."""
     skip: frozenset[tuple[str, str]]
     """Files, as (scheme, path), that exist already with this content; they are listed in RECORD but
     not written."""

@@ -53,7 +53,7 @@ class ScriptOptions(NamedTuple):
     """The options for the scripts that start the commands of wheels."""
 
     launcher: str
-    """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
+    """Kind of script launcher, in the words of PyPA's ``installer``, such as ``posix``."""
     python: str
     """The interpreter in the first line of the scripts."""
 

@@ -46,7 +46,7 @@ class Interpreter(NamedTuple):
     """Its ``sys.executable``, which the first line of scripts names."""
     version: tuple[int, int, int]
     implementation: str
-    """``sys.implementation.name``, as ``cpython``."""
+    """``sys.implementation.name``, such as ``cpython``."""
     cache_tag: str | None
     """The tag in the names of its bytecode files, as ``cpython-311``; None if it writes none."""
     prefix: Path
@@ -61,7 +61,7 @@ class Interpreter(NamedTuple):
     site_packages: tuple[Path, ...]
     """Folders searched for distributions at run time, first one first."""
     launcher: str
-    """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
+    """Kind of script launcher, in the words of PyPA's ``installer``, such as ``posix``."""
     externally_managed: str | None
     """Text of EXTERNALLY-MANAGED (PEP 668); None if the environment is not managed."""
     environment: Mapping[str, str]

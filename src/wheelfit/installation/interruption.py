@@ -29,7 +29,7 @@ class Interruption:
     outcome: RecoveryOutcome
     """The expected outcome of its recovery."""
     changes: tuple[str, ...] = ()
-    """The parts of the change, as ``install demo 2.0``; empty if unknown."""
+    """The parts of the change, such as ``install demo 2.0``; empty if unknown."""
     running: bool = False
     """Whether a process is executing it."""
     refusal: NotRecoverable | None = None

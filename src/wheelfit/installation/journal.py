@@ -59,7 +59,7 @@ class Journal:
     """A change: its description for users, and its steps."""
 
     changes: tuple[str, ...]
-    """The changes in words, as ``install demo 2.0``."""
+    """The changes in words, such as ``install demo 2.0``."""
     steps: tuple[Step, ...]
 
     def to_bytes(self, folders: EnvironmentFolders) -> bytes:

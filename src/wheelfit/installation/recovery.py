@@ -85,7 +85,7 @@ class Recovery:
 
     outcome: RecoveryOutcome
     changes: tuple[str, ...] = ()
-    """The parts of the change, as ``install demo 2.0``; empty if unknown."""
+    """The parts of the change, such as ``install demo 2.0``; empty if unknown."""
     notes: tuple[str, ...] = ()
     """The paths that were not restored or cannot be removed, one sentence each."""
     created: tuple[str, ...] = ()

@@ -93,7 +93,7 @@ class LockedSource(Struct, frozen=True):
     editable: bool = False
     """Whether an environment uses the directory itself (PEP 660)."""
     system: str = ""
-    """The version control system of a repository, as ``git``."""
+    """The version control system of a repository, such as ``git``."""
     commit: str = ""
     """The commit of a repository."""
     requested_revision: str | None = None

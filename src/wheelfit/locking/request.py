@@ -111,7 +111,7 @@ class LockNeeds(Struct, frozen=True):
 
     @property
     def builds(self) -> frozenset[NormalizedName]:
-        """Projects of which one build is requested by its version, as ``==2.14.1+cu126``."""
+        """Projects of which one build is requested by its version, such as ``==2.14.1+cu126``."""
         requirements = [root.requirement for root in self.roots]
         requirements += [limit.requirement for limit in (*self.constraints, *self.overrides)]
         return frozenset(

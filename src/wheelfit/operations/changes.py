@@ -404,14 +404,14 @@ def apply_decision(
 
 
 def resolution_summary(decision: ChangeDecision) -> str:
-    """Return the number of resolved packages, as ``Resolved 3 packages``."""
+    """Return the number of resolved packages, such as ``Resolved 3 packages``."""
     resolution = decision.resolution
     names = {pin.name for pin in resolution.pins} | {entry.name for entry in resolution.kept}
     return f"Resolved {count_of(len(names), 'package')}"
 
 
 def _summary(planned: Plan) -> str:
-    """Return a summary of a plan, as ``Installed 3 packages, uninstalled 1 package``."""
+    """Return a summary of a plan, such as ``Installed 3 packages, uninstalled 1 package``."""
     new_names = {pin.name for pin in planned.install}
     removed_count = sum(entry.name not in new_names for entry in planned.remove)
     parts = [f"installed {count_of(len(new_names), 'package')}"] if new_names else []

@@ -43,7 +43,7 @@ class MachineBuild:
 
     @property
     def build(self) -> str:
-        """The version with its build, as ``2.15.0+cpu``; empty if none is compatible."""
+        """The version with its build, such as ``2.15.0+cpu``; empty if none is compatible."""
         return "" if self.explanation.chosen is None else str(self.explanation.chosen.version)
 
 

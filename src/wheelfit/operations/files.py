@@ -87,7 +87,7 @@ def new_folder(name: str) -> Iterator[Path]:
 
 
 def _write_special_file(data: bytes, path: Path) -> None:
-    """Write to a special file, as ``/dev/stdout``, which cannot be replaced by a new one.
+    """Write to a special file, such as ``/dev/stdout``, which cannot be replaced by a new one.
 
     :raises FileProblem: the write fails.
     """

@@ -199,7 +199,7 @@ def _with_site(
 
 
 def _parse_release(text: str) -> tuple[NormalizedName, Version]:
-    """Parse the name and version of a release, as ``torch==2.8.0``."""
+    """Parse the name and version of a release, such as ``torch==2.8.0``."""
     name, _, version = text.partition("==")
     try:
         parsed = Version(version)

@@ -225,7 +225,7 @@ def _only_binary(
 
 
 def _project_names(names: Iterable[str]) -> frozenset[str]:
-    """Return the projects among some names; others, as ``:all:``, are keywords of pip."""
+    """Return the projects among some names; others, such as ``:all:``, are keywords of pip."""
     return frozenset(_project_name(name, "no-binary") for name in names if not name.startswith(":"))
 
 

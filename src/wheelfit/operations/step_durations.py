@@ -26,7 +26,7 @@ class StepDurations(Struct):
     def measure(self, step: str) -> Iterator[None]:
         """Measure the length of a ``with`` block.
 
-        :param step: its name in reports, as ``resolve``.
+        :param step: its name in reports, such as ``resolve``.
         """
         start = self.clock()
         try:

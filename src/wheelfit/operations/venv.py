@@ -37,7 +37,7 @@ class VenvReport(PlainReport):
     python: str
     """The interpreter of the environment."""
     python_version: str
-    """Its version, as ``3.12.4``."""
+    """Its version, such as ``3.12.4``."""
 
 
 def create_venv(request: VenvRequest, context: Context) -> VenvReport:

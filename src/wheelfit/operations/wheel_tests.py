@@ -59,7 +59,7 @@ class WheelTestsRequest(SourceOptions):
     emulate: Literal["auto", "always", "never"] = "auto"
     fake_drivers: bool = False
     time_limit: tuple[str, ...] = ()
-    """The time limit for tests of a wheel, as ``30m``, or of one label, as ``v3=30m``."""
+    """The time limit for tests of a wheel, such as ``30m``, or of one label, such as ``v3=30m``."""
     python: str | None = None
 
 

@@ -255,7 +255,7 @@ class Backend:
     def _failures_explained(self, action: str) -> Iterator[None]:
         """Raise `BuildFailed` for errors of the backend and the library.
 
-        :param action: the participle in "NAME cannot be …", as ``read``.
+        :param action: the participle in "NAME cannot be …", such as ``read``.
         """
         try:
             with warnings.catch_warnings():

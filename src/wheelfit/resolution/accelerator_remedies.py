@@ -206,7 +206,7 @@ class Remedies:
 
 
 def device_of(namespace: str) -> str:
-    """Return the name of a device, as ``NVIDIA GPU``."""
+    """Return the name of a device, such as ``NVIDIA GPU``."""
     family = providers.by_namespace(namespace)
     return namespace if family is None else family.device.partition(" ")[2]
 

@@ -75,4 +75,4 @@ class AcceleratorContext(NamedTuple):
     candidates: Candidates | None = None
     """The candidates; None for a lock without sources, or for several machines."""
     lock: str = ""
-    """The command that remedies for a lock begin with, as ``wheelfit lock``; empty: none."""
+    """The command that remedies for a lock begin with, such as ``wheelfit lock``; empty: none."""

@@ -165,7 +165,7 @@ class AgreementOutcome(Struct, frozen=True):
 
     @property
     def sides(self) -> str:
-        """The packages by their values, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
+        """The packages by their values, such as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
         return _sides(self.agreement, self.packages)
 
     def __str__(self) -> str:
@@ -696,7 +696,7 @@ def _is_compatible(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
 
 
 def _sides(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]) -> str:
-    """Format packages by their values, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
+    """Format packages by their values, such as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, values in sorted(packages.items()):
         groups.setdefault(tuple(values), []).append(name)

@@ -39,7 +39,7 @@ AllowedHashes = frozenset[tuple[str, str]]
 
 LOCAL_FILE = "the local file of this version and label is preferred"
 NO_SOURCES = "building from source is off here, so that only wheels can be used"
-"""The reason to ignore source distributions in commands that cannot build, as ``lock``."""
+"""The reason to ignore source distributions in commands that cannot build, such as ``lock``."""
 ONLY_BINARY = "--only-binary excludes it"
 FAMILY_HAS_WHEELS = "the project publishes wheels; --allow-source with its name allows source"
 _EXCLUSIONS = (NO_SOURCES, ONLY_BINARY, FAMILY_HAS_WHEELS)

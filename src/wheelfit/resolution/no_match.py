@@ -388,7 +388,7 @@ _NEWEST_MINOR = 20
 
 
 def _fitting_python(specifiers: SpecifierSet, python: Version) -> str | None:
-    """Return the closest version of Python that matches, as ``3.12``; None if there is none.
+    """Return the closest version of Python that matches, such as ``3.12``; None if there is none.
 
     :param specifiers: a ``requires-python``.
     :param python: the current Python.

@@ -29,7 +29,7 @@ def host_of_preset(
     """Return the host file of a preset, and notes on uncertain facts.
 
     :param interpreter: its Python; None leaves it open.
-    :param version: the version of glibc, musl or macOS, as ``2.28``; None for the usual one.
+    :param version: the version of glibc, musl or macOS, such as ``2.28``; None for the usual one.
     :param rocm_same_major: whether older minor versions of its ROCm count as installed (P-123).
     """
     from wheelfit_runtime.platforms.features import Status
@@ -50,7 +50,7 @@ def host_of_preset(
 def platforms_of_preset(preset: Preset, version: str | None = None) -> tuple[str, ...]:
     """Return the platform tags of a preset, best first.
 
-    :param version: the version of glibc, musl or macOS, as ``2.28``; None for the usual one.
+    :param version: the version of glibc, musl or macOS, such as ``2.28``; None for the usual one.
     """
     row = preset.row
     return platforms_of(row.architecture, row.library, version or row.version)

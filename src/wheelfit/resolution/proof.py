@@ -451,7 +451,7 @@ def _builds(term: Term, members: Sequence[Version]) -> tuple[str, bool]:
 
 
 def _labels(term: Term) -> str:
-    """Return the labels of builds, as ``a, b or c``."""
+    """Return the labels of builds, such as ``a, b or c``."""
     names = dict(zip(term.admitted_versions, term.builds, strict=True))
     labels = dict.fromkeys(
         names[number] for number in term.versions.members(term.admitted_versions)

@@ -37,7 +37,7 @@ class RequestedRequirement(Struct, frozen=True):
     requirement: Requirement
     """Its marker, if any, is evaluated for the target, without any wheel (F-109)."""
     where: str = ""
-    """File and line, as ``requirements.txt:3``; empty: on the command line."""
+    """File and line, such as ``requirements.txt:3``; empty: on the command line."""
 
     def __str__(self) -> str:
         text = redact(str(self.requirement))

@@ -32,7 +32,7 @@ class RequirementLine(Struct, frozen=True):
     text: str
     """The requirement, a path or a URL, without its options."""
     where: str
-    """File and line, as ``requirements.txt:3``."""
+    """File and line, such as ``requirements.txt:3``."""
     hashes: tuple[tuple[str, str], ...] = ()
     """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file is allowed."""
     editable: bool = False

@@ -116,7 +116,7 @@ class Translation:
         return left if right.kind is StepKind.HAS_BUILDS else None
 
     def _projects_built_for(self, term: Term) -> str:
-        """Return the projects that builds were made for, as ``torch``."""
+        """Return the projects that builds were made for, such as ``torch``."""
         builds = self._packages.builds(term.package)
         indexes = [build_index(number) for number in term.versions.members(term.admitted_versions)]
         limits = (limit for index in indexes for limit in builds[index].limits)

@@ -65,7 +65,7 @@ class LoopbackServer:
 
     @property
     def origin(self) -> str:
-        """The origin of every URL, as ``http://127.0.0.1:8080``."""
+        """The origin of every URL, such as ``http://127.0.0.1:8080``."""
         return self._server.origin
 
     @property

@@ -50,7 +50,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By lower-case name."""
     origin: str = ""
-    """The server's own origin, as ``http://127.0.0.1:8080``; never taken from the client."""
+    """The server's own origin, such as ``http://127.0.0.1:8080``; never taken from the client."""
     query: str = ""
     body: Body = field(default_factory=io.BytesIO, compare=False)
     """Can be read once."""

@@ -39,7 +39,7 @@ def open_storage(
 ) -> Storage:
     """Open the storage of a URL.
 
-    Credentials come from the usual variables of that storage, as ``AWS_ACCESS_KEY_ID``.
+    Credentials come from the usual variables of that storage, such as ``AWS_ACCESS_KEY_ID``.
 
     :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests, with
         options as ``?endpoint=http://127.0.0.1:9000&region=…``.
@@ -98,7 +98,7 @@ def reporting_storage_failures(
     """Raise errors of a storage in the block as ``StorageUnavailable``.
 
     :param where: the URL of the storage or of the object.
-    :param except_for: errors that are raised unchanged, as ``FileNotFoundError``.
+    :param except_for: errors that are raised unchanged, such as ``FileNotFoundError``.
     """
     from obstore.exceptions import BaseError, GenericError
 

@@ -29,7 +29,7 @@ def can_verify() -> bool:
 
 
 def parse_publisher(text: str) -> tuple[str, str]:
-    """Parse the identity of a publisher, as ``github:owner/repository``.
+    """Parse the identity of a publisher, such as ``github:owner/repository``.
 
     >>> parse_publisher("GitHub:pypa/Packaging")
     ('github', 'pypa/packaging')

@@ -243,7 +243,7 @@ class Store:
     def kind_folder(self, kind: str) -> str | None:
         """Return the folder of one kind of entries; None if nothing of that kind is cached.
 
-        :param kind: the kind, as ``pages``.
+        :param kind: the kind, such as ``pages``.
         """
         if self._folder is None:
             return None
@@ -258,7 +258,7 @@ class Store:
     def path_of(self, kind: str, sha256: str) -> Path | None:
         """Return the path, existing or not, of an entry that is cached by its hash.
 
-        :param kind: the kind, as ``wheels``.
+        :param kind: the kind, such as ``wheels``.
         :param sha256: the hash, hexadecimal.
         :return: None if nothing of that kind is cached, or another user could replace it there.
         """
@@ -277,7 +277,7 @@ class Store:
     def read(self, kind: str, key: str) -> CacheEntry | None:
         """Return an entry; None if there is no intact one.
 
-        :param kind: the kind, as ``pages``; it has a folder of its own.
+        :param kind: the kind, such as ``pages``; it has a folder of its own.
         :param key: any text.
         """
         data = self._from_file(kind, key, FileIO.readall)
@@ -286,7 +286,7 @@ class Store:
     def read_head(self, kind: str, key: str) -> CacheEntry | None:
         """Return an entry without its content, unless that is short; None: none is intact.
 
-        :param kind: the kind, as ``pages``.
+        :param kind: the kind, such as ``pages``.
         :param key: any text.
         """
 
@@ -302,7 +302,7 @@ class Store:
     def read_part(self, kind: str, key: str, start: int, length: int) -> bytes | None:
         """Return a part of the content of an entry, without checking it; None: it cannot be read.
 
-        :param kind: the kind, as ``pages``.
+        :param kind: the kind, such as ``pages``.
         :param key: any text.
         :param start: the offset of the part in the content, in bytes.
         :param length: the size of the part, in bytes.

@@ -27,7 +27,7 @@ class NamedIndex(Struct, frozen=True):
     """An index that settings name, to which projects can be pinned."""
 
     name: str
-    """The name in the settings, as ``pytorch``."""
+    """The name in the settings, such as ``pytorch``."""
     url: str
     """URL, or path of a folder laid out like an index."""
     explicit: bool = False

@@ -39,7 +39,7 @@ class UvEnvironment:
     platform: str = sys.platform
     """As ``sys.platform``."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """Command-line options by name, as ``index``; a switch has no values."""
+    """Command-line options by name, such as ``index``; a switch has no values."""
     system: tuple[Path, ...] = (Path("/etc/xdg/uv/uv.toml"), Path("/etc/uv/uv.toml"))
     """Configuration files of the system; uv reads the first that exists."""
 
@@ -53,7 +53,7 @@ class UvIndexes:
     default: str | None = None
     """The default index; None if none is configured, which means PyPI."""
     flat: tuple[str, ...] = ()
-    """Flat indexes (as ``--find-links``), which uv reads itself, not through a proxy."""
+    """Flat indexes (such as ``--find-links``), which uv reads itself, not through a proxy."""
 
 
 def read_uv_configuration(environment: UvEnvironment) -> UvIndexes:

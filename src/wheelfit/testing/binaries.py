@@ -29,7 +29,7 @@ _IMAGE_HEADER_SIZE = 64
 # Values of mach-o/loader.h.
 _LC_LOAD_DYLIB, _LC_ID_DYLIB, _LC_SEGMENT_64, _LC_BUILD_VERSION = 0xC, 0xD, 0x19, 0x32
 Image = str
-"""Code for GPUs, as ``sm_90a``, ``compute_90 8.7`` or ``lto_90``."""
+"""Code for GPUs, such as ``sm_90a``, ``compute_90 8.7`` or ``lto_90``."""
 
 
 def fat_binary(*images: Image) -> bytes:
@@ -95,7 +95,7 @@ def elf_file(
 
     :param machine: 62 is x86-64, 183 is AArch64.
     :param runpath: the search path for libraries.
-    :param versions: the symbol versions that it needs, as ``GLIBC_2.17``, by library.
+    :param versions: the symbol versions that it needs, such as ``GLIBC_2.17``, by library.
     :param levels_needed: bits of the x86-64 levels that it needs: 0b111 is v3.
     :param levels_used: bits of the x86-64 levels that it has code for.
     :param exports: names of its symbols.

@@ -65,7 +65,7 @@ def build_cuda_wheels(
     from CUDA 13 on the names of the distributions have no suffix.
 
     :param folder: the folder for the wheels.
-    :param versions: versions of CUDA, as ``12.9``.
+    :param versions: versions of CUDA, such as ``12.9``.
     :param machine: the processor of the platform tag.
     :param patch: the last part of the versions of ``cuda-toolkit``.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Libraries:
     """The loaded libraries.
 
-    :param version: the version of the family, as ``12.9.1``.
+    :param version: the version of the family, such as ``12.9.1``.
     :param paths: by SONAME, in the order in which they were loaded.
     :param handles: the same, for `ctypes`.
     :param mains: the SONAME of each component's library.
@@ -56,7 +56,7 @@ class Libraries:
         return f"<{self.family} {self.version}: {', '.join(self.paths)}>"
 
     def path(self, component: str) -> str:
-        """Return the file of a component's library, as ``nvrtc``.
+        """Return the file of a component's library, such as ``nvrtc``.
 
         :raises KeyError: it was not requested.
         """

@@ -27,7 +27,7 @@ class Driver:
     """The facts about a driver.
 
     :param cuda: its CUDA version; None: there is no driver, or it is unknown.
-    :param kernel: release of the kernel module, as ``560.35.03``.
+    :param kernel: release of the kernel module, such as ``560.35.03``.
     :param gpus: GPUs listed by the kernel module; empty: none, or unknown.
     """
 

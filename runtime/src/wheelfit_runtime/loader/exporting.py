@@ -31,7 +31,7 @@ def load(group: str, *, into: str | None = None, submodules: bool = False) -> Mo
 
     Later calls in a process return the same module.
 
-    :param group: the name of the group, as ``spam``.
+    :param group: the name of the group, such as ``spam``.
     :param into: name of a module that gets the public names, as ``__name__``; existing names stay.
     :param submodules: whether modules below the implementation can be imported below ``into`` too,
         as ``spam.core``.
@@ -54,7 +54,7 @@ def _loader() -> GroupLoader:
 def export(module: ModuleType, into: str) -> None:
     """Copy the public names of a module into another, without replacing names.
 
-    :param into: name of the other, as ``spam``; it is being imported, or was.
+    :param into: name of the other, such as ``spam``; it is being imported, or was.
     :raises NoImplementation: both are the same module.
     """
     other = sys.modules[into]
@@ -111,7 +111,7 @@ def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
     Call it before importing the implementation: another thread, or the implementation's own
     imports, may need a submodule earlier.
 
-    :param implementation: returns the name of the implementation, as ``spam_cu12``; may block.
+    :param implementation: returns the name of the implementation, such as ``spam_cu12``; may block.
     """
     vars(sys.modules[into]).setdefault("__path__", [])  # a package that is a single file has none
     _FINDER.implementations[into] = implementation

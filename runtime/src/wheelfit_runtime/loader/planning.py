@@ -46,7 +46,7 @@ class LoadedValue(NamedTuple):
     value: str
     """As ``13``."""
     reason: str
-    """The cause, as ``libcudart.so.13 is loaded``."""
+    """The cause, such as ``libcudart.so.13 is loaded``."""
 
 
 class Judgement(NamedTuple):

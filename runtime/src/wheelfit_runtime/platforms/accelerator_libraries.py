@@ -65,13 +65,13 @@ class AcceleratorLibrary:
     """A library that programs use to reach an accelerator, or to compute in parallel."""
 
     stem: str
-    """Its name in lower case without ``lib`` and number, as ``cudart``."""
+    """Its name in lower case without ``lib`` and number, such as ``cudart``."""
     family: str
-    """``cuda``, ``driver``, ``openmp``, ``blas``, or another maker's, as ``rocm``."""
+    """``cuda``, ``driver``, ``openmp``, ``blas``, or another maker's, such as ``rocm``."""
     kind: str = ""
-    """The implementation or vendor, as ``gnu`` or ``nvidia``; empty for other families."""
+    """The implementation or vendor, such as ``gnu`` or ``nvidia``; empty for other families."""
     number: str = ""
-    """The number in the file name, as ``12.9.79``; empty if there is none."""
+    """The number in the file name, such as ``12.9.79``; empty if there is none."""
     cuda_major: int | None = None
     """The CUDA major it belongs to; None if its name does not show it, or it is not CUDA's."""
     is_ambiguous: bool = False

@@ -62,7 +62,7 @@ class Question(NamedTuple):
     """The question to one child process."""
 
     name: str
-    """Its unique name in recordings and reports, as ``nvidia-smi -q``."""
+    """Its unique name in recordings and reports, such as ``nvidia-smi -q``."""
     arguments: tuple[str, ...]
     environ: Mapping[str, str]
     """The child's whole environment."""
@@ -269,7 +269,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal, as ``SIGSEGV``; its number if it has none."""
+    """Return the name of a signal, such as ``SIGSEGV``; its number if it has none."""
     import signal
 
     try:
@@ -289,7 +289,7 @@ def run_in_thread(ask: Callable[[Callable[[str], None]], bytes], deadline: float
     A thread that hangs is abandoned; one that crashes ends the process.
 
     :param ask: does the work of the isolated script, and returns its answer; called with a function
-        for lines of standard error, as ``calling nvmlInit_v2``.
+        for lines of standard error, such as ``calling nvmlInit_v2``.
     """
     answers: list[Answer] = []
     lines: list[str] = []

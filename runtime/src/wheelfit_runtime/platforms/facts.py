@@ -35,7 +35,7 @@ class Cpu(NamedTuple):
     cores: tuple[Core, ...] = ()
     """The different kinds of core, in ascending order; empty when unknown or not Arm."""
     brand: str = ""
-    """The name the maker gave it, as ``Apple M2``; empty when unknown."""
+    """The name the maker gave it, such as ``Apple M2``; empty when unknown."""
     evidence: tuple[Evidence, ...] = ()
     warnings: tuple[str, ...] = ()
 

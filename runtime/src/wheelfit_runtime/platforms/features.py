@@ -16,7 +16,7 @@ class FeatureConfig(NamedTuple):
     """One feature and its supported values (P-27)."""
 
     name: str
-    """Name of the feature, as ``sm_arch``."""
+    """Name of the feature, such as ``sm_arch``."""
     values: tuple[str, ...]
     """Supported values, most preferred first; empty when nothing is supported."""
     multi_value: bool = False
@@ -50,9 +50,9 @@ class DeviceValues(NamedTuple):
     """The values supported by one of several unlike devices (P-88)."""
 
     feature: str
-    """Name of the feature, as ``sm_arch``."""
+    """Name of the feature, such as ``sm_arch``."""
     device: str
-    """The device in words, as ``GPU 1 (Tesla T4, 7.5)``."""
+    """The device in words, such as ``GPU 1 (Tesla T4, 7.5)``."""
     values: frozenset[str]
     """The values of the feature that work on this device."""
 
@@ -104,7 +104,7 @@ class Detection(NamedTuple):
     step: str = ""
     """The deciding one of the six steps, for programs; ``docs/reference/json.md`` lists them."""
     version: str = ""
-    """Version of the provider's tables, as ``2026-11``, or of the plugin's package."""
+    """Version of the provider's tables, such as ``2026-11``, or of the plugin's package."""
     seconds: float = 0.0
     """The duration of the detection."""
     plugin: PluginOrigin | None = None

@@ -37,9 +37,9 @@ class SharedRequirement(NamedTuple):
     """A property that must have one value in an environment, and in a process."""
 
     name: str
-    """Its name, as ``cuda``."""
+    """Its name, such as ``cuda``."""
     title: str
-    """Its name in messages, as ``CUDA``."""
+    """Its name in messages, such as ``CUDA``."""
     features: tuple[tuple[str, str], ...]
     """Namespace and name of the features whose values name the target of a build."""
     is_major: bool = False
@@ -52,13 +52,13 @@ class DevicePresets(NamedTuple):
     """The names of the accelerators of a family in presets."""
 
     name: str
-    """Their prefix, as ``cuda``."""
+    """Their prefix, such as ``cuda``."""
     platforms: tuple[str, ...]
-    """The platforms that can have one, as ``linux-x86_64``; the first is the default."""
+    """The platforms that can have one, such as ``linux-x86_64``; the first is the default."""
     note: str = ""
     """The text after the heading of a list of them."""
     version_name: str = ""
-    """The software whose version is in a name, as ``CUDA``; empty: there is no version."""
+    """The software whose version is in a name, such as ``CUDA``; empty: there is no version."""
     version_features: tuple[str, ...] = ()
     """Features whose values are such versions."""
 
@@ -69,7 +69,7 @@ class Shorthand(NamedTuple):
     name: str
     """As ``cuda``."""
     title: str
-    """The name of these builds in messages, as ``CUDA``."""
+    """The name of these builds in messages, such as ``CUDA``."""
     aliases: tuple[str, ...] = ()
     """Other names; also before a version."""
     compact_prefix: str = ""
@@ -93,9 +93,9 @@ class HardwareFamily(NamedTuple):
     rank: int
     """Its index in the order of all families: in lists, and if nothing else decides."""
     devices: str
-    """Its devices in plural, as ``NVIDIA GPUs``."""
+    """Its devices in plural, such as ``NVIDIA GPUs``."""
     device: str
-    """One of them with its article, as ``an NVIDIA GPU``."""
+    """One of them with its article, such as ``an NVIDIA GPU``."""
     purpose: str
     """The meaning of its properties, a phrase for maintainers."""
     example: str
@@ -132,7 +132,7 @@ class HardwareFamily(NamedTuple):
     library_packages: tuple[str, ...] = ()
     """Prefixes of the names of packages that contain only libraries of its vendor."""
     library_suffix: str = ""
-    """The text before the major at the end of the names of such packages, as ``-cu``."""
+    """The text before the major at the end of the names of such packages, such as ``-cu``."""
     toolkit_packages: tuple[str, ...] = ()
     """Such packages whose own version begins with that major."""
     library_needs: Mapping[str, tuple[tuple[str, str], ...]] = _EMPTY

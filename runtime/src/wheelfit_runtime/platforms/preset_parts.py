@@ -25,9 +25,9 @@ class Accelerator:
     """An accelerator of a preset."""
 
     name: str
-    """The part of the preset's name, as ``cuda-12.8-sm90``."""
+    """The part of the preset's name, such as ``cuda-12.8-sm90``."""
     family: str
-    """The prefix of its family's presets, as ``cuda``."""
+    """The prefix of its family's presets, such as ``cuda``."""
     facts: Mapping[str, str] = field(hash=False)
     """The facts for its provider, as environment variables."""
     description: str
@@ -44,7 +44,7 @@ class ProcessorRow(NamedTuple):
     """The facts that a probe would return."""
     description: str
     system: str = ""
-    """The only system that can have it, as ``Linux``; empty: any."""
+    """The only system that can have it, such as ``Linux``; empty: any."""
 
 
 class PresetLine(NamedTuple):
@@ -58,7 +58,7 @@ class PresetLine(NamedTuple):
 
 
 VERSION = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})")
-"""A version in a name, as ``12.8``."""
+"""A version in a name, such as ``12.8``."""
 
 
 def unknown_preset(part: str, note: str | None = None) -> UnknownHost:

@@ -46,7 +46,7 @@ def system_of_this_process() -> str:
 
 
 def architecture_of_this_process() -> str:
-    """Return the architecture of the running interpreter, as ``x86_64``.
+    """Return the architecture of the running interpreter, such as ``x86_64``.
 
     That of the kernel may differ: a 32-bit Python on a 64-bit system loads 32-bit wheels (P-104).
     """
@@ -79,7 +79,7 @@ class SystemView:
     system: str = field(default_factory=system_of_this_process)
     """``Linux``, ``Darwin`` or ``Windows``."""
     architecture: str = field(default_factory=architecture_of_this_process)
-    """The architecture of the interpreter that wheels are for, as ``x86_64``."""
+    """The architecture of the interpreter that wheels are for, such as ``x86_64``."""
     interpreter: str | None = field(default_factory=interpreter_of_this_process)
     """The Python that runs isolated scripts; None if none can be started."""
     deadline: float = 10.0

@@ -1,4 +1,4 @@
-"""Descriptions of missing properties in words, as ``needs CUDA driver >= 12.8``.
+"""Descriptions of missing properties in words, such as ``needs CUDA driver >= 12.8``.
 
 A hardware family with descriptions of its own has a class ``Words`` in its module ``vocabulary``,
 a subclass of a class in this module. `wheelfit.core.phrases` makes sentences of them.
@@ -76,7 +76,7 @@ class NamespaceWords:
         return next((config.values for config in features if config.name == name), ())
 
     def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
-        """Return the requirement of any of some values, as ``needs …``."""
+        """Return the requirement of any of some values, such as ``needs …``."""
         return f"needs {properties_text(feature, values)}"
 
     def unsupported_namespace(self, properties: str) -> str:

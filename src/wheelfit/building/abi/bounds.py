@@ -91,7 +91,7 @@ class Bounds:
     unknown: tuple[str, ...] = ()
     """Unversioned symbols that no examined release has."""
     interface: str = ""
-    """The interface that the consumer uses instead of a library, as ``the C API of NumPy``."""
+    """The interface that the consumer uses instead of a library, such as ``the C API of NumPy``."""
     notes: tuple[str, ...] = ()
     """The limits of the bounds, one sentence each without a final full stop."""
 

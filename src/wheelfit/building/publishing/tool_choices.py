@@ -157,7 +157,7 @@ class ReleaseChoices:
     name: NormalizedName
     version: Version
     python: str
-    """The Python of all machines, as ``3.13``."""
+    """The Python of all machines, such as ``3.13``."""
     machines: tuple[MachineChoices, ...]
 
     def warnings(self) -> Iterator[str]:

@@ -99,7 +99,7 @@ class IndexConnection:
     ) -> Answer:
         """Send a request, follow no redirect, and return the answer.
 
-        :param purpose: the purpose for errors, as ``send fast-1.0.tar.gz``.
+        :param purpose: the purpose for errors, such as ``send fast-1.0.tar.gz``.
         :param max_size: bytes of the answer that are read at most.
         :param timeout: seconds for a connection, and for an answer after sending.
         :param options: further arguments for `requests`.

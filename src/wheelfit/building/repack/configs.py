@@ -57,7 +57,7 @@ class WheelRule:
     """The variant and edits for wheels whose file names match a pattern."""
 
     match: str
-    """A shell pattern for file names, as ``*+cu126-*``."""
+    """A shell pattern for file names, such as ``*+cu126-*``."""
     variant: str | None = None
     """The name of a variant; None: a plain wheel stays plain."""
     metadata: str | None = None

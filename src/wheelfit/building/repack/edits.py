@@ -42,7 +42,7 @@ class Edits:
     renames: tuple[tuple[NormalizedName, str], ...] = ()
     """Old to new names, for wheels of several distributions (B-43)."""
     suffixes: tuple[str, ...] = ()
-    """Endings that are removed from the name, as ``-cu12``, one after another; only in
+    """Endings that are removed from the name, such as ``-cu12``, one after another; only in
     configurations of variant-repack (B-44).
     """
     version: Version | None = None

@@ -67,7 +67,7 @@ class JoinableWheel:
 
 
 def python_of(tag: Tag) -> str:
-    """Return the Python of a tag, as ``cp313``, or ``cp313t`` for a free-threaded one."""
+    """Return the Python of a tag, such as ``cp313``, or ``cp313t`` for a free-threaded one."""
     free_threaded = f"{tag.interpreter}t"
     return free_threaded if tag.abi == free_threaded else tag.interpreter
 
@@ -90,7 +90,7 @@ class WheelSummary:
     requires_python: str = ""
     extras: frozenset[str] = frozenset()
     commands: frozenset[str] = frozenset()
-    """Entry points, as ``console_scripts:fast``."""
+    """Entry points, such as ``console_scripts:fast``."""
     modules: frozenset[str] = frozenset()
     """Top-level modules and packages."""
     promises: str = ""
@@ -114,10 +114,10 @@ class WheelDifference:
     """A difference between wheels of a joined release."""
 
     aspect: str
-    """The differing part of the metadata or contents, as ``dependencies``."""
+    """The differing part of the metadata or contents, such as ``dependencies``."""
     message: str
     rule: str = ""
-    """The rule behind it, as ``F-95``; empty for none."""
+    """The rule behind it, such as ``F-95``; empty for none."""
     is_obstacle: bool = False
     """Whether wheels that differ so cannot be builds of one package."""
 
@@ -208,7 +208,7 @@ def joined_name(names: Sequence[str]) -> str:
 
 
 def label_of(name: str, joined: str) -> Label | None:
-    """Return the label for the ending of a project's name; None for a plain one, as ``-cpu``.
+    """Return the label for the ending of a project's name; None for a plain one, such as ``-cpu``.
 
     >>> label_of("faiss-gpu-cu12", "faiss"), label_of("faiss-cpu", "faiss")
     ('gpu_cu12', None)

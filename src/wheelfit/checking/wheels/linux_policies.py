@@ -32,12 +32,12 @@ class LinuxPolicy(Struct, frozen=True):
     libraries: frozenset[str]
     """The libraries that every system has."""
     symbols: Mapping[str, Numbers]
-    """The newest symbol version that every system has, by kind, as ``GLIBCXX``."""
+    """The newest symbol version that every system has, by kind, such as ``GLIBCXX``."""
 
     def has_library(self, name: str) -> bool:
         """Return whether every system has a library.
 
-        :param name: as binaries name it, as ``libc.so.6``.
+        :param name: as binaries name it, such as ``libc.so.6``.
         """
         if _LOADER.fullmatch(name) or name in self.libraries:
             return True
@@ -60,7 +60,7 @@ def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPoli
     :param kind: ``manylinux`` or ``musllinux``.
     :param version: the version of the C library, as (2, 28). A version without a policy has the
         next one.
-    :param machine: as tags name it, as ``x86_64``.
+    :param machine: as tags name it, such as ``x86_64``.
     """
     keys = [key for key in _policies() if key[0] == kind]
     chosen = next((key for key in keys if key[1] >= version), keys[-1])

@@ -34,11 +34,11 @@ class Layout(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in section 5 of the format rules, as ``L7``."""
+        """The name in section 5 of the format rules, such as ``L7``."""
 
     @property
     def title(self) -> str:
-        """The name for users, as ``PEP 850 v0.2.0``."""
+        """The name for users, such as ``PEP 850 v0.2.0``."""
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document leniently, and record its faults.

@@ -26,7 +26,7 @@ class SchemaName(Struct, frozen=True):
 
     host: str
     path: str
-    """With the leading slash, as ``/peps/850/v0.2.0.json``."""
+    """With the leading slash, such as ``/peps/850/v0.2.0.json``."""
     version: tuple[int, int, int]
     """Major, minor and patch."""
 

@@ -35,7 +35,7 @@ class TargetDescription:
     description: str
     """Its description; empty: none."""
     python: str
-    """Its Python, as ``CPython 3.13.1``."""
+    """Its Python, such as ``CPython 3.13.1``."""
     platform: str
     """Its best platform tag."""
     overrides: tuple[str, ...] = ()

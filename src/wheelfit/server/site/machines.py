@@ -110,7 +110,7 @@ def _overview_host(name: str) -> OverviewHost | None:
 def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> SiteMachine:
     """Return the machine of a preset.
 
-    :param python: minor version, as ``3.13``; empty: the newest that a wheel fits.
+    :param python: minor version, such as ``3.13``; empty: the newest that a wheel fits.
     :param wheels: the tags of each wheel of the release.
     :raises UnknownHost: there is no such preset.
     :raises UserError: ``invalid-preset``; parts of it contradict each other.

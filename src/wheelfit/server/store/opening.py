@@ -121,7 +121,7 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
 def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
     """Open the storage of the bytes of an index.
 
-    :param url: ``file:///folder``, or an object storage, as ``s3://bucket/prefix``.
+    :param url: ``file:///folder``, or an object storage, such as ``s3://bucket/prefix``.
     :param spool: folder for uploads that are checked before they go to an object storage.
     :raises InvalidConfiguration: the scheme of the URL is not supported.
     """

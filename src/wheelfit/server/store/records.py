@@ -30,7 +30,7 @@ class Violation:
     """A reason why an index does not accept a file."""
 
     reference: str
-    """Its stable name, as ``name-taken``."""
+    """Its stable name, such as ``name-taken``."""
     message: str
     """The fault, one sentence without a final full stop."""
     where: str

@@ -53,7 +53,7 @@ class OwnerRules:
     """By normalised name of a project: the names of the only sources that may supply it; the files
     of several are merged on one page, the most important first."""
     reserved: tuple[str, ...] = ()
-    """Patterns of names that only own sources supply, as ``acme-*``."""
+    """Patterns of names that only own sources supply, such as ``acme-*``."""
 
 
 class MergedIndex(ContentFiles):

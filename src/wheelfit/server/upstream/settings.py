@@ -62,9 +62,9 @@ class MirrorSettings:
     """Of a family: the indexes, pages and folders of files that are mirrored, as ``cpu`` or
     ``cu13*``; empty: all."""
     python: tuple[str, ...] = ()
-    """Pythons whose wheels are mirrored, as ``3.12`` or ``3.13t``; empty: all."""
+    """Pythons whose wheels are mirrored, such as ``3.12`` or ``3.13t``; empty: all."""
     platforms: tuple[str, ...] = ()
-    """Platforms whose wheels are mirrored, as ``linux_x86_64``; empty: all."""
+    """Platforms whose wheels are mirrored, such as ``linux_x86_64``; empty: all."""
     redirect: bool = False
     """Redirect clients to the upstream's files instead of storing the files."""
     max_age: float = 60.0
@@ -78,7 +78,7 @@ class MirrorSettings:
     max_file_size: int = 16 << 30
     """Bytes of the largest file that is fetched."""
     allow: tuple[str, ...] = ()
-    """Projects that are mirrored, as ``torch`` or ``nvidia-*``; empty: all."""
+    """Projects that are mirrored, such as ``torch`` or ``nvidia-*``; empty: all."""
     deny: tuple[str, ...] = ()
     """Projects that are denied even if allowed otherwise."""
     hosts: tuple[str, ...] = ()
@@ -187,7 +187,7 @@ def _check_tags(texts: Iterable[str], accepted: re.Pattern[str], example: str) -
 
 
 def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettings:
-    """Read a mirror from an option: ``URL`` or ``NAME=URL``; or a family, as ``FAMILY[@URL]``.
+    """Read a mirror from an option: ``URL`` or ``NAME=URL``; or a family, such as ``FAMILY[@URL]``.
 
     >>> mirror_of_text("torch=https://index.example/whl/cu128").name
     'torch'

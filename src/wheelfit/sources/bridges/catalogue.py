@@ -230,7 +230,7 @@ class _IndexFamily(NamedTuple):
 
     name: str
     projects: Sequence[str]
-    """Names and patterns, as ``nvidia-*``."""
+    """Names and patterns, such as ``nvidia-*``."""
     is_default: bool
 
     def is_for(self, project: str) -> bool:

@@ -41,11 +41,11 @@ class FakeDriver:
     ) -> dict[str, str]:
         """Return the environment variables that make the driver report a machine.
 
-        :param devices: compute capability and name of each GPU, as ``9.0 NVIDIA H100``.
+        :param devices: compute capability and name of each GPU, such as ``9.0 NVIDIA H100``.
         :param cuda: the CUDA version that the driver supports.
         :param driver: the version of the driver.
         :param settings: other variables of ``fake_driver.h``, without their prefix
-            and in lower case, as ``nvml_init=18``.
+            and in lower case, such as ``nvml_init=18``.
         """
         major, _, minor = cuda.partition(".")
         return {
@@ -69,7 +69,7 @@ class FakeLevelZero:
         :param drivers: the devices of each driver: PCI ids, IP version, kind and name of each, as
             ``8086:56a0 12.55.8 discrete Intel Arc A770``.
         :param settings: other variables of ``level_zero.c``, without their prefix and
-            in lower case, as ``ze_lost=1``.
+            in lower case, such as ``ze_lost=1``.
         """
         return {
             "WHEELFIT_FAKE_ZE_DEVICES": "|".join(";".join(devices) for devices in drivers),

@@ -196,7 +196,7 @@ class Binary(Struct, frozen=True):
     unlinked: tuple[DeviceCode, ...] = ()
     """The images left over from separate compilation, which are never loaded."""
     targets: tuple[str, ...] = ()
-    """The AMD GPUs that it has code for, as ``gfx90a:xnack+``, sorted."""
+    """The AMD GPUs that it has code for, such as ``gfx90a:xnack+``, sorted."""
     faults: tuple[str, ...] = ()
     """The unreadable parts, so that it may contain more than listed here."""
 

@@ -34,7 +34,7 @@ _HEAD_SIZE = 1 << 13
 
 
 def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
-    """Yield the targets of adjacent bundles, as ``gfx90a:xnack+``.
+    """Yield the targets of adjacent bundles, such as ``gfx90a:xnack+``.
 
     :param size: bytes of all bundles, with zeros between them.
     :raises Unreadable: a bundle is invalid; the targets yielded before are valid.

@@ -48,7 +48,7 @@ class Optimisation:
     """The facts about the compilation of a library."""
 
     levels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By the name of a source file, the lowest level it was compiled with, as ``3``."""
+    """By the name of a source file, the lowest level it was compiled with, such as ``3``."""
     has_assertions: bool = False
     frames: FrameUse = FrameUse()
     """Of x86-64."""

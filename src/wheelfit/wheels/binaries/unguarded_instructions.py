@@ -8,7 +8,7 @@ looks like that of libraries which choose functions by the processor at run time
    floating-point numbers;
 3. no code in the wheel that detects the processor.
 
-A file whose path names a processor, as ``lib_avx2.so``, is one of several to choose from.
+A file whose path names a processor, such as ``lib_avx2.so``, is one of several to choose from.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def calls_of(report: Any) -> tuple[Evidence, ...]:
 def missing_answer_reason(answer: Answer, queried: str, deadline: float) -> str:
     """Return the fault of a child whose answer cannot be read, as a clause.
 
-    :param queried: what was queried, as ``the NVIDIA driver``.
+    :param queried: what was queried, such as ``the NVIDIA driver``.
     """
     call = _last_call(answer)
     match answer.ending:

@@ -23,7 +23,7 @@ class PciFiles(NamedTuple):
     vendor: str
     """As ``0x10de``."""
     kind: str = ""
-    """Class, as ``0x030200``."""
+    """Class, such as ``0x030200``."""
     device: str = ""
     """As ``0x2330``."""
     uevent: str = ""
@@ -42,7 +42,7 @@ class PciDevice(NamedTuple):
     device: int
     """As 0x2330."""
     driver: str = ""
-    """The kernel driver bound to it, as ``nvidia``; empty if none, or unknown."""
+    """The kernel driver bound to it, such as ``nvidia``; empty if none, or unknown."""
 
     @property
     def base_class(self) -> int:

@@ -36,22 +36,22 @@ class Architecture:
 
     @property
     def name(self) -> str:
-        """The architecture, as ``90a``."""
+        """The architecture, such as ``90a``."""
         return f"{self.number}{self.suffix}"
 
     @property
     def code(self) -> str:
-        """Its name in nvcc, as ``sm_90a`` or ``compute_90a``."""
+        """Its name in nvcc, such as ``sm_90a`` or ``compute_90a``."""
         return f"{'compute' if self.is_virtual else 'sm'}_{self.name}"
 
     @property
     def cmake(self) -> str:
-        """Its name in CMake, as ``90a-real``."""
+        """Its name in CMake, such as ``90a-real``."""
         return f"{self.name}-{'virtual' if self.is_virtual else 'real'}"
 
     @property
     def dotted(self) -> str:
-        """Its name in PyTorch, as ``9.0a``."""
+        """Its name in PyTorch, such as ``9.0a``."""
         return f"{self.number // 10}.{self.number % 10}{self.suffix}"
 
 

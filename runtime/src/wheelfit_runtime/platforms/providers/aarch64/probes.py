@@ -101,7 +101,7 @@ def read_midr(view: SystemView) -> tuple[str, ...]:
 def parse_midr(texts: Iterable[str]) -> tuple[Core, ...]:
     """Return the kinds of core, in ascending order; invalid texts are ignored.
 
-    :param texts: hexadecimal numbers, as ``0x00000000413fd0c1``.
+    :param texts: hexadecimal numbers, such as ``0x00000000413fd0c1``.
     """
     cores = set()
     for text in texts:

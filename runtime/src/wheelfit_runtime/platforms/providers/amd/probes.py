@@ -36,7 +36,7 @@ class AmdGpu(NamedTuple):
     node: int
     """The number of its node in the kernel, or its index in a tool's list."""
     name: str
-    """The architecture of its code, as ``gfx942``; empty if unknown."""
+    """The architecture of its code, such as ``gfx942``; empty if unknown."""
     integrated: bool = False
     problem: str = ""
     """The reason it cannot be used, one clause; empty if it can."""

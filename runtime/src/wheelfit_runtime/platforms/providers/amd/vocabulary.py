@@ -29,7 +29,7 @@ class Words(AcceleratorWords):
     """The words for missing features of AMD's GPUs and ROCm."""
 
     def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
-        """Return the condition of a feature in words, as ``needs …``."""
+        """Return the condition of a feature in words, such as ``needs …``."""
         names = listed(sorted(values, key=natural_sort_key), "or")
         match feature.name:
             case "gfx_arch":

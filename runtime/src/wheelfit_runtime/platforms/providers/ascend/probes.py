@@ -31,7 +31,7 @@ class AscendCard(NamedTuple):
     number: int
     """Its number in the tool, or its index on the bus."""
     chip: str
-    """Its name in the tool, in lower case and without ``ascend``, as ``910b3``."""
+    """Its name in the tool, in lower case and without ``ascend``, such as ``910b3``."""
 
     def __str__(self) -> str:
         return f"NPU {self.number} ({self.chip})"
@@ -43,9 +43,9 @@ class AscendFiles(NamedTuple):
     devices: tuple[int, ...] = ()
     """PCI device numbers of the NPUs, as 0xd802, in the order of their addresses."""
     nodes: tuple[str, ...] = ()
-    """Device nodes of NPUs, as ``/dev/davinci0``."""
+    """Device nodes of NPUs, such as ``/dev/davinci0``."""
     driver_version: str | None = None
-    """The text in the driver's file, as ``24.1.rc3``."""
+    """The text in the driver's file, such as ``24.1.rc3``."""
     evidence: tuple[Evidence, ...] = ()
 
 

@@ -31,7 +31,7 @@ class Words(AcceleratorWords):
     """The words for missing features of Intel's GPUs."""
 
     def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
-        """Return the condition of a feature in words, as ``needs …``."""
+        """Return the condition of a feature in words, such as ``needs …``."""
         if feature.name != "device_ip":
             return super().requirement(feature, values)
         sorted_values = sorted(values, key=natural_sort_key)

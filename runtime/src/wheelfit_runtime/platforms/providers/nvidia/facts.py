@@ -32,7 +32,7 @@ class NvidiaGpu:
     """Its product name; empty if unknown."""
     capability: Capability
     uuid: str = ""
-    """Its identifier, as ``GPU-…``; empty if unknown."""
+    """Its identifier, such as ``GPU-…``; empty if unknown."""
     mig: bool = False
     """Whether it is split into instances; they have the capability of the whole."""
 
@@ -50,7 +50,7 @@ class NvidiaFiles(NamedTuple):
     """The signs of NVIDIA's hardware and drivers in files alone (P-96)."""
 
     kernel_version: str | None = None
-    """Version of the loaded kernel module, as ``550.54.15``; None if none is loaded."""
+    """Version of the loaded kernel module, such as ``550.54.15``; None if none is loaded."""
     control_device: bool = False
     wsl: bool = False
     """Whether this is WSL with a GPU passed through (``/dev/dxg``)."""
@@ -81,7 +81,7 @@ class NvidiaDriver(NamedTuple):
     cuda_version: Capability | None = None
     """Highest CUDA version of the user-mode driver, as 12.4; None if unknown."""
     driver_version: str | None = None
-    """Version of the driver release, as ``550.54.15``."""
+    """Version of the driver release, such as ``550.54.15``."""
     gpus: tuple[NvidiaGpu, ...] = ()
     """The usable devices, in the driver's order."""
     problem: str = ""

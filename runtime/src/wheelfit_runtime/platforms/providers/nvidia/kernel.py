@@ -64,7 +64,7 @@ class KernelGpu:
 
 
 def release(read_text: Callable[[str], str | None]) -> str | None:
-    """Return the release of the kernel module, as ``550.54.15``; None: unknown."""
+    """Return the release of the kernel module, such as ``550.54.15``; None: unknown."""
     text = (read_text(SYS_VERSION) or "").strip()
     if _is_release(text):
         return text

@@ -39,7 +39,7 @@ class Words(AcceleratorWords):
     """The words for missing features of NVIDIA's GPUs and driver."""
 
     def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
-        """Return the condition of a feature in words, as ``needs …``."""
+        """Return the condition of a feature in words, such as ``needs …``."""
         match feature.name:
             case "cuda_version_lower_bound":
                 return f"needs CUDA driver >= {min(values, key=_version)}"

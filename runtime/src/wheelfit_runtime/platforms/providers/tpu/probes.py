@@ -34,7 +34,7 @@ class TpuFiles(NamedTuple):
 
     chips: tuple[TpuChip, ...] = ()
     nodes: tuple[str, ...] = ()
-    """Device nodes through which programs reach them, as ``/dev/accel0``."""
+    """Device nodes through which programs reach them, such as ``/dev/accel0``."""
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -42,7 +42,7 @@ class TpuSigns(NamedTuple):
     """The raw observations from which `TpuFiles` is parsed."""
 
     devices: tuple[tuple[PciDevice, str], ...] = ()
-    """TPUs, each with the number of its board, as ``0x004f``; empty if it was not needed."""
+    """TPUs, each with the number of its board, such as ``0x004f``; empty if it was not needed."""
     nodes: tuple[str, ...] = ()
     """Device nodes; read only if there is a TPU."""
 

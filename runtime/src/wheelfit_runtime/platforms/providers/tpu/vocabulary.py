@@ -24,7 +24,7 @@ class Words(AcceleratorWords):
     """The words for missing TPUs."""
 
     def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
-        """Return the condition of a feature in words, as ``needs …``."""
+        """Return the condition of a feature in words, such as ``needs …``."""
         if feature.name != "present" or len(values) > 1:
             return super().requirement(feature, values)
         return "needs a TPU" if values == ("true",) else "is for machines without a TPU"
