@@ -64,8 +64,8 @@ KILLED = """
 @pytest.mark.parametrize(
     ("moment", "is_there"),
     [
-        ("before blobs keep", False),
-        ("after blobs keep", False),
+        ("before blobs save", False),
+        ("after blobs save", False),
         ("before records add", False),
         ("after records add", True),
     ],
@@ -175,7 +175,7 @@ LARGE = """
     sys.path.insert(0, sys.argv[1])
     from server.uploading import CONTENT_TYPE, NOW, fields_of, form
     from wheelfit.server.store.opening import open_store
-    from wheelfit.server.uploads.accepting import accept
+    from wheelfit.server.uploads.accepting import accept_upload
     from wheelfit.server.uploads.form import read_form
 
     _, _, folder, records, blobs, wheel = sys.argv
@@ -207,9 +207,9 @@ LARGE = """
     for path, one in ((small, None), (path, fields)):
         if one is None:
             one = fields_of(path.name, path.read_bytes())
-        with read_form(Body(path, one), CONTENT_TYPE, store.blobs.draft()) as came:
-            answer = accept(came, store, now=NOW)
-        assert not isinstance(answer, tuple), answer
+        with read_form(Body(path, one), CONTENT_TYPE, store.blobs.draft()) as upload:
+            response = accept_upload(upload, store, now=NOW)
+        assert not isinstance(response, tuple), response
         if before is None:
             before = most()
     print(most() - before)
