@@ -367,12 +367,12 @@ class TestHowItIsInstalled:
     def test_a_name_that_somebody_took(
         self, run: Runner, index: RecordingIndex, folder: Path
     ) -> None:
-        """P-19: an unregistered name that exists, and one that is much like another, warn."""
+        """P-19: an unregistered name that exists, and one that resembles another, warn."""
         build_wheel(folder, "tpu-variant-provider", "9")
         build_wheel(folder, "nvidia-varlant-provider", "9")
         for name, words in (
             ("tpu-variant-provider", "was not registered"),
-            ("nvidia-varlant-provider", "much like nvidia-variant-provider"),
+            ("nvidia-varlant-provider", "resembles nvidia-variant-provider"),
         ):
             result = run("providers", "trust", name, "-i", index.url, "--yes", "--json")
             assert any(words in warning for warning in result.object["warnings"])
@@ -735,4 +735,4 @@ class TestPublished:
         features = {feature["name"]: feature["values"] for feature in report["answer"]["features"]}
         if feature is not None:
             assert features[feature]
-        assert any("wheelfit's own" in warning for warning in report["warnings"])
+        assert any("wheelfit emulates" in warning for warning in report["warnings"])
