@@ -23,7 +23,7 @@ TIGHT = TomlLimits(size=400, depth=4, entries=12)
 MANY_WORDS = 3000
 """Characters, which few short sentences and a path in a document have."""
 
-OURS = ("too many digits", "different versions")
+OURS = ("too many digits", "versions of the wheels differ")
 """What packaging leaves to those who use a lock."""
 
 

@@ -102,15 +102,15 @@ class TestForgedMemory:
         assert "wheelfit.json" in said.err
 
     @pytest.mark.parametrize("path", [*OUTSIDE, *NOT_WRITTEN])
-    def test_parts(self, index: Index, path: str) -> None:
+    def test_files(self, index: Index, path: str) -> None:
         """Neither is a file that no page names any more, with ``--prune``."""
-        index.forge(parts={path: "0" * 64}, left=[path])
+        index.forge(files={path: "0" * 64}, unreferenced=[path])
         index.new_release()
         index.refused("--prune")
 
     def test_an_absolute_path(self, index: Index) -> None:
         """Nor is a path that is not one below the folder."""
-        for key in ("pages", "parts"):
+        for key in ("pages", "files"):
             index.forge(**{key: {str(index.victim / "precious.txt"): "0" * 64}})
             index.new_release()
             index.refused("--prune")
