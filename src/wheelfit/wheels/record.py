@@ -36,7 +36,6 @@ DIGEST_SIZES = {
 
 _HEXADECIMAL = pattern(r"[0-9A-Fa-f]+")
 _ROOTS = ("/", "\\")
-_DRIVE = pattern(r"[A-Za-z]:")
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
@@ -154,13 +153,14 @@ def parse_record(data: bytes, *, where: str) -> Record:
 def leads_out(path: str) -> bool:
     """Return whether the path of a row leads out of the wheel, on any system.
 
-    >>> leads_out("../../victim"), leads_out("C:/victim"), leads_out("fast/__init__.py")
+    >>> leads_out("../../victim"), leads_out("0:/victim"), leads_out("fast/__init__.py")
     (True, True, False)
     """
     if ".." not in path and ":" not in path and path[:1] not in _ROOTS:
         return False  # nearly all of them
     parts = path.replace("\\", "/").split("/")
-    return ".." in parts or parts[0] == "" or _DRIVE.fullmatch(parts[0]) is not None
+    # As in `ntpath`, any character before a colon is a drive, not only a letter.
+    return ".." in parts or parts[0] == "" or (len(parts[0]) == 2 and parts[0][1] == ":")
 
 
 def _in_base64(hash_text: str) -> str:
