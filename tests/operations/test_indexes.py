@@ -199,6 +199,7 @@ class SortedPages(FakeRepository):
         (["1.0-cu"], True, ""),
         (["2.0 yanked", "1.5"], False, "a 1.5 (later)"),
         (["2.0 yanked"], False, ""),
+        (["2.0 newer format", "1.5"], False, "a 1.5 (later)"),
         ([], False, ""),
     ],
 )
@@ -210,7 +211,8 @@ def test_newer_releases_of_a_later_index(
     first.add_wheel("a-1.0-py3-none-any.whl")
     for text in later:
         version, _, label = text.split()[0].partition("-")
-        filename = f"a-{version}-py3-none-any{label and f'-{label}'}.whl"
+        suffix = ".whlx" if text.endswith("newer format") else ".whl"
+        filename = f"a-{version}-py3-none-any{label and f'-{label}'}{suffix}"
         second.add_wheel(filename, yanked="broken" if text.endswith("yanked") else None)
     pool = Pool([first, second])
     remarks = Remarks()

@@ -479,9 +479,16 @@ def _newest_wheel(files: SortedFiles, *, newer_than: Version | None = None) -> V
             break
         if newer_than is not None and version.is_prerelease:
             continue
-        if any(_usable_wheels(release) if release.is_partly_yanked else release.kinds):
+        if _has_wheel(release):
             return version
     return None
+
+
+def _has_wheel(release: PageRelease) -> bool:
+    """Return whether a release has a wheel that is not yanked; files are read only if needed."""
+    if release.is_partly_yanked:
+        return any(True for _ in _usable_wheels(release))
+    return any(tags is not None for tags, _ in release.kinds)
 
 
 def _has_variant(files: SortedFiles, version: Version) -> bool:
@@ -493,5 +500,7 @@ def _has_variant(files: SortedFiles, version: Version) -> bool:
 
 
 def _usable_wheels(release: PageRelease) -> Iterator[WheelFilename]:
-    """Yield the names of the wheels of a release that are not yanked."""
-    return (filename for file, filename in release.files().wheels if file.yanked is None)
+    """Yield the names of the wheels of a release that are neither yanked nor of a newer format."""
+    for file, filename in release.files().wheels:
+        if file.yanked is None and not filename.is_newer_format:
+            yield filename

@@ -71,7 +71,7 @@ class Pool(DelegatedFiles):
         self._note = note
         repositories = (*self._links, *self._indexes)
         self._looked_up: dict[NormalizedName, None] = {}
-        self._suppliers: dict[NormalizedName, int] = {}  # the place of the index, unless pinned
+        self._suppliers: dict[NormalizedName, int] = {}  # the position of the index, unless pinned
         self._by_name = {
             repository.name: repository for pinned in self._pins.values() for repository in pinned
         }
