@@ -477,6 +477,16 @@ class TestOtherFileSystems:
                 file_system=disk,
             )
 
+    def test_composed_letters(self, environment: Environment, home: Path, install: Install) -> None:
+        """Where case is ignored, letters that compose only in lower case are equal as well."""
+        disk = CaseInsensitiveFileSystem()
+        lower, upper = "\u0390.py", "\u03aa\u0301.py"
+        install(environment, build_wheel(home, "demo", "1", files={lower: "1"}), file_system=disk)
+        with raises_code("file-conflict", match="belongs to demo 1"):
+            install(
+                environment, build_wheel(home, "other", "1", files={upper: "2"}), file_system=disk
+            )
+
     def test_without_exchange(self, environment: Environment, home: Path, install: Install) -> None:
         """As on Windows, old and new change places in two steps."""
         disk = WindowsLikeFileSystem()

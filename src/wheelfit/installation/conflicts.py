@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from wheelfit.installation.environment import nearest_existing
 from wheelfit.installation.environment_folders import is_below
-from wheelfit.installation.folder_scan import FolderScan, fold_name
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.removal import OwnershipRules, RealPaths, is_real_folder, recorded_files
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupFolders
 from wheelfit.wheels.entry_points import is_interpreter_name
 from wheelfit.wheels.native_file_system import NATIVE
-from wheelfit.wheels.paths import target_faults
+from wheelfit.wheels.paths import fold_name, target_faults
 from wheelfit.wheels.record import encode_digest, row_for
 from wheelfit.wheels.zip_archive import faults_error
 from wheelfit_runtime.errors import IntegrityError, InvalidWheel, PolicyRefusal
@@ -277,9 +277,7 @@ class _ExistingFiles:
             if existing_names:
                 spelled = name if name in existing_names else None
                 if spelled is None and self._ignores_case:
-                    spellings = spellings or dict(
-                        zip(map(fold_name, existing_names), existing_names, strict=True)
-                    )
+                    spellings = spellings or {fold_name(other): other for other in existing_names}
                     spelled = spellings.get(fold_name(name))
                 existing = None
                 if spelled is not None:

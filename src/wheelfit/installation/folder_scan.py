@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 
 from wheelfit.installation.steps import FolderListing
 
@@ -38,8 +37,3 @@ class FolderScan:
             return FolderListing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
         except OSError:
             return None
-
-
-def fold_name(name: str) -> str:
-    """Return one spelling for all names of a file on file systems that ignore case."""
-    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()

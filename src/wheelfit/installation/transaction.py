@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkRefused, NotRecoverable
-from wheelfit.installation.folder_scan import FolderScan, fold_name
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.journal import Journal, JournalStage, read_journal, stage_of
 from wheelfit.installation.recovery import (
     RecoveryOutcome,
@@ -226,6 +226,8 @@ class Transaction:
     def _plan(
         self, removed_files: Mapping[str, Mapping[str, str]], *, replace: bool, mode: _Mode
     ) -> tuple[Step, ...]:
+        from wheelfit.wheels.paths import fold_name
+
         ignores_case = not self._disk.is_case_sensitive(self._folders.library)
         real = RealPaths()
         # Links within the environment are followed here, so that steps name folders themselves.

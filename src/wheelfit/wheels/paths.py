@@ -134,7 +134,7 @@ def target_faults(
     if is_windows:
         faults = tuple(fault for name in names if (fault := windows_fault(name)) is not None)
     if is_windows or ignores_case:
-        faults += _collisions(names, _fold)
+        faults += _collisions(names, fold_name)
     return faults
 
 
@@ -166,8 +166,8 @@ def _collisions(names: Iterable[str], fold: Callable[[str], str]) -> tuple[str, 
     return tuple(faults)
 
 
-def _fold(name: str) -> str:
-    """Return a name after Unicode normalisation and case folding."""
+def fold_name(name: str) -> str:
+    """Return one spelling for all names of a file on file systems that ignore case."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
