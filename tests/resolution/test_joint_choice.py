@@ -409,6 +409,8 @@ class TestNoSet:
             world.resolve("flash", "numpy", "scipy")
         message = "must agree on BLAS, but these cannot: BLAS mkl: numpy; BLAS openblas: scipy"
         assert message in excinfo.value.message
+        sets = "CUDA 12 and BLAS mkl (flash and numpy) are not available for all packages: scipy 1"
+        assert sets in str(excinfo.value.note)
         assert "--allow-mixed blas allows" in str(excinfo.value.hint)
         world.policy = ChoicePolicy(mixed=frozenset(["blas"]))
         assert world.pins("flash", "numpy", "scipy")["numpy"] == "1:mkl"

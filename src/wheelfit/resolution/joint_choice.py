@@ -638,14 +638,15 @@ class _AgreementSearch(Struct, Generic[Solution]):
         lines, sets = [], []
         for refused in reported:
             error = refused.make_error()
-            values = ", ".join(map(str, refused.agreed))
+            values = listed(map(str, refused.agreed))
+            verb = "is" if len(refused.agreed) == 1 else "are"
             concerned = [build for build in free_builds if _declares_value(build, refused.agreed)]
             compatible = sorted(
                 build.name for build in concerned if _is_compatible(build, refused.agreed)
             )
             incompatible = sorted({build.name for build in concerned} - set(compatible))
             names = f" ({listed(compatible)})" if compatible else ""
-            lines.append(f"{values}{names} is not available for all packages: {error.message}")
+            lines.append(f"{values}{names} {verb} not available for all packages: {error.message}")
             lines += [f"  {line}" for line in (error.note or "").splitlines()]
             sets.append(
                 {
