@@ -107,7 +107,9 @@ def test_cache_file_that_is_another_file(run: Runner, dist: Path, tmp_path: Path
         assert "not a cache" in result.err
         assert notes.read_text() == text
     assert not (dist / "simple").exists()
-    run("index", "generate", dist, "--cache-file", tmp_path, code=1)
+    for path in (tmp_path, notes / "cache", tmp_path / ("a" * 300)):
+        result = run("index", "generate", dist, "--cache-file", path, code=1)
+        assert "the cache file cannot be read" in result.err
     empty.touch()
     run("index", "generate", dist, "--cache-file", empty)
     run("index", "generate", dist, "--cache-file", empty, "--full")

@@ -154,11 +154,12 @@ def check_cache_file(path: Path) -> None:
 
     :raises FileProblem: it is something else, or cannot be read.
     """
-    if not path.exists():
-        return
-    message = "the cache file cannot be read"
-    with reporting_os_errors(message, where=str(path)), path.open("rb") as file:
-        start = file.read(64)
+    with reporting_os_errors("the cache file cannot be read", where=str(path)):
+        try:
+            with path.open("rb") as file:
+                start = file.read(64)
+        except FileNotFoundError:
+            return
     if _START.fullmatch(start) is None:
         raise FileProblem(
             "this is not a cache of index generate, which would replace it",
