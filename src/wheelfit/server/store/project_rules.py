@@ -101,7 +101,7 @@ def expired_releases(
             lifetime = rules.dev_release_retention if is_dev else rules.prerelease_retention
             if lifetime is not None and age > lifetime:
                 kind = "development release" if is_dev else "pre-release"
-                reasons[version] = f"a {kind} of {age.days} days ago"
+                reasons[version] = f"a {kind} of {count_of(age.days, 'day')} ago"
     if offered and reasons.keys() >= set(offered):
         newest = offered[-1].public
         reasons = {key: reasons[key] for key in reasons if key.public != newest}
