@@ -19,6 +19,7 @@ from wheelfit.errors import install_hint
 from wheelfit.wheels.paths import first_path_fault
 from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library
 from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -454,8 +455,10 @@ def check_trailer(
                 descriptor = layout.pack(*numbers)
                 descriptors += [_DESCRIPTOR_MARK + descriptor, descriptor]
     if gap > max(map(len, descriptors), default=0):
-        size = "1 byte that belongs" if gap == 1 else f"{gap} bytes that belong"
-        raise InvalidWheel(f"after {member.name!r} there is {size} to no member", where=where)
+        size = count_of(gap, "byte")
+        raise InvalidWheel(
+            f"after {member.name!r} there is data of no member ({size})", where=where
+        )
     if trailer[:gap] not in descriptors:
         raise InvalidWheel(
             f"the bytes after the data of {member.name!r} contradict the central directory",
