@@ -48,10 +48,8 @@ class Cutoff:
         if self.moment is not None:
             return f"before {self.moment.isoformat()}"
         seconds = int(self.age.total_seconds())
-        for unit, size in _UNITS:
-            if seconds % size == 0:
-                return f"at least {count_of(seconds // size, unit)} ago"
-        raise ValueError(seconds)  # unreachable: the last unit is a second
+        unit, size = next((unit, size) for unit, size in _UNITS if seconds % size == 0)
+        return f"at least {count_of(seconds // size, unit)} ago"
 
 
 def parse_cutoff(text: str) -> Cutoff:

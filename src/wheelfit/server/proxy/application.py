@@ -107,7 +107,7 @@ class Proxy:
         mode: Mode = "additive",
         all_variants: bool = False,
         allows_uv_locks: bool = False,
-        note: Callable[[str], None] = lambda _replacement_metadata: None,
+        note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._upstreams = tuple(upstreams)
         self._profiles = profiles
@@ -150,9 +150,8 @@ class Proxy:
             return not_found("no project can have this name")
         except NetworkError as error:
             where = f" ({error.where})" if error.where else ""
-            self._note_once(
-                f"{error.message}{where}"
-            )  # installers show only the status of an error
+            # Installers show only the status of an error.
+            self._note_once(f"{error.message}{where}")
             return Response.text(502, error.message)  # without the address, which may be private
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""

@@ -62,9 +62,8 @@ def proxy_environment(
             extra = environ.get("UV_EXTRA_INDEX_URL", "").split()
             variables["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
         elif not in_project:
-            variables["UV_INDEX"] = " ".join(
-                [for_uv, *uv_indexes]
-            )  # used before those of uv's files
+            # These are used before the indexes of uv's files.
+            variables["UV_INDEX"] = " ".join([for_uv, *uv_indexes])
         if replaces_pip_indexes:
             full_for_pip = f"{base}pip/full/simple/"
             variables |= {"PIP_INDEX_URL": full_for_pip, "PIP_EXTRA_INDEX_URL": full_for_pip}
