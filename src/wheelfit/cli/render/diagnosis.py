@@ -193,7 +193,7 @@ def _summary_of(detection: Detection) -> str:
         for feature in detection.features
         if feature.values and feature.values != ("on",) and feature.name != _UPPER_BOUND
     ]
-    return ", ".join([*words, *([f"{flag_count} flags"] if flag_count else [])])
+    return ", ".join([*words, *([count_of(flag_count, "flag")] if flag_count else [])])
 
 
 _UPPER_BOUND = "cuda_version_upper_bound"

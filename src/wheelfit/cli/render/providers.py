@@ -125,7 +125,8 @@ def _show_vocabulary(vocabulary: Sequence[Mapping[str, Any]], output: Output) ->
             values = _shortened(feature["values"], output)
             output.result(f"  {feature['feature']}: {count_of(count, 'value')}{note}: {values}")
     if flags:
-        output.result(f"  {len(flags)} features with value on: {_shortened(flags, output)}")
+        count_text = count_of(len(flags), "feature")
+        output.result(f"  {count_text} with value on: {_shortened(flags, output)}")
 
 
 def _shortened(values: Sequence[str], output: Output) -> str:
