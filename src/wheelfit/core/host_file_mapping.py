@@ -179,10 +179,8 @@ def _file_version(metadata: _Table) -> str:
     """Return the version of the format; a newer one with the same major number only adds keys."""
     version = metadata.required("version")
     if version != FILE_VERSION:
-        known_numbers, match = (
-            FILE_VERSION.split("."),
-            re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version),
-        )
+        known_numbers = FILE_VERSION.split(".")
+        match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version)
         if match is None or match[1] != known_numbers[0] or int(match[2]) < int(known_numbers[1]):
             metadata.fail(
                 "version",

@@ -110,10 +110,8 @@ class Destination(Struct, eq=False):
                 for name, index in zip(names, indexes, strict=True)
                 if name not in written and (part.scheme, start + name) not in self.skip
             ]
-            names, indexes = (
-                tuple(name for name, _ in linked),
-                tuple(index for _, index in linked),
-            )
+            names = tuple(name for name, _ in linked)
+            indexes = tuple(index for _, index in linked)
         executable_flags = wheel.unpacked.files.executable_flags
         return Move(part.source, folder, names, [executable_flags[index] for index in indexes])
 

@@ -318,10 +318,8 @@ class _RequestResolver:
             name: ChosenBuild.of_installed(present)
             for name, present in self._request.builds_in_environment.items()
         }
-        candidates, final = (
-            solution.catalogue.candidates,
-            self._final_candidates(solution),
-        )
+        candidates = solution.catalogue.candidates
+        final = self._final_candidates(solution)
         for name, version in solution.versions.items():
             kept, build = solution.kept_build(name), solution.build(name)
             if kept is not None:
@@ -507,10 +505,8 @@ class _RequestResolver:
     def _resolution(
         self, solution: _Solution, agreements: tuple[AgreementOutcome, ...]
     ) -> Resolution:
-        candidates, final = (
-            solution.catalogue.candidates,
-            self._final_candidates(solution),
-        )
+        candidates = solution.catalogue.candidates
+        final = self._final_candidates(solution)
         chosen = solution.versions
         extras: dict[NormalizedName, set[NormalizedName]] = {}
         for package in solution.solved.versions:
