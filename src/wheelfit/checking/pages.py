@@ -41,7 +41,7 @@ class ListedRelease:
         return bool(self.index_files) or any(name.is_variant for _, name in self.wheels)
 
 
-def files_by_release(files: Iterable[File]) -> dict[Release, ListedRelease]:
+def listed_releases(files: Iterable[File]) -> dict[Release, ListedRelease]:
     """Return wheels, index files and source distributions by release; other files are ignored."""
     releases: dict[Release, ListedRelease] = {}
     for file in files:

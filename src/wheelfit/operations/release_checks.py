@@ -27,7 +27,7 @@ from wheelfit.building.publishing.tool_choices import (
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Finding, Location, Report, Severity
-from wheelfit.checking.pages import ListedRelease, files_by_release
+from wheelfit.checking.pages import ListedRelease, listed_releases
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.tool_profiles import CheckOptions, with_profile_severities
 from wheelfit.core.filename import release_of
@@ -280,7 +280,7 @@ def tool_offers(
     offers = []
     for release in outgoing.releases:
         files = outgoing.of(release)
-        listed = files_by_release(published.get(release[0], ())).get(release, ListedRelease())
+        listed = listed_releases(published.get(release[0], ())).get(release, ListedRelease())
         wheels = {file.filename: listed_wheel(file, name) for file, name in listed.wheels
                   if file.yanked is None}  # fmt: skip
         for file in files:

@@ -15,7 +15,7 @@ from wheelfit.building.publishing.refusals import (
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Location, Severity
-from wheelfit.checking.pages import ListedRelease, files_by_release
+from wheelfit.checking.pages import ListedRelease, listed_releases
 from wheelfit.checking.tool_profiles import is_closed
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
@@ -119,7 +119,7 @@ def completeness_findings(
     """
     for release in outgoing.releases:
         name, version = release
-        listed = files_by_release(index_files.get(name, ())).get(release, ListedRelease())
+        listed = listed_releases(index_files.get(name, ())).get(release, ListedRelease())
         files = outgoing.of(release)
         labels: dict[Label, None] = dict.fromkeys(
             [
@@ -158,7 +158,7 @@ def closed_findings(
     """Yield releases for which the public registry accepts no more files (B-53)."""
     for release in sorted({file.release for file in new}):
         files = [
-            file for file in index_files.get(release[0], ()) if release in files_by_release([file])
+            file for file in index_files.get(release[0], ()) if release in listed_releases([file])
         ]
         if is_closed(files, now):
             location = Location(f"{release[0]}=={release[1]}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.checking.findings import Location, Severity
-from wheelfit.checking.pages import files_by_release
+from wheelfit.checking.pages import listed_releases
 from wheelfit.checking.tool_profiles import MAX_FILE_SIZE, MAX_PROJECT_SIZE
 from wheelfit.core.sizes import size_in_words
 from wheelfit.wheels.archive import WheelArchive
@@ -146,7 +146,7 @@ def _largest_releases(files: Sequence[File]) -> str:
     """Return the largest releases of a project on an index, whose removal would free space."""
     sizes: dict[Version, int] = {}
     for file in files:
-        for _, version in files_by_release([file]):
+        for _, version in listed_releases([file]):
             sizes[version] = sizes.get(version, 0) + (file.size or 0)
     largest = sorted(sizes, key=lambda version: (-sizes[version], version))[:_SHOWN]
     releases = [f"{version} ({size_in_words(sizes[version])})" for version in largest]

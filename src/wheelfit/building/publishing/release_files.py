@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.index_file import combined_index_file, read_wheel_document
-from wheelfit.checking.pages import ListedRelease, files_by_release
+from wheelfit.checking.pages import ListedRelease, listed_releases
 from wheelfit.core import index_metadata
 from wheelfit.core.filename import (
     NEWER_FORMAT,
@@ -251,4 +251,4 @@ def new_index_files(
 
 
 def _listed(release: Release, listings: Mapping[NormalizedName, Sequence[File]]) -> ListedRelease:
-    return files_by_release(listings.get(release[0], ())).get(release, ListedRelease())
+    return listed_releases(listings.get(release[0], ())).get(release, ListedRelease())

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Location, Report, Severity, UncheckedTarget, listed_briefly
 from wheelfit.checking.indexes.reachability import reach_findings
-from wheelfit.checking.pages import files_by_release
+from wheelfit.checking.pages import listed_releases
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.targets.projects import check_project
 from wheelfit.checking.tool_profiles import CheckOptions
@@ -188,7 +188,7 @@ def _pin_report(
 def _versions(page: ProjectPage) -> set[Version]:
     return {
         version
-        for (project, version), files in files_by_release(page.files).items()
+        for (project, version), files in listed_releases(page.files).items()
         if project == page.name and (files.wheels or files.has_source)
     }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
-from wheelfit.checking.pages import check_listing, files_by_release
+from wheelfit.checking.pages import check_listing, listed_releases
 from wheelfit.checking.releases import (
     ReleaseFacts,
     check_index_file,
@@ -256,7 +256,7 @@ class _PathChecks:
         self.findings += check_listing(
             files, notes, str(path), self.options.profiles, name_of=name_of
         )
-        for release, listed in files_by_release(files).items():
+        for release, listed in listed_releases(files).items():
             group = self.groups[release].setdefault(path.parent, _ReleaseFiles())
             group.is_listed = True
             group.has_source |= listed.has_source

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedCounts, Location, Report, UncheckedTarget
-from wheelfit.checking.pages import ListedRelease, check_listing, files_by_release
+from wheelfit.checking.pages import ListedRelease, check_listing, listed_releases
 from wheelfit.checking.releases import (
     IndexFacts,
     ReleaseFacts,
@@ -93,7 +93,7 @@ def check_project(
     is_limited = bool(str(versions))
     releases = {
         version: listed
-        for (owner, version), listed in files_by_release(page.files).items()
+        for (owner, version), listed in listed_releases(page.files).items()
         if owner == name and versions.contains(version, prereleases=True)
     }
     files = page.files
@@ -126,7 +126,7 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
     plain_url = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(plain_url), plain_url)
     url_checks = _ProjectChecks(repository, redact(plain_url), options)
-    listed = next(iter(files_by_release([file]).values()), ListedRelease())
+    listed = next(iter(listed_releases([file]).values()), ListedRelease())
     if file.filename.endswith(".whl") and not listed.wheels:
         findings = check_listing([file], (), redact(plain_url))
         return Report.of(findings, (), CheckedCounts(wheels=1))
