@@ -295,9 +295,9 @@ def _refusal(
 
 def _check_required_properties(resolution: Resolution, change_context: ChangeContext) -> None:
     """Raise if no package of the result has a required property."""
-    state = [pin.properties for pin in resolution.pins]
-    state += [kept.properties for kept in resolution.kept]
-    for required in change_context.candidates.policy.preferences.unmet_by_user(state):
+    properties = [pin.properties for pin in resolution.pins]
+    properties += [kept.properties for kept in resolution.kept]
+    for required in change_context.candidates.policy.preferences.unmet_by_user(properties):
         raise NoCompatibleWheel(
             f"{required} is required, but no resolved package has a variant with it",
             hint="`wheelfit explain` shows what each package offers",
