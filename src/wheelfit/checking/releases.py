@@ -163,15 +163,16 @@ def _missing_file_findings(
             checks.NO_PLAIN_WHEEL, f"{release_name} has {count} and no plain wheel"
         )
     if not release.index_files:
+        index_file = index_file_name(release.name, release.version)
         yield Location(release.where).finding(
             checks.NO_INDEX_FILE,
-            f"{release_name} has {count} and no {index_file_name(release.name, release.version)}",
+            f"{release_name} has {count} and no {index_file}",
             severity=Severity.ERROR if release.is_listed else None,
         )
         if Profile.UV in profiles:
             yield Location(release.where).finding(
                 checks.UV_INDEX_FILE,
-                f"{release_name} has none, and uv does not read the documents in wheels instead",
+                f"there is no {index_file}, and uv does not read the documents in wheels instead",
             )
 
 
