@@ -202,7 +202,7 @@ def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
     )
     if drafts:
         context.reporter.warn(
-            f"the schema {listed(drafts)} is a draft and not for production: installers may stop "
+            f"a draft of the schema is not for production ({listed(drafts)}): installers may stop "
             "reading it, and these wheels would have to be built again"
         )
 
@@ -368,7 +368,7 @@ def _confirm_listing(
     """Read the index again, since a file is published once it is listed."""
     sent = [file for file in outgoing.files if file.filename in result.sent]
     if not sent:
-        return result, Report.of(())
+        return result, Report()
     projects = sorted({file.release[0] for file in sent})
     confirmation = confirm(
         sent,

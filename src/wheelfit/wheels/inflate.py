@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.wheels.zip_directory import DEFLATED, STORED
 from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library, zstd_unpacker
 from wheelfit_runtime.errors import InvalidWheel
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +43,8 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
         yield piece
     if size != member.size:
         raise InvalidWheel(
-            f"{member.name!r} has {size} bytes, its entry states {member.size}", where=where
+            f"{member.name!r} has {count_of(size, 'byte')}, its entry states {member.size}",
+            where=where,
         )
     if crc != member.crc:
         raise InvalidWheel(f"{member.name!r} is damaged: its CRC-32 differs", where=where)

@@ -34,6 +34,7 @@ from wheelfit.wheels.zip_directory import (
 )
 from wheelfit_runtime.errors import InvalidWheel, UnexpectedStatus
 from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -306,7 +307,8 @@ class _ReceivedParts:
         extent = part.extent
         if len(part.data) != extent.stop - extent.start:
             raise UnexpectedStatus(
-                f"the answer has {len(part.data)} bytes instead of {extent.stop - extent.start}",
+                f"the answer has {count_of(len(part.data), 'byte')} instead of "
+                f"{extent.stop - extent.start}",
                 status=206,
                 where=self._where,
             )

@@ -193,7 +193,8 @@ def parse_directory(data: bytes, end: DirectoryEnd, *, where: str) -> tuple[Memb
     members = _parse_entries(data, 0, where)
     if len(data) != end.size or len(members) != end.count:
         raise InvalidWheel(
-            f"the central directory has {len(members)} members, the end record states {end.count}",
+            f"the central directory has {count_of(len(members), 'member')}, the end record states "
+            f"{end.count}",
             where=where,
         )
     return members

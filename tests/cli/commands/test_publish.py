@@ -116,7 +116,7 @@ def test_source_distribution_is_first(run: Runner, source: Path, legacy: LegacyI
 def test_draft_schema(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
     """A draft schema causes one warning."""
     result = run("publish", "--to", legacy.url, dist)
-    assert result.err.count("is a draft and not for production") == 1
+    assert result.err.count("a draft of the schema is not for production") == 1
     assert "/peps/850/v0.2.0.json" in result.err
 
 

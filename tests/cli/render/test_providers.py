@@ -35,3 +35,21 @@ def test_plugin_trusted_by_the_site(tmp_path: Path, capsys: pytest.CaptureFixtur
     stdout = capsys.readouterr().out
     assert "  trusted by /etc/wheelfit/policy.toml: acme-provider==1.2" in stdout
     assert "sha256 0000" in stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [(["fma"], "  1 feature with value on: fma"), (["a", "b"], "  2 features with value on: a, b")],
+)
+def test_features_that_are_on_or_off(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: list[str], line: str
+) -> None:
+    """Features whose only value is on are counted in one line."""
+    report = ProvidersReport(
+        tmp_path / "providers.toml", PluginRules(), ProvidersRequest(), (), tmp_path
+    )
+    facts = report.about("x86_64")
+    assert facts is not None
+    vocabulary = [{"feature": flag, "values": ["on"], "multi_value": False} for flag in flags]
+    show_provider_facts({**facts, "vocabulary": vocabulary}, Output())
+    assert line in capsys.readouterr().out.splitlines()

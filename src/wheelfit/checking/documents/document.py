@@ -361,9 +361,10 @@ class _DocumentChecks:
                 **_value_correction(values, unlisted_values, listed_values),
             )
         elif unlisted_values:
+            verb = "is" if len(unlisted_values) == 1 else "are"
             yield _NO_FILE.finding(
                 checks.DEAD_VALUE,
-                f"{listed(unlisted_values, most=_MAX_LISTED)} is not in the static list of "
+                f"{listed(unlisted_values, most=_MAX_LISTED)} {verb} not in the static list of "
                 f"{feature}",
                 path=path,
                 **_value_correction(values, unlisted_values, listed_values),
