@@ -38,6 +38,7 @@ from wheelfit.sources.repository import FileSize
 from wheelfit.sources.urls import file_url, redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
 
 if TYPE_CHECKING:
@@ -293,9 +294,7 @@ class _BundleWriter:
         """Return hashes and sizes of the files of a folder, and add them to those of the bundle."""
         hashed = {}
         for path in sorted((self._stage / folder).iterdir()):
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            hashed[path.name] = BundledFile(digest, path.stat().st_size)
+            hashed[path.name] = BundledFile(sha256_of_file(path), path.stat().st_size)
         self._files |= {f"{folder}/{name}": file for name, file in hashed.items()}
         return hashed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-import hashlib
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_session
 from wheelfit.sources.page import LABELS_SUFFIX
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 
 if TYPE_CHECKING:
@@ -283,6 +283,4 @@ def _describe_file(path: Path, place: Path) -> DownloadedFile:
             where=str(place),
             hint="nothing was written; remove it, or name another folder",
         )
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return DownloadedFile(path.name, path.stat().st_size, digest, is_new)
+    return DownloadedFile(path.name, path.stat().st_size, sha256_of_file(path), is_new)

@@ -25,6 +25,7 @@ from wheelfit.operations.lock_files import LockChoiceRequest, naming_machine_in_
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit.wheels.rewrite import RewriteOptions, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder
 
@@ -306,8 +307,7 @@ def _copy(pin: Pin, source: Path, folder: Path) -> str:
         rewrite(
             renamed, destination, replace_members=replaced, options=RewriteOptions(overwrite=True)
         )
-    with destination.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of_file(destination)
 
 
 def _plain_name(filename: WheelFilename) -> str:

@@ -23,6 +23,7 @@ from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.repository import Content, content_of, url_of
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -145,8 +146,7 @@ def describe_file(path: Path, *, lenient: bool = False) -> tuple[File, bytes | N
 
     :param lenient: whether METADATA of damaged wheels is used, too.
     """
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256_of_file(path)
     metadata = None
     if path.suffix == ".whl":
         with suppress(WheelfitError), WheelArchive(path, lenient=lenient) as wheel:

@@ -6,7 +6,6 @@ checked, and the choice of each host.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -24,6 +23,7 @@ from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.urls import file_path
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import WheelfitError, os_reason
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple
             return "changed", "it is a link" if path.is_symlink() else "it is not a file"
         if status.st_size != promised.size:
             return "changed", f"it has {status.st_size} bytes, not {promised.size}"
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return "missing", ""
     except OSError as error:
