@@ -106,7 +106,7 @@ def override_findings(
 ) -> Iterator[Finding]:
     """Yield findings about variables that override detection (P-73).
 
-    :param overrides: those in effect, such as ``NAME=value``.
+    :param overrides: those in effect, as ``NAME=value``.
     """
     for override in overrides:
         name = override.partition("=")[0]

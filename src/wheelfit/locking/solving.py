@@ -122,7 +122,7 @@ class Solver:
         self.repository = repository
         self.policy = policy
         self.threads = threads
-        self._knows_needs = has_requirements
+        self._has_requirements = has_requirements
         self._approve = approve
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
         self._cores: Memo[str, CoreMetadata] = Memo()
@@ -199,7 +199,7 @@ class Solver:
         """
         policy = self.policy if policy is None else policy
         return UniversalCandidates(
-            repository, environment.target, policy, self._cores, self._knows_needs
+            repository, environment.target, policy, self._cores, self._has_requirements
         )
 
     def locked_candidates(self, solution: Solution) -> UniversalCandidates:

@@ -105,7 +105,7 @@ class BuiltInProvider:
         return overrides.apply(own_overrides, detection, tuple(self._features), self._multi_value)
 
     def overrides_in_effect(self, view: SystemView) -> tuple[str, ...]:
-        """Return the variables that replace something, such as ``NAME=value``."""
+        """Return the variables that replace something, as ``NAME=value``."""
         try:
             own_overrides = overrides.read(self.namespace, view.environ, self.accepts)
             foreign_overrides = tuple(self._foreign_overrides(view))

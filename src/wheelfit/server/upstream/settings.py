@@ -187,7 +187,7 @@ def _check_tags(texts: Iterable[str], accepted: re.Pattern[str], example: str) -
 
 
 def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettings:
-    """Read a mirror from an option: ``URL`` or ``NAME=URL``; or a family, such as ``FAMILY[@URL]``.
+    """Read a mirror from an option: ``URL`` or ``NAME=URL``; or a family as ``FAMILY[@URL]``.
 
     >>> mirror_of_text("torch=https://index.example/whl/cu128").name
     'torch'
