@@ -35,9 +35,9 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
     for piece in packed if member.method == STORED else _unpack(library, member, packed, where):
         size += len(piece)
         if size > member.size:
+            stated_size = count_of(member.size, "byte")
             raise InvalidWheel(
-                f"{member.name!r} is longer than its entry states ({member.size} bytes)",
-                where=where,
+                f"{member.name!r} is longer than its entry states ({stated_size})", where=where
             )
         crc = checksum(piece, crc)
         yield piece

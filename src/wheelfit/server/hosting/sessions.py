@@ -36,6 +36,7 @@ from wheelfit.server.uploads.accepting import AcceptedUpload, accept_upload
 from wheelfit.server.uploads.form import Upload
 from wheelfit.server.uploads.rules import check_name, provenance_of
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -470,7 +471,7 @@ def _differences(draft: Draft, upload: SessionUpload) -> list[Violation]:
         return [Violation("too-large", message, upload.filename)]
     violations = []
     if draft.size < upload.size:
-        message = f"{draft.size} bytes were received, {upload.size} were announced"
+        message = f"it has {count_of(draft.size, 'byte')} instead of the announced {upload.size}"
         violations.append(Violation("wrong-size", message, upload.filename))
     for name, announced in upload.hashes.items():
         if name == "sha256":

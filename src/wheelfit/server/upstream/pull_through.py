@@ -27,6 +27,7 @@ from wheelfit_runtime.errors import (
     Unreachable,
     WheelfitError,
 )
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -312,8 +313,9 @@ class Pull:
         if (announced or self.file.size or 0) > self._max_size:
             raise self._too_large(where)
         if announced is not None and self.file.size not in (None, announced):
+            size = count_of(announced, "byte")
             raise UnexpectedStatus(
-                f"the file has {announced} bytes and not the {self.file.size} that are listed",
+                f"the file has {size}, and its entry on the page {self.file.size}",
                 status=200,
                 where=where,
             )

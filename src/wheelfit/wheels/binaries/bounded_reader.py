@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
+from wheelfit_runtime.wording import count_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import BinaryIO
@@ -71,7 +73,8 @@ class Window:
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the file, all of which must exist."""
         if start < 0 or length < 0 or start + length > self.size:
-            raise Unreadable(f"it refers to {length} bytes at {start}, past the end of the file")
+            size = count_of(length, "byte")
+            raise Unreadable(f"it refers to {size} at {start}, past the end of the file")
         return self.read_some(start, length)
 
     def read_some(self, start: int, length: int) -> bytes:
