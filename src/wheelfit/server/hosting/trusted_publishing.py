@@ -196,7 +196,10 @@ class TrustedPublishing:
             raise ValueError("the OpenID configuration of its issuer names another one")
         keys_url = str(configuration.get("jwks_uri"))
         if origin(keys_url).scheme != origin(issuer).scheme:
-            raise ValueError("the keys of its issuer are not served over https as the issuer is")
+            scheme = origin(issuer).scheme
+            raise ValueError(
+                f"the keys of its issuer are not served over {scheme} as the issuer is"
+            )
         key_set = self._jwt.PyJWKSet.from_dict(self._json(keys_url))
         return {key.key_id: key for key in key_set.keys if key.key_id is not None}
 
