@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -238,18 +239,18 @@ def answer_in_terminal(words: list[str], answer: bytes) -> tuple[str, int]:
     ) as process:
         os.close(terminal)
         shown = b""
-        typed = False
         while True:
-            try:
-                piece = os.read(controller, 65536)
-            except OSError:  # Linux says so when the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-            if not typed and b"[y/N]" in shown:
+            if select.select([controller], [], [], 2)[0]:
+                try:
+                    piece = os.read(controller, 65536)
+                except OSError:  # Linux says so when the other end is closed
+                    break
+                if not piece:
+                    break
+                shown += piece
+            # Again after a silence: Control-C is lost if Python does not wait for the answer yet.
+            if shown.endswith(b"[y/N] "):
                 os.write(controller, answer)
-                typed = True
         os.close(controller)
         return shown.decode("utf-8", "replace"), process.wait(60)
 
