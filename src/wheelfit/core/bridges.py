@@ -99,23 +99,16 @@ class FamilyMember:
         return "://" in self.location
 
     def covers_release(self, project: NormalizedName, version: Version) -> bool:
-        """Return whether the member covers a release.
-
-        :param project: a project of the family.
-        """
+        """Return whether the member covers a release."""
         return self.covers_project(project) and self.versions.contains(version, prereleases=True)
 
     def covers_project(self, project: NormalizedName) -> bool:
-        """Return whether the member covers a project.
-
-        :param project: a project of the family.
-        """
+        """Return whether the member covers a project."""
         return not self.projects or _is_among(project, self.projects)
 
     def covers_tags(self, tags: Iterable[Tag], machine_platforms: Iterable[str] = ()) -> bool:
         """Return whether the member covers a wheel, by its platform tags.
 
-        :param tags: the tags of the wheel.
         :param machine_platforms: platform tags of a machine, which decide about a wheel for any
             platform; empty: that is covered.
         """
@@ -210,8 +203,6 @@ class BridgeFamily:
         """Return the locations that an earlier edition of the family lacks, a clause each.
 
         Further projects and changed conditions of members are not included.
-
-        :param earlier: the earlier edition.
         """
         new = self._origins() - earlier._origins()
         return tuple(f"{kind} {name}" for kind, name in sorted(new))

@@ -161,7 +161,6 @@ class RankedVariant(Struct, frozen=True):
 class _FeatureKeys:
     """The keys of one feature, cached, since many labels of a release have the same values.
 
-    :param keys: the key of each supported value.
     :param devices: the devices, each of which must support a value (P-88).
     """
 

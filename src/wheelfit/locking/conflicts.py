@@ -28,7 +28,6 @@ MAX_FORKS = 64
 def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
     """Return every fork; a single one that leaves nothing out if there are no conflicts.
 
-    :param conflicts: the conflicts of a project, each with its members.
     :raises UsageError: there are too many.
     """
     count = 1
@@ -76,10 +75,7 @@ def _condition(
 
 
 class RequestMarkers:
-    """The markers of the extras and groups that require a release, by environment and fork.
-
-    :param forks: all forks.
-    """
+    """The markers of the extras and groups that require a release, by environment and fork."""
 
     def __init__(self, forks: Iterable[Fork]) -> None:
         self._forks = tuple(dict.fromkeys(forks))

@@ -160,7 +160,6 @@ class Lock(Struct, frozen=True, eq=False):
         """Build a lock from plain data, and check it.
 
         :param table: the data as read from TOML; copied.
-        :param where: the file, for messages.
         :param strict: whether faults that are otherwise only noted are errors (``--strict``).
         :raises InvalidLock: the data is invalid; lists all faults at once.
         """
@@ -173,8 +172,6 @@ class Lock(Struct, frozen=True, eq=False):
         """Build a lock from the plain data of a valid one, which is not copied.
 
         :param table: the data of a lock that was read or built without an error.
-        :param where: the file, for messages.
-        :param strict: whether faults that are otherwise only noted are errors (``--strict``).
         :raises InvalidLock: ``strict``, and there is a fault.
         """
         try:
@@ -238,9 +235,6 @@ def read_lock(
 ) -> Lock:
     """Read a lock file.
 
-    :param data: the bytes of the file.
-    :param where: the file or URL, for messages.
-    :param strict: whether faults that are otherwise only noted are errors (``--strict``).
     :param is_valid: whether these bytes were read without an error before.
     :param limits: the limits on its size (F-30).
     :raises InvalidLock: it is not a lock file, too large, or has a fault that makes a package
@@ -268,8 +262,6 @@ def write_lock(lock: Lock) -> bytes:
 
     Equal locks with equal order of keys give equal bytes, and reading them gives an
     equal lock. Keys that are not bare are quoted, so a label keeps its dots (F-119).
-
-    :param lock: read, or built by `Lock.of`.
     """
     import tomli_w
 

@@ -122,7 +122,6 @@ def python_of(text: str) -> Python:
 def known_pythons(project_range: SpecifierSet) -> tuple[Python, ...]:
     """Return the known Pythons that a project is for, oldest first.
 
-    :param project_range: its ``requires-python``.
     :raises UsageError: it is for none of them.
     """
     matching = tuple(
@@ -139,7 +138,6 @@ def known_pythons(project_range: SpecifierSet) -> tuple[Python, ...]:
 def requires_python(pythons: Sequence[Python], project_range: SpecifierSet | None = None) -> str:
     """Return the shortest ``requires-python`` of a lock.
 
-    :param pythons: minor versions that it was made for.
     :param project_range: ``requires-python`` of the project; it may exclude some micro versions.
     """
     first, last = min(pythons), max(pythons)

@@ -44,10 +44,7 @@ _CONNECTIONS = 12
 
 
 class RecordingRepository(RepositoryWrapper):
-    """A repository that records the projects whose pages were read.
-
-    :param repository: lists projects and reads files.
-    """
+    """A repository that records the projects whose pages were read."""
 
     def __init__(self, repository: Repository) -> None:
         super().__init__(repository)
@@ -75,9 +72,7 @@ def read_validators(
 ) -> dict[str, Validator]:
     """Read the validators of projects.
 
-    :param lock: the lock.
     :param names: the projects examined for it.
-    :param repository: lists projects and reads files.
     :raises WheelfitError: a source cannot be read.
     """
     versions = _versions(lock)
@@ -98,9 +93,7 @@ def is_valid(
 
     An unchanged page is not parsed.
 
-    :param lock: the lock.
     :param expected: the result of `read_validators`.
-    :param repository: lists projects and reads files.
     :param is_fresh: returns whether the page of a project is still fresh, if its index allows
         caching.
     :raises WheelfitError: a source cannot be read.

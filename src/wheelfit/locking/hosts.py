@@ -67,13 +67,9 @@ def lock_for_hosts(
 ) -> tuple[HostLock, ...]:
     """Return one lock for several machines, or one for each if one lock cannot express them.
 
-    :param solver: the solver, with the request and the sources.
     :param machines: at least one.
     :param old: an older lock for all of them, whose versions stay while they meet the request.
     :param upgrade: projects whose version may change; None: all may.
-    :param where: the file, for messages.
-    :param folder: the folder of the lock file.
-    :param report: called with each machine before it is resolved.
     :raises NoFit: a machine has no solution.
     """
     listed_environments: list[ListedEnvironment] = []

@@ -47,7 +47,6 @@ def resolve_jointly(
 
     :param candidates: the candidates for machines of every kind; for a single machine the plain
         resolution is returned.
-    :param threads: the number of concurrent requests to the sources.
     :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
     """
     resolution = resolve(request, candidates, threads=threads)

@@ -88,10 +88,7 @@ def possible_needs(
 ) -> Iterator[tuple[NormalizedName | None, Requirement]]:
     """Yield the possible requirements of a wheel on a target, with their extras (F-103).
 
-    :param core: metadata of the wheel.
     :param context: its label with all properties that the label declares.
-    :param target: the environment.
-    :param extras: the requested extras of its project.
     """
     environment = target.environment
     for requirement in core.requires:

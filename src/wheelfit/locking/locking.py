@@ -66,16 +66,12 @@ def lock_everywhere(
 ) -> LockResult:
     """Return a lock for every machine of several environments.
 
-    :param solver: the solver, with the request and the sources.
     :param environments: all environments; no other machine is considered.
     :param old: an older lock, whose versions are kept while they meet the request.
     :param upgrade: projects whose version may change; None: all may.
     :param every_platform: whether every platform must have a solution for every Python; otherwise
         environments without a solution are left out, unless there is none with one.
     :param every_python: whether every Python must have a solution on some platform.
-    :param where: the file, for messages.
-    :param folder: the folder of the lock file.
-    :param report: called with each environment before it is resolved.
     :raises NoFit: there is no solution.
     """
     listed_environments: list[ListedEnvironment] = []
@@ -140,10 +136,6 @@ def build_lock(
 ) -> LockResult:
     """Return one lock for the solutions of several environments.
 
-    :param listed_environments: the solution of each environment.
-    :param solver: the solver, with the request and the sources.
-    :param where: the file, for messages.
-    :param folder: the folder of the lock file.
     :param old: an older lock, of which the tables of other tools are kept.
     :raises NoFit: two environments that no marker distinguishes need different versions.
     """
@@ -187,8 +179,6 @@ def locked_versions(
 ) -> Versions:
     """Return the versions that a lock has for a target, for any extras and groups.
 
-    :param lock: the lock.
-    :param target: the environment.
     :param unlocked: projects to leave out; None: all.
     :param left_out: extras and groups to leave out, as the markers of a lock.
     """
@@ -318,13 +308,8 @@ def new_lock(
     :param roots: the requirements that were locked, with a marker if an extra or a group requires
         them, as ``rich ; 'dev' in dependency_groups``; None: not recorded, so that all packages
         are installed everywhere.
-    :param requires_python: the supported versions of Python.
     :param environments: markers of the supported environments, as requested.
-    :param extras: extras that may be requested.
-    :param dependency_groups: groups that may be requested.
-    :param default_groups: the groups that apply when none is requested.
     :param conflicts: extras and groups of which at most one may be requested, as markers.
-    :param where: the file, for messages.
     :raises InvalidLock: the data is invalid; lists all faults at once.
     """
     table: dict[str, Any] = {"lock-version": "1.0"}

@@ -21,10 +21,7 @@ _PLATFORM_VARIABLES = ("sys_platform", "platform_machine", "implementation_name"
 
 
 class MarkerWriter:
-    """A writer of markers for the environments of one lock.
-
-    :param environments: all environments of the lock.
-    """
+    """A writer of markers for the environments of one lock."""
 
     def __init__(self, environments: Iterable[LockEnvironment]) -> None:
         self._all_values = sorted({environment.marker_values for environment in environments})

@@ -57,10 +57,6 @@ def merge(
 ) -> MergedEntries:
     """Return the entries of a lock for several environments.
 
-    :param listed_environments: the solution of each environment.
-    :param solver: has the request, whose extras and groups decide when entries apply, and the
-        sources.
-    :param folder: the folder of the lock file.
     :raises NoFit: two environments that no marker distinguishes need different versions.
     """
     return _Merging(listed_environments, solver, folder).merged()

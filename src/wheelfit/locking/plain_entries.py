@@ -50,7 +50,6 @@ def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry |
     If it has no wheel for them, it gets a stand-in that no installer supports, so that their errors
     name the package.
 
-    :param entry: the complete entry.
     :param filenames: the wheels for such tools. The wheels of a bridge are not files: each of them
         only stands for its requirements.
     :return: None if all of these wheels are of a bridge.
@@ -126,10 +125,7 @@ def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_bridged(wheel: Mapping[str, Any]) -> bool:
-    """Return whether a wheel belongs to a bridge, and does not exist as a file.
-
-    :param wheel: the entry of the wheel in a lock.
-    """
+    """Return whether a wheel belongs to a bridge, and does not exist as a file."""
     return str(wheel.get("url", "")).startswith(BRIDGE)
 
 

@@ -22,9 +22,6 @@ def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocume
 
     The entries of listed labels are unchanged; a missing one of ``null`` is added, for readers that
     do not implement F-26. Unused namespaces are removed from priorities and providers.
-
-    :param document: the metadata of a release.
-    :param labels: the labels of the listed wheels.
     """
     variants = {label: document.variants[label] for label in document.variants if label in labels}
     if NULL in labels and NULL not in document.unusable:

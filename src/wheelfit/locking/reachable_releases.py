@@ -24,12 +24,7 @@ LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]
 def markers_by_project(
     listed: ListedEnvironment, request: LockNeeds, labels_of: LabelsOf
 ) -> Mapping[NormalizedName, frozenset[str]]:
-    """Return the markers of the extras and groups that need each project; none: always.
-
-    :param listed: the packages of an environment.
-    :param request: the locked requirements, with overrides and exclusions.
-    :param labels_of: the labels that count.
-    """
+    """Return the markers of the extras and groups that need each project; none: always."""
     roots_by_marker: dict[str | None, list[Root]] = {}
     for root in listed.fork.roots(request):
         roots_by_marker.setdefault(root.request_marker, []).append(root)

@@ -38,7 +38,6 @@ class LockedRepository(DelegatedFiles):
     """A ``Repository`` with the packages of a lock.
 
     :param packages: the packages that apply, one for each name.
-    :param name: the lock file, for messages.
     :param files: reads the wheels; None: only the metadata in the lock is used, and reading a wheel
         raises ``FileProblem``.
     :param folder: the folder of the lock file, for its relative paths; None: the lock is not a file
@@ -151,9 +150,6 @@ def url_of_entry(
 ) -> str:
     """Return the URL of a file, directory or repository that a lock names.
 
-    :param entry: the entry of the lock.
-    :param name: its name, for messages.
-    :param where: the lock file, for messages.
     :param folder: the folder of the lock file; None: it came from elsewhere.
     :raises FileProblem: the location must not or cannot be read.
     """

@@ -124,7 +124,6 @@ class LockNeeds(Struct, frozen=True):
         """Yield the overrides of a requirement, or the requirement itself.
 
         :param requirement: a requirement of the user or of a package, whose marker holds.
-        :param target: the environment.
         """
         replaced = self.excluded | {override.requirement.name for override in self.overrides}
         if requirement.name not in replaced:

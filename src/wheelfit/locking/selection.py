@@ -131,8 +131,6 @@ def applicable_packages(
 
     `LockCandidates` chooses among the wheels of an entry.
 
-    :param target: the machine and interpreter to install for.
-    :param extras: the requested extras.
     :param groups: the requested dependency groups; None: the default groups.
     :raises UserError: the lock was not made for a requested extra or group.
     :raises NoFit: the lock was not made for the target.
@@ -188,21 +186,13 @@ def applicable_packages(
 class LockCandidates:
     """The candidates among a lock's wheels for one target.
 
-    :param target: the machine and interpreter to install for.
     :param machine: detects the properties that the target supports (F-123).
-    :param policy: the user's settings.
-    :param host_detector: a host file; it takes precedence over the machine.
-    :param plugins: runs trusted plugins; default: none are run.
     :param files: reads wheels; None: only the metadata in the lock is used.
     :param folder: the folder of the lock file; None: it came from elsewhere.
-    :param extras: the requested extras.
-    :param groups: the requested dependency groups; None: the default groups.
     :param roots: the roots to select; None: those of the lock.
     :param built: returns the wheel that stands for the source of a package, as for
         `LockedRepository`; None: nothing is built from source.
-    :raises UserError: the lock was not made for a requested extra or group.
-    :raises NoFit: the lock was not made for the target.
-    :raises InvalidLock: two packages of one name apply to the target.
+    :raises WheelfitError: as `applicable_packages`.
     """
 
     def __init__(

@@ -102,10 +102,7 @@ class Solver:
     """A solver of one request for several environments, one at a time.
 
     :param repository: the projects and files; it should cache its answers.
-    :param policy: the user's settings for choosing wheels.
-    :param threads: the number of concurrent requests to the sources.
     :param has_requirements: returns whether the metadata of an unbuilt file has its requirements.
-    :param approve: asks for permission to build where it is needed.
     """
 
     def __init__(
@@ -173,9 +170,7 @@ class Solver:
     ) -> Solution:
         """Resolve again with additional requirements and all versions unchanged.
 
-        :param solution: the solution so far.
         :param candidates: the result of `locked_candidates` for it.
-        :param additional: the requirements to add.
         :raises NoFit: there is no such solution.
         """
         additional = (*solution.additional, *additional)
@@ -240,7 +235,6 @@ class Solver:
 class PinnedRepository(RepositoryWrapper):
     """A ``Repository`` with only one release of some projects.
 
-    :param repository: the projects and files.
     :param versions: the release of each of these projects; one that is no longer listed sets no
         limit.
     :param pages: caches the reduced pages.
@@ -285,7 +279,6 @@ class JoinedRepository(RepositoryWrapper):
     In such an index each build has a version of its own, such as ``2.15.0+cu132``, but a lock for
     every machine has one version of a project.
 
-    :param repository: the projects and files.
     :param unjoined: projects of which one build is requested by its version.
     """
 
@@ -341,11 +334,7 @@ class UniversalCandidates(Candidates):
     best of all labels comes first; only builds for other packages are checked against their
     versions (P-51).
 
-    :param repository: lists projects and reads files.
-    :param target: the Python that runs the chosen wheels.
-    :param policy: the user's settings.
     :param cores: metadata read for other environments, by its promised hash.
-    :param has_requirements: returns whether the metadata of an unbuilt file has its requirements.
     """
 
     is_for_one_machine = False
@@ -412,12 +401,7 @@ class UniversalCandidates(Candidates):
         namespaces: Iterable[str],
         known_versions: KnownVersions | None = None,
     ) -> Support:
-        """Return the support of a machine that supports everything a document names.
-
-        :param namespaces: the namespaces of interest.
-        :param known_versions: the versions of packages that builds are checked against; default:
-            those of the context.
-        """
+        """Return the support of a machine that supports everything a document names."""
         known = self.known_versions if known_versions is None else known_versions
         abi = abi_namespaces(document.providers)
         order = {namespace: index for index, namespace in enumerate(document.priorities)}

@@ -54,7 +54,6 @@ def file_entry(file: File, name: str, folder: Path | None) -> dict[str, Any]:
 
     :param file: a wheel, or the wheel to build from a source distribution.
     :param name: the name of the listed file: the wheel, or the source distribution.
-    :param folder: the folder of the lock file, to which paths of local files are relative.
     """
     entry: dict[str, Any] = {"name": name}
     uploaded = time_of_upload(file)

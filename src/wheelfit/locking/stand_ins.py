@@ -38,10 +38,7 @@ def stand_in_of(folder: Path | None) -> Callable[[LockedPackage], File]:
 
 
 def archive_of(pin: Pin, packages: Mapping[NormalizedName, LockedPackage]) -> str:
-    """Return the file name of the source archive of a pin; empty if the pin is a wheel.
-
-    :param packages: the entries of the lock, by name.
-    """
+    """Return the file name of the source archive of a pin; empty if the pin is a wheel."""
     source = packages[pin.name].source
     return source.filename if pin.file.origin is not None and source is not None else ""
 

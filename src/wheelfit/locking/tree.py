@@ -142,10 +142,7 @@ class Tree:
         return dependents
 
     def restricted_to(self, positions: Iterable[int]) -> Tree:
-        """Return the tree of some packages, without branches to others.
-
-        :param positions: the positions of the packages to keep.
-        """
+        """Return the tree of some packages, without branches to others."""
         kept = sorted(set(positions))
         new_positions = {old: new for new, old in enumerate(kept)}
 
@@ -232,11 +229,7 @@ def tree_of_lock(lock: Lock) -> Tree:
 
 
 def tree_of_selection(lock: Lock, selection: LockSelection) -> Tree:
-    """Return the tree of the packages one machine gets from a lock.
-
-    :param lock: the lock.
-    :param selection: the packages chosen for the machine.
-    """
+    """Return the tree of the packages one machine gets from a lock."""
     positions = _positions_by_name(entry.package.name for entry in selection.chosen)
     packages = []
     for entry in selection.chosen:

@@ -54,7 +54,6 @@ _SPECIFIERS = ("requires-python", "version", "lock-version")
 def check_lock(table: Mapping[str, Any]) -> None:
     """Check a lock file.
 
-    :param table: plain data, as read from TOML.
     :raises InvalidLock: the lock is invalid; the error lists all faults, except those in the tables
         of variant metadata, which the caller checks.
     """
@@ -73,7 +72,6 @@ def check_lock(table: Mapping[str, Any]) -> None:
 def _faults(table: Mapping[str, Any], *, joins_builds: bool = False) -> list[Fault]:
     """Return the faults of a lock.
 
-    :param table: the lock.
     :param joins_builds: whether wheels may add a local version to that of their entry.
     """
     faults = list(islice(_own_faults(table), _MAX_FAULTS + 1))
@@ -227,7 +225,6 @@ def _requirements(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault
 def _without_labels(table: Mapping[str, Any], *, joins_builds: bool) -> dict[str, Any]:
     """Return a lock for packaging, whose wheels have no labels in their names.
 
-    :param table: the lock.
     :param joins_builds: whether local versions are removed from the names too.
     """
     plain = dict(table)

@@ -29,11 +29,7 @@ _Release = tuple[str, str]
 
 
 def dependencies(versions: dict[str, set[str]], entry_counts: Counter[str]) -> list[dict[str, str]]:
-    """Return ``packages.dependencies``, with versions where several entries have a name.
-
-    :param versions: the versions of each project that is needed.
-    :param entry_counts: the number of entries of each name.
-    """
+    """Return ``packages.dependencies``, with versions where several entries have a name."""
     items: list[dict[str, str]] = []
     for name in sorted(versions):
         if entry_counts[name] > 1:
@@ -55,9 +51,6 @@ class _Entry:
 class WithoutVariants:
     """The entries of a lock for tools without variant support.
 
-    :param listed_environments: the solution of each environment.
-    :param request: the requirements and environments that the lock is made for.
-    :param marker_writer: writes the markers of the lock.
     :param tables: the entries for wheelfit, by name and version.
     """
 

@@ -29,11 +29,7 @@ def kinds_by_release(
 
     If any release has a wheel for all machines, only such releases are returned.
 
-    :param candidates: the candidates, with the user's preferences.
-    :param name: a project of a family.
-    :param prereleases: whether pre-releases are allowed.
     :return: newest first; empty if no family has builds of it for accelerators.
-    :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None or not candidates.policy.preferences.variants:

@@ -44,11 +44,7 @@ WITHOUT_OPTION = "leaving out --no-bridges"
 
 
 class Remedies:
-    """The builds that are better for the machine than those of a result.
-
-    :param resolution: the result.
-    :param context: the candidates, with the machine and the installed builds.
-    """
+    """The builds that are better for the machine than those of a result."""
 
     def __init__(self, resolution: Resolution, context: AcceleratorContext) -> None:
         self.resolution = resolution

@@ -45,10 +45,7 @@ def accelerated_releases(
     The newest release may have only the member for any machine, which does not use the accelerator.
     A release of an installed member comes first.
 
-    :param candidates: the candidates, with the machine and the user's preferences.
-    :param installed: the installed builds, which may stay.
     :return: empty if no release is preferred.
-    :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None or not candidates.policy.preferences.variants:
@@ -69,11 +66,7 @@ def accelerated_releases(
 def fitting_releases(
     candidates: Candidates, name: NormalizedName, *, prereleases: bool
 ) -> Sequence[Version]:
-    """Return the releases of a family with a member for the machine's hardware.
-
-    :param candidates: the candidates, with the machine and the user's preferences.
-    :raises NetworkError: a source cannot be read.
-    """
+    """Return the releases of a family with a member for the machine's hardware."""
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None:
         return ()
@@ -110,10 +103,7 @@ def fitting_releases(
 
 
 class _MemberSupport:
-    """The support of a machine for the members of a family.
-
-    :param candidates: the candidates, with the machine and the user's preferences.
-    """
+    """The support of a machine for the members of a family."""
 
     def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
         self.family = family
@@ -138,10 +128,7 @@ class _MemberSupport:
 
 
 def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember], bool]:
-    """Return a predicate that states whether the machine can use a member of a family.
-
-    :param candidates: the candidates, with the machine and the user's preferences.
-    """
+    """Return a predicate that states whether the machine can use a member of a family."""
     platforms = [tag for tag in candidates.target.tags if tag.platform != "any"]
     labels = candidates.policy.preferences.labels
     supports: dict[NormalizedName, _MemberSupport] = {}
@@ -256,7 +243,6 @@ def with_one_member(
     A member that a package needs by its name, or that is installed independently of the family, is
     also the choice for the family's name.
 
-    :param resolve_again: resolves again, from other candidates.
     :raises NoSolution: two members are needed by their names, or the needed member is not
         compatible.
     """

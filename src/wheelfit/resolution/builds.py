@@ -80,7 +80,6 @@ def builds_of_release(
 ) -> Iterator[ReleaseBuild]:
     """Yield the builds that may be chosen, best label first.
 
-    :param choice: the verdicts on its wheels, with the compatible labels.
     :param preferences: the preferences, of which only the forbidden properties are used.
     :param known: versions that cannot change.
     """

@@ -124,11 +124,9 @@ class Candidates:
 
     All verdicts belong to one `ChoiceContext`, which never changes; `within` returns candidates for
     another one. All of them share the data read. Methods are safe to call from several threads.
+    They and functions that take candidates raise `NetworkError` if a source cannot be read.
 
-    :param repository: lists projects and reads files.
-    :param target: the Python that runs the chosen wheels.
     :param machine: the detector of the target; None: only ``host_detector`` is used.
-    :param policy: the user's settings.
     :param host_detector: the detector of a host file; it precedes ``machine`` (P-44).
     :param plugins: runs trusted plugins; default: none is run (P-14, P-15).
     :param has_requirements: returns whether the metadata of an unbuilt file states its
@@ -184,17 +182,11 @@ class Candidates:
     # --- listings -----------------------------------------------------------------
 
     def listing(self, name: NormalizedName) -> Listing | None:
-        """Return the listing of a project; None if no source has it.
-
-        :raises NetworkError: a source cannot be read.
-        """
+        """Return the listing of a project; None if no source has it."""
         return self._memory.listings.get(self._project_state(name), lambda: self._list(name))
 
     def bridge(self, name: NormalizedName) -> BridgeFamily | None:
-        """Return the bridge family in use for a project; None if there is none.
-
-        :raises NetworkError: a source cannot be read.
-        """
+        """Return the bridge family in use for a project; None if there is none."""
         listing = self.listing(name)
         return None if listing is None else listing.bridge
 
@@ -244,7 +236,6 @@ class Candidates:
         """Return the verdicts on the wheels of a release, by file names and variants.
 
         :raises KeyError: the release is not listed.
-        :raises NetworkError: a source cannot be read.
         """
         key = self._project_state(name), version, len(self._memory.rejected.get(name, ()))
         return self._choices.get(key, lambda: self._choose(name, version))
@@ -254,9 +245,6 @@ class Candidates:
 
         A wheel whose metadata is invalid or requires another Python is rejected, and the next one
         is chosen (F-94).
-
-        :raises KeyError: the release is not listed.
-        :raises NetworkError: a source cannot be read.
         """
         while True:
             choice = self.choice(name, version)
@@ -266,12 +254,7 @@ class Candidates:
     def wheel_with_label(
         self, name: NormalizedName, version: Version, label: Label | None
     ) -> Wheel | None:
-        """Return the best wheel of a label with usable core metadata; None if there is none.
-
-        :param label: None for the plain wheel.
-        :raises KeyError: the release is not listed.
-        :raises NetworkError: a source cannot be read.
-        """
+        """Return the best wheel of a label with usable core metadata; None if there is none."""
         while True:
             wheel = self.choice(name, version).best_wheel(label)
             if wheel is None or self._accepts_metadata(wheel):
@@ -283,8 +266,6 @@ class Candidates:
         """Return the verdicts on a release with one label chosen (F-111).
 
         Compatible labels that rank above it are excluded.
-
-        :param label: the chosen label; None for the plain wheel.
         """
         choice = self.choice(name, version)
         excluded: dict[str, str] = {}
@@ -303,7 +284,6 @@ class Candidates:
 
         :raises InvalidWheel: it is not valid.
         :raises HashMismatch: its hash is not the promised one.
-        :raises NetworkError: it cannot be read.
         """
         text = wheel.filename.text  # F-112: per file, since labels may differ in it
         return self._memory.cores.get(
@@ -316,7 +296,6 @@ class Candidates:
 
         From then on the next best wheel of its release is chosen.
 
-        :param filename: a wheel that was chosen.
         :param reason: a clause without a final full stop; the first one for each wheel is kept.
         """
         self._memory.rejected.setdefault(filename.name, {}).setdefault(filename.text, reason)
@@ -329,7 +308,6 @@ class Candidates:
     def metadata_disagreement(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
         """Compare the document in a downloaded wheel with the metadata it was chosen by (F-93).
 
-        :param choice: the choice of the wheel.
         :param data: ``variant.json`` of the wheel; None if it has none.
         :returns: the difference, as a reason to reject the wheel; None if they agree.
         :raises BadMetadata: they do not agree, and the policy is strict.
@@ -365,7 +343,6 @@ class Candidates:
     ) -> Support:
         """Return the support of the target for some namespaces of a document.
 
-        :param document: the document with the providers.
         :param namespaces: the namespaces to detect; no other is detected (P-22).
         :param known_versions: versions of packages that builds may be made for; default: those of
             the context.
@@ -383,10 +360,7 @@ class Candidates:
             )
 
     def warnings_about(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:
-        """Return the warnings for the user about some choices.
-
-        :param choices: with or without a chosen wheel.
-        """
+        """Return the warnings for the user about some choices."""
         return warnings_about_choices(choices, self.policy.preferences)
 
     def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
@@ -507,7 +481,6 @@ class Candidates:
         Otherwise a property that one project has would exclude every other project.
 
         :param document: the document of the examined release; None: only the listing is used.
-        :raises NetworkError: a source cannot be read.
         """
         preferences = self.policy.preferences
         if not preferences.require:
@@ -519,10 +492,7 @@ class Candidates:
         return replace(preferences, require=require)
 
     def offered_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
-        """Return the properties of each variant of a project's newest release with variants.
-
-        :raises NetworkError: a source cannot be read.
-        """
+        """Return the properties of each variant of a project's newest release with variants."""
         return self._offers.get(self._project_state(name), lambda: self._newest_variants(name))
 
     def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
@@ -539,10 +509,7 @@ class Candidates:
         return ()
 
     def document_of(self, name: NormalizedName, version: Version) -> VariantDocument | None:
-        """Return the variant metadata of a release, even if none of its wheels is compatible.
-
-        :raises NetworkError: a source cannot be read.
-        """
+        """Return the variant metadata of a release, even if none of its wheels is compatible."""
         listing = self.listing(name)
         release = None if listing is None else listing.releases.get(version)
         wheels = [wheel for wheel in release.wheels if wheel.filename.is_variant] if release else []

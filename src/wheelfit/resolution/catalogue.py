@@ -80,11 +80,7 @@ _MAX_PREFETCHED = 16
 class Catalogue:
     """The releases that the candidates offer the solver: ``Releases``.
 
-    :param request: the request, with the installed builds.
-    :param candidates: the releases of the sources.
-    :param prefetch: fetches the files that will probably be read soon.
     :param roots: the requested projects, including those of direct wheels.
-    :param lower_bounds: lower bounds of versions, by project.
     :param choose_builds_of_all: whether the solver also chooses among the builds of a release that
         were not built for versions of other packages.
     """
@@ -496,16 +492,12 @@ class Catalogue:
     def note(self, text: str, release: tuple[NormalizedName, Version] | None = None) -> None:
         """Store a note for the user.
 
-        :param text: the note.
         :param release: show the note only if this release is chosen; None: always.
         """
         self._notes[text] = release
 
     def notes(self, chosen: Mapping[NormalizedName, Version]) -> Iterator[str]:
-        """Yield the notes that concern a result, in order.
-
-        :param chosen: the versions of the result.
-        """
+        """Yield the notes that concern a result, in order."""
         for text, release in self._notes.items():
             if release is None or chosen.get(release[0]) == release[1]:
                 yield text

@@ -25,7 +25,6 @@ def warnings_about_choices(
 ) -> Iterator[str]:
     """Yield warnings about choices among the wheels of releases, one line for the same reason.
 
-    :param choices: one for each release, with or without a chosen wheel.
     :param preferences: the user's preferences; explicit ones are not reported.
     """
     unused: dict[str, list[tuple[ReleaseChoice, str]]] = {}
@@ -96,10 +95,7 @@ def _unused_warning(namespace: str, reasons: Sequence[tuple[ReleaseChoice, str]]
 
 
 def warnings_about_mixture(outcomes: Iterable[AgreementOutcome]) -> Iterator[str]:
-    """Yield warnings about builds in an environment that disagree.
-
-    :param outcomes: the agreements of the environment.
-    """
+    """Yield warnings about builds in an environment that disagree."""
     for outcome in outcomes:
         if not outcome.values:
             majors = " majors" if outcome.agreement.part == "major" else ""

@@ -129,9 +129,7 @@ class Explanation:
 def explain_release(candidates: Candidates, name: NormalizedName, version: Version) -> Explanation:
     """Explain the choice among the wheels of one release.
 
-    :param candidates: the candidates, with the settings for choosing.
     :param version: the release; it must be listed.
-    :raises NetworkError: a source cannot be read.
     """
     notes: list[str] = []
     choice = _usable_choice(candidates, name, version, notes)
@@ -140,11 +138,7 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
 
 
 def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation:
-    """Explain a choice among the wheels of one release, made alone or in a resolution.
-
-    :param choice: the choice among the wheels of one release.
-    :raises NetworkError: a source cannot be read.
-    """
+    """Explain a choice among the wheels of one release, made alone or in a resolution."""
     listing = candidates.listing(choice.release.name)
     release = f"{choice.release.name} {choice.release.version}"
     # The first note of a choice summarises its first degradations.
@@ -190,13 +184,10 @@ def explain_project(
     The explained release is the newest that matches the requirement and has a compatible wheel; if
     there is none, the newest that matches the requirement.
 
-    :param candidates: the candidates, with the settings for choosing.
     :param requirement: the requirement; its marker and extras are ignored.
-    :param prereleases: whether to treat pre-releases like final releases.
     :raises ProjectNotFound: no source has the project.
     :raises NoSolution: no release matches the requirement.
     :raises NoFit: ``unknown-label``; no release that matches has the requested label (F-91).
-    :raises NetworkError: a source cannot be read.
     """
     name = requirement.name
     listing = candidates.listing(name)

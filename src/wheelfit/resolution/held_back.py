@@ -36,11 +36,6 @@ _MAX_ROUNDS = 2_000
 class HeldBackSearch:
     """The search for releases held back in a solution.
 
-    :param catalogue: the releases offered to the solver.
-    :param roots: the user's requirements.
-    :param constraints: the user's constraints.
-    :param solved: the solution.
-    :param prereleases: whether pre-releases are treated like final releases.
     :param preferred: the version of each project in an older lock.
     """
 
@@ -66,8 +61,6 @@ class HeldBackSearch:
 
         Of projects that the user did not name, only releases held back by an option about binaries
         are included.
-
-        :param names: the projects of the result.
         """
         named = {dependency.package.name for dependency in self._roots}
         for name in names:

@@ -40,7 +40,6 @@ def idle_accelerators(
     """Yield the idle accelerators, each once.
 
     :param new_packages: the packages to report: those that the result adds or replaces.
-    :param remedies: the builds that are better for the machine than those of the result.
     """
     yield from _IdleSearch(new_packages, remedies).run()
 
@@ -271,7 +270,6 @@ def _interpreters(
 ) -> list[str] | None:
     """Return the tags of the Pythons for which there are builds for the target's platform.
 
-    :param members: the members whose builds are considered.
     :return: None if a build is for the Python of the target.
     """
     platforms = {tag.platform for tag in candidates.target.tags}

@@ -70,11 +70,7 @@ class ChosenBuild(Struct, frozen=True):
 
     @classmethod
     def of_release(cls, choice: ReleaseChoice, label: Label | None) -> ChosenBuild:
-        """Return a build of a release.
-
-        :param choice: the verdicts on its wheels.
-        :param label: the label of the chosen wheel.
-        """
+        """Return a build of a release."""
         name, version = choice.release.name, choice.release.version
         if choice.metadata.document is None:
             return cls(name, version, label)
@@ -85,10 +81,7 @@ class ChosenBuild(Struct, frozen=True):
 
     @classmethod
     def of_installed(cls, installed: InstalledBuild) -> ChosenBuild:
-        """Return an installed build that is kept.
-
-        :param installed: the installed distribution.
-        """
+        """Return an installed build that is kept."""
         return cls(
             installed.name, installed.version, installed.label, installed.properties, is_kept=True
         )
@@ -210,8 +203,6 @@ def outcomes_of(
 ) -> Iterator[AgreementOutcome]:
     """Yield the outcome of each agreement that concerns any build.
 
-    :param chosen: everything in the environment.
-    :param agreements: the agreements to evaluate.
     :param forced: the values that were forced, by name of the agreement.
     """
     builds = [build for build in chosen if build.properties]
@@ -271,10 +262,8 @@ def choose_agreeing_builds(
     At first no version may be older than in the free choice. If such a set replaces no build and
     loses none, older releases are not examined.
 
-    :param choose: chooses one set.
     :param agreements: the agreements to report.
     :param binding: the agreements that must be met.
-    :param installed: the installed builds, by name.
     :param order: the requested packages, the most important first; the others follow by name.
     :param may_change_value: installed packages that may be replaced by a build for another value.
     :param companions: installed packages whose replacement is ignored in the comparison.

@@ -147,10 +147,7 @@ class Releases(Mapping[Version, Release]):
     A `Release` is made on first access, since most are never accessed. A file is *possible* if it
     is not rejected by its listing entry.
 
-    :param listed: the releases as the page lists them, newest first.
-    :param rules: the rules that reject files by their listing entries.
     :param exclusion: the reason to ignore source distributions; empty: they may be chosen.
-    :param is_direct: the files were named by the user.
     """
 
     def __init__(
@@ -323,10 +320,7 @@ def sort_page(
 ) -> Listing:
     """Sort the files of a page by release.
 
-    :param page: the page of the source.
-    :param target: for tags and ``requires-python``.
     :param allowed: the allowed digests of files; empty: any.
-    :param is_direct: the files were named by the user.
     :param sources: the source distributions that may be chosen; None: none.
     """
     exclusion = NO_SOURCES

@@ -39,10 +39,7 @@ _MAX_LINES = 12
 
 
 def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
-    """Return the error for a requested project that no source has.
-
-    :param candidates: the candidates, with the sources searched.
-    """
+    """Return the error for a requested project that no source has."""
     return ProjectNotFound(
         f"{name} was not found in any index",
         where=candidates.repository.name,
@@ -54,9 +51,6 @@ class MatchExplanations:
     """The reasons why releases do not match: the ``Explanations`` of a proof.
 
     It records the releases that its clauses mention, for the details and the hint of the error.
-
-    :param catalogue: the releases that were offered to the solver.
-    :param prereleases: whether pre-releases were allowed like final releases.
     """
 
     def __init__(self, catalogue: Catalogue, *, prereleases: bool) -> None:
@@ -151,10 +145,7 @@ class MatchExplanations:
             yield f"source distribution: {NO_SOURCES}"
 
     def hint(self, facts: Iterable[Step] = ()) -> str | None:
-        """Return a hint; None without one.
-
-        :param facts: the facts of the proof.
-        """
+        """Return a hint; None without one."""
         facts = list(facts)
         for fact in facts:
             for term in fact.terms:
@@ -240,7 +231,6 @@ class MatchExplanations:
     ) -> NoSolution | NoCompatibleWheel | SourceBuildNotAllowed:
         """Return the error for a project without a usable release in some versions.
 
-        :param versions: the requested versions.
         :param others: further unusable projects with their requested versions.
         """
         clause = self.no_version(name, versions)
@@ -367,7 +357,6 @@ def required_python(releases: Sequence[Release], python: Version) -> SpecifierSe
     """Return the Python that releases require; None unless every file requires another one.
 
     :param releases: the releases, newest first; the first requirement is returned.
-    :param python: the current Python.
     """
     texts = [wheel.file.requires_python for release in releases for wheel in release.wheels]
     try:
@@ -388,11 +377,7 @@ _NEWEST_MINOR = 20
 
 
 def _fitting_python(specifiers: SpecifierSet, python: Version) -> str | None:
-    """Return the closest version of Python that matches, such as ``3.12``; None if there is none.
-
-    :param specifiers: a ``requires-python``.
-    :param python: the current Python.
-    """
+    """Return the closest Python that matches, such as ``3.12``; None if there is none."""
     minors = [*range(python.minor + 1, _NEWEST_MINOR), *range(python.minor - 1, 0, -1)]
     versions = (f"{python.major}.{minor}" for minor in minors)
     return next((version for version in versions if f"{version}.99" in specifiers), None)

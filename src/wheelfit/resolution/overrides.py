@@ -21,8 +21,6 @@ class Replacements:
 
     :param overrides: the requirements that replace all others on their projects; if no marker of
         an override matches, the others are only removed.
-    :param excluded: the projects to leave out.
-    :param environment: values of the marker variables.
     :raises UserError: an override has a URL.
     """
 

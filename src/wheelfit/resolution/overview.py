@@ -135,10 +135,8 @@ def newest_release(
     """Return the newest release with wheels that a requirement allows, for any machine.
 
     :param requirement: the requirement; its marker and extras are ignored.
-    :param prereleases: whether to treat pre-releases like final releases.
     :raises ProjectNotFound: no source has the project.
     :raises NoSolution: no release with wheels matches the requirement.
-    :raises NetworkError: a source cannot be read.
     """
     name = requirement.name
     listing = candidates.listing(name)
@@ -168,10 +166,7 @@ def overview(
 ) -> Overview:
     """Return the overview of all labels of a release.
 
-    :param candidates: the candidates, with the settings for choosing.
     :param metadata: the metadata of all its variant wheels; None reads it.
-    :param overview_hosts: the machines whose choices to include.
-    :raises NetworkError: a source cannot be read.
     """
     if metadata is None:
         metadata = metadata_of(candidates, release)
@@ -207,11 +202,7 @@ def overview(
 
 
 def metadata_of(candidates: Candidates, release: Release) -> ReleaseMetadata:
-    """Return the metadata of all variant wheels of a release, with any tags.
-
-    :param candidates: the candidates, with the repository and the limits on reading.
-    :raises NetworkError: a source cannot be read.
-    """
+    """Return the metadata of all variant wheels of a release, with any tags."""
     variants = [wheel for wheel in release.wheels if wheel.filename.is_variant]
     if not variants:
         return ReleaseMetadata()

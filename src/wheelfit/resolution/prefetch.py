@@ -39,10 +39,7 @@ wait."""
 class Prefetch:
     """A background fetch of data that will probably be needed; a context manager.
 
-    :param candidates: the candidates whose cache to fill.
     :param threads: the number of concurrent requests; 0 turns it off.
-    :param prereleases: whether to treat pre-releases like final releases.
-    :param preferred: versions that are tried before newer ones.
     """
 
     def __init__(
@@ -80,10 +77,7 @@ class Prefetch:
             self._queue.put(None)
 
     def prefetch(self, dependency: Dependency, read_dependencies: ReadDependencies) -> None:
-        """Queue the listing of a package, its probable release, and recursively its requirements.
-
-        :param read_dependencies: returns the dependencies of a release.
-        """
+        """Queue the listing of a package, its probable release, and those of its requirements."""
         self._submit(dependency.package, partial(self._fetch, dependency, read_dependencies))
 
     def prefetch_release(self, name: NormalizedName, version: Version) -> None:

@@ -56,10 +56,7 @@ class Dependency(Struct, frozen=True):
     """Whether it requires one version by ``==`` or ``===``; only this allows yanked versions."""
 
     def restricted_to(self, name: NormalizedName, version: Version) -> Dependency:
-        """Return the dependency; if it is on a project, restricted to one version of it.
-
-        :param name: the project.
-        """
+        """Return the dependency; if it is on a project, restricted to one version of it."""
         if self.package.name != name:
             return self
         return replace(self, versions=VersionSet.singleton(version))
@@ -90,10 +87,7 @@ def build_number(index: int) -> Version:
 
 
 def build_index(number: Version) -> int:
-    """Return the index of a build, from 0 for the best.
-
-    :param number: a result of `build_number`.
-    """
+    """Return the index of a build, from 0 for the best."""
     return _BEST_NUMBER - number.major
 
 

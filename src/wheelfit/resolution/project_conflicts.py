@@ -39,8 +39,6 @@ def read_conflicts(
 
     :param table: the content of ``pyproject.toml``.
     :param name: the name of the project; None if it is not a package.
-    :param known: the extras and groups of the project.
-    :param fault: called with the path of an invalid value, and the reason.
     """
     conflicts: dict[tuple[ConflictMember, ...], None] = {}
     for tool in ("wheelfit", "uv"):

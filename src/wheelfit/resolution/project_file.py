@@ -78,7 +78,6 @@ class ProjectFile:
 def read_project_file(data: bytes, where: str) -> ProjectFile:
     """Read the requirements of a project.
 
-    :param data: the bytes of its ``pyproject.toml``.
     :raises FileProblem: it is not TOML.
     :raises InvalidDocument: ``invalid-project``; the file is not valid; lists all faults at once.
     """
@@ -314,8 +313,6 @@ def _included(
 class _ReferenceResolver:
     """A resolver of references to extras and groups.
 
-    :param extras: the extras of the project.
-    :param groups: its groups.
     :param fault: called with the path of an invalid reference, and the reason.
     """
 

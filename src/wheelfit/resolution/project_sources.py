@@ -64,7 +64,6 @@ def read_sources(
 
     :param table: the content of ``pyproject.toml``.
     :param folder: the folder of the project, the base of relative paths.
-    :param fault: called with the path of an invalid value, and the reason.
     """
     by_name: dict[NormalizedName, tuple[ProjectSource, ...]] = {}
     for tool in TOOLS:

@@ -113,10 +113,6 @@ def write_proof(top: Step, explanations: Explanations, *, conclusion: str = _TOP
     """Return a proof as sentences, one a line.
 
     A very long derivation is reduced to its facts.
-
-    :param top: the step that concludes that the request cannot be met.
-    :param explanations: the reasons why releases are unusable.
-    :param conclusion: the conclusion of the last sentence.
     """
     words = _Words(explanations, conclusion)
     if len(_derived(top)) > _MAX_READABLE:
@@ -136,7 +132,6 @@ def write_proof_of_newest(
     :param newest: the top of the proof that the newest release of a project is unusable.
     :param whole: the top of the proof that no release is usable.
     :param version: its newest release.
-    :param explanations: the reasons why releases are unusable.
     """
     lines = [
         write_proof(
@@ -164,11 +159,7 @@ def write_proof_of_newest(
 
 
 def main_cause(top: Step, explanations: Explanations) -> str:
-    """Return the cause of a failure in one clause: the unusable package and what requires it.
-
-    :param top: the top of a proof.
-    :param explanations: the reasons why releases are unusable.
-    """
+    """Return the cause of a failure in one clause: the unusable package and what requires it."""
     words = _Words(explanations)
     facts = _newest_first(top)
     for fact in facts:
@@ -184,11 +175,7 @@ def main_cause(top: Step, explanations: Explanations) -> str:
 
 
 def clause_of(fact: Step, explanations: Explanations) -> str:
-    """Return a fact in a clause.
-
-    :param fact: a fact of a proof.
-    :param explanations: the reasons why releases are unusable.
-    """
+    """Return a fact in a clause."""
     return _Words(explanations).clause(fact)
 
 

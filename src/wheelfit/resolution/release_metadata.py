@@ -90,10 +90,7 @@ def read_each_source(
 ) -> Mapping[str, ReleaseMetadata]:
     """Return the metadata of some wheels of a release by source.
 
-    :param release: the release with its index file, if it has one.
     :param wheels: its variant wheels whose tags fit, best tags first; only their metadata is read.
-    :param repository: the repository to read from.
-    :param policy: the policy, with its strictness.
     :raises BadMetadata: metadata is faulty, and the policy is strict.
     :raises WheelfitError: a file the user named cannot be read (F-125).
     """
@@ -134,8 +131,6 @@ def choose_source_metadata(
 ) -> ReleaseMetadata:
     """Return the metadata of the only source, or of several that agree (F-127).
 
-    :param by_source: the metadata by source.
-    :param wheels: the variant wheels in question.
     :param runs_on_target: returns whether the target runs any of some wheels, by their document;
         called only if several sources have the release.
     :raises InconsistentDocuments: several sources have variants that fit, and contradict
@@ -177,7 +172,6 @@ def raise_if_degraded(release: str, degradations: Sequence[Degradation]) -> None
     """Raise an error if there are degradations (``--strict``, section 12).
 
     :param release: name and version, for the message.
-    :raises BadMetadata: there are degradations.
     """
     if degradations:
         first, *others = degradations

@@ -172,8 +172,6 @@ def direct_wheel(
     """Return the wheel that a URL names.
 
     :param url: ``https:``, ``http:`` or ``file:``; a fragment ``#sha256=…`` is an expected hash.
-    :param hashes: further expected digests.
-    :param where: the place that names it, for errors.
     :raises UserError: the URL cannot be read, or does not end in the name of a wheel.
     """
     try:

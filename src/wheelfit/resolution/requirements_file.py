@@ -82,10 +82,7 @@ def read_requirements_file(
 
 
 def option_lines(text: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the option lines of a requirements file, without checking others.
-
-    :param environ: values of ``${VARIABLES}``.
-    """
+    """Yield the option lines of a requirements file, without checking others."""
     for _, line, _ in _logical_lines(text):
         if line.startswith("-"):
             yield _expand(line, environ)

@@ -56,7 +56,6 @@ class Pin(Struct, frozen=True):
         """Return the chosen wheel of a release.
 
         :param choice: the choice among its wheels; one was chosen.
-        :param requested: whether the user requested it.
         """
         wheel = choice.chosen
         if wheel is None:

@@ -63,8 +63,6 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
     next wheel of that release is chosen (F-93). An upgrade chooses an older version than the
     installed one only if the request requires it.
 
-    :param candidates: the candidates, with the settings for choosing.
-    :param threads: the number of concurrent requests to the sources.
     :raises NoSolution: the requirements contradict each other; the note is the proof.
     :raises NoConsistentSet: no builds agree on the shared requirements of an environment.
     :raises NoCompatibleWheel: a requested project has no compatible wheel.
@@ -194,12 +192,7 @@ class _Solution(Struct, frozen=True):
 
 
 class _RequestResolver:
-    """The resolver of one request.
-
-    :param candidates: the candidates, with the settings for choosing.
-    :param threads: the number of concurrent requests to the sources.
-    :param lower_bounds: lower bounds of versions, by project.
-    """
+    """The resolver of one request."""
 
     def __init__(
         self,
@@ -263,10 +256,7 @@ class _RequestResolver:
     def _choose(
         self, agreed: tuple[Agreed, ...], effort: Effort, free: _Solution | None
     ) -> Attempt[_Solution] | RefusedAttempt:
-        """Return a set of builds with agreed values, as a `Choose` function.
-
-        :param free: the solution without agreed values.
-        """
+        """Return a set of builds with agreed values, as a `Choose` function."""
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
         free_versions = {} if free is None else free.versions
         dependencies = [

@@ -53,10 +53,7 @@ class Solved(Struct, frozen=True):
 
 
 class Unsolvable(Exception):
-    """Raised if no set of versions meets all dependencies.
-
-    :param step: the last step of the proof.
-    """
+    """Raised if no set of versions meets all dependencies."""
 
     def __init__(self, step: Step) -> None:
         super().__init__("unsolvable")
@@ -81,10 +78,8 @@ def solve(
 ) -> Solved:
     """Return versions that meet all dependencies, the newest possible ones.
 
-    :param releases: the available releases.
     :param roots: the requested packages; several dependencies may be on one package.
     :param constraints: limits on projects that are required.
-    :param prereleases: whether pre-releases are treated like final releases.
     :param rounds: steps after which the search ends.
     :raises Unsolvable: there is no solution.
     :raises Exhausted: the search took too many steps.
@@ -131,11 +126,7 @@ class _Search:
         self.excluded: list[_Clause] = []
 
     def run(self) -> Solved:
-        """Return the solution of the library.
-
-        :raises Unsolvable: it proves that there is no solution.
-        :raises Exhausted: it takes too many steps.
-        """
+        """Return the solution of the library."""
         while True:
             provider = _Provider(self._releases, self._policy, self._roots, self.excluded)
             resolver: Resolver[Package, Version] = Resolver(

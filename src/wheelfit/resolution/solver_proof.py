@@ -43,7 +43,6 @@ class ExaminedPackages(Protocol):
 class Translation:
     """The translation of the library's derivation into proof steps.
 
-    :param packages: the packages of the search.
     :param limits: the constraints as written, by project.
     """
 

@@ -56,10 +56,7 @@ class Acceleration(Struct, frozen=True):
 
 
 def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Acceleration]:
-    """Yield the packages of a result that have builds with an accelerator.
-
-    :raises NetworkError: a source cannot be read.
-    """
+    """Yield the packages of a result that have builds with an accelerator."""
     candidates = candidates.within(resolution.context)
     for pin in resolution.pins:
         acceleration = acceleration_of(
@@ -105,7 +102,6 @@ def acceleration_of(
 
     :param verdicts: the verdicts on the wheels of the release, best first.
     :param candidates: the candidates; wheels for other platforms are considered too.
-    :raises NetworkError: a source cannot be read.
     """
     used = accelerators_of(properties)
     if used:
@@ -141,9 +137,7 @@ def accelerated_release(
     A newer release may have compatible builds only without an accelerator, and would leave it
     unused.
 
-    :param candidates: the candidates, with the machine and the user's preferences.
     :return: None if it is the newest compatible release, or if no recent release has such a build.
-    :raises NetworkError: a source cannot be read.
     """
     if not candidates.is_for_one_machine or name in candidates.policy.preferences.labels:
         return None
@@ -185,10 +179,7 @@ _MAX_RELEASES = 8
 
 
 def no_accelerator_error(packages: Iterable[Acceleration]) -> NoFit | None:
-    """Return the error for packages that use no accelerator; None if all use one.
-
-    :param packages: the result of `accelerations`.
-    """
+    """Return the error for packages that use no accelerator; None if all use one."""
     unaccelerated = [package for package in packages if not package.used]
     if not unaccelerated:
         return None

@@ -32,7 +32,6 @@ def unusable_libraries(
 
     :param new_packages: the new packages, including libraries of which only the name is known;
         others are not reported.
-    :param remedies: the result, with better builds for the machine.
     """
     yield from _UnusableSearch(new_packages, remedies).run()
 
@@ -142,7 +141,6 @@ class _UnusableSearch:
         """Return the sentence on the remedy against unusable libraries.
 
         :param others: the packages that need them and have no remedy.
-        :param names: the names of the libraries.
         """
         if not remedies:
             return self._remedy_without_bridge(others, names)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 class VersionPolicy:
     """The versions that are admitted by the dependencies so far.
 
-    :param releases: the available releases.
     :param prereleases: whether pre-releases are always admitted.
     """
 

@@ -191,8 +191,6 @@ class VersionSet:
         """Return the members among some versions, without pre-releases that no specifier names.
 
         PEP 440 excludes those.
-
-        :param versions: the versions in question.
         """
         members = self.members(versions)
         if not any(version.is_prerelease for version in members):

@@ -104,10 +104,7 @@ class Manifest:
 
 
 def write_manifest(manifest: Manifest) -> bytes:
-    """Return the bytes of a manifest; equal manifests give equal bytes.
-
-    :param manifest: the manifest to write.
-    """
+    """Return the bytes of a manifest; equal manifests give equal bytes."""
     content = {
         "version": VERSION,
         "lock": {"sha256": manifest.lock},
@@ -131,8 +128,6 @@ def write_manifest(manifest: Manifest) -> bytes:
 def read_manifest(data: bytes, *, where: str) -> Manifest:
     """Read a manifest; its content is not trusted.
 
-    :param data: the bytes of the file.
-    :param where: the file, for messages.
     :raises DamagedBundle: it is not valid, or names files outside of the bundle.
     """
 

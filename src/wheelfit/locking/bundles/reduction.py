@@ -79,7 +79,6 @@ def reduce_lock(
 ) -> Lock:
     """Return a lock with some entries and wheels of another, as files of a bundle.
 
-    :param lock: the lock to reduce.
     :param entries: the entries to keep, by their position in the lock.
     :param files: hash and size of each wheel and archive, by its file name.
     :param extras: the extras that may still be requested.
@@ -138,8 +137,6 @@ def _merge_documents(filename: str, documents: Sequence[VariantDocument]) -> Var
     """Merge the documents of a release's entries, each pruned to its labels.
 
     Each may lack namespaces of the others, so their orders are merged (F-60).
-
-    :raises InconsistentDocuments: they contradict each other.
     """
     priorities: list[str] = []
     parts: dict[str, dict[Any, Any]] = {}

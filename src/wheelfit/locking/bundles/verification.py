@@ -43,7 +43,6 @@ Problem = tuple[str, str, str]
 def load_manifest(folder: Path) -> Manifest:
     """Read the manifest of a bundle.
 
-    :param folder: the folder of the bundle.
     :raises DamagedBundle: there is none, or it cannot be used.
     """
     path = folder / MANIFEST
@@ -61,10 +60,7 @@ def load_manifest(folder: Path) -> Manifest:
 def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy) -> None:
     """Check a bundle against its manifest.
 
-    :param folder: the folder of the bundle.
-    :param manifest: the content of its manifest.
     :param base: the target with the values that the host files of the bundle do not set.
-    :param policy: the settings by which the wheels were chosen.
     :raises DamagedBundle: the bundle is damaged; lists all faults of the first step that fails.
     """
     for step in (

@@ -45,13 +45,7 @@ class TargetDescription:
     def of(
         cls, target: Target, name: str, description: str = "", overrides: Sequence[str] = ()
     ) -> TargetDescription:
-        """Describe a target.
-
-        :param target: Python and platform.
-        :param name: the name of the machine in results.
-        :param description: its description.
-        :param overrides: the overrides of its detection.
-        """
+        """Describe a target."""
         environment = target.environment
         python = environment.get("platform_python_implementation") or environment.get(
             "implementation_name", "Python"
@@ -135,11 +129,6 @@ def contents_of(
 ) -> Contents:
     """Return the data for an export.
 
-    :param selection: the packages chosen for the machine.
-    :param candidates: reads the metadata of wheels.
-    :param target: the description of the machine.
-    :param lock: name of the lock file, without folders.
-    :param digest: SHA-256 of its bytes.
     :param with_licenses: whether the metadata of each wheel is read.
     """
     resolution = selection.resolution()

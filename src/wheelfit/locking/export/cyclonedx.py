@@ -43,7 +43,6 @@ _LOCK = "lock"
 def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[str, Any]:
     """Return a bill of materials as plain data.
 
-    :param contents: the packages of the machine.
     :param epoch: the time of its creation, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None:
         left out.
     """

@@ -37,8 +37,6 @@ def license_of(fields: LicenseFields) -> License:
     >>> from wheelfit.core.core_metadata import LicenseFields
     >>> license_of(LicenseFields(expression="mit OR apache-2.0")).text
     'MIT OR Apache-2.0'
-
-    :param fields: the licence fields, as the metadata has them.
     """
     files = tuple(map(_clean, fields.files))
     if fields.expression:

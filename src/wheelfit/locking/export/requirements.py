@@ -35,7 +35,6 @@ def requirements_text(
     name of a plain wheel is listed by version and hash. If there is a folder or repository, which
     has no hash, pip refuses ``--hash`` options; then all other packages are listed by URL and hash.
 
-    :param contents: the packages of the machine.
     :param copies: SHA-256 of copies of variant wheels, by project.
     :param folder: the folder of the copies, for the tool that reads the file.
     :param start: the base of relative paths.
