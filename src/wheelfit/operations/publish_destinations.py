@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from msgspec import structs
 
@@ -32,7 +32,7 @@ from wheelfit.sources.credentials import Credentials, Login, read_netrc
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
-from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
+from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo, with_userinfo
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
@@ -113,9 +113,8 @@ def _find_login(
     user = user or pypirc.get("username")
     if pypirc.get("password"):
         return Login(user or _DEFAULT_USER, pypirc["password"]), ".pypirc"
-    user_prefix = f"{quote(user, safe='')}@" if user else ""
     credentials = Credentials(
-        [urlunsplit(urlsplit(url)._replace(netloc=f"{user_prefix}{urlsplit(url).netloc}"))],
+        [with_userinfo(url, user, None) if user else url],
         logins=read_netrc(environ, home, note=note),
         keyring=open_keyring(settings.keyring, environ=environ, note=note),
     )
@@ -132,11 +131,7 @@ def with_login(url: str, login: Login | None) -> str:
     :param url: the URL without a login.
     :param login: None leaves the URL as it is.
     """
-    if login is None:
-        return url
-    parts = urlsplit(url)
-    userinfo = f"{quote(login.user, safe='')}:{quote(login.password, safe='')}"
-    return urlunsplit(parts._replace(netloc=f"{userinfo}@{parts.netloc}"))
+    return url if login is None else with_userinfo(url, login.user, login.password)
 
 
 _INDEX_URLS = {"upload.pypi.org": "https://pypi.org/simple/",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,23 @@ if TYPE_CHECKING:
 _PART = 1 << 14
 
 
-def read_body(response: Response, limit: int, *, where: str, packed: bool = False) -> bytes:
+def read_body(
+    response: Response,
+    limit: int,
+    *,
+    where: str,
+    packed: bool = False,
+    timeout: float | None = None,
+) -> bytes:
     """Return the body, decompressed.
 
     Decompression stops at the limit, so a decompression bomb costs no more than the limit.
 
     :param limit: bytes of the longest body accepted, decompressed.
-    :param where: the URL without credentials, for errors.
     :param packed: whether the body stays compressed; then the limit applies to that.
-    :raises Interrupted: it broke off.
+    :param timeout: seconds for the whole body, or a server that sends a byte now and then could
+        block the reader forever; None: no limit.
+    :raises Interrupted: it broke off, or took too long.
     :raises UnexpectedStatus: it is longer, or in an encoding that was not requested.
     """
     if _announced(response) > limit:  # the compressed body alone is too long
@@ -37,9 +46,18 @@ def read_body(response: Response, limit: int, *, where: str, packed: bool = Fals
             status=response.status,
             where=where,
         )
+    chunks = response.chunks() if timeout is None else _chunks_before_deadline(response, timeout)
     if packed or encoding in {"", "identity"}:
-        return _read_plain(response, limit, where)
-    return decompressed(response.chunks(), limit, status=response.status, where=where)
+        return _joined(chunks, limit, response.status, where)
+    return decompressed(chunks, limit, status=response.status, where=where)
+
+
+def _chunks_before_deadline(response: Response, timeout: float) -> Iterator[bytes]:
+    deadline = time.monotonic() + timeout
+    for chunk in response.chunks():
+        yield chunk
+        if time.monotonic() > deadline:
+            raise Interrupted("the answer takes too long", retry_chance="none")
 
 
 def _announced(response: Response) -> int:
@@ -48,13 +66,13 @@ def _announced(response: Response) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
 
-def _read_plain(response: Response, limit: int, where: str) -> bytes:
+def _joined(chunks: Iterable[bytes], limit: int, status: int, where: str) -> bytes:
     pieces: list[bytes] = []
     size = 0
-    for chunk in response.chunks():
+    for chunk in chunks:
         size += len(chunk)
         if size > limit:
-            raise _too_long(limit, response.status, where)
+            raise _too_long(limit, status, where)
         pieces.append(chunk)
     return b"".join(pieces)
 
@@ -62,10 +80,7 @@ def _read_plain(response: Response, limit: int, where: str) -> bytes:
 def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, where: str) -> bytes:
     """Return the decompressed content of gzip or zlib data.
 
-    :param chunks: the pieces of compressed data.
     :param limit: bytes of the longest result.
-    :param status: the status of the answer, for errors.
-    :param where: the URL without credentials, for errors.
     :raises Interrupted: it breaks off before its end.
     :raises UnexpectedStatus: it cannot be decompressed, or the result is longer.
     """

@@ -71,8 +71,6 @@ def page_key(url: str, accept: str, user: str, *, packed: bool) -> str:
 def parsed_page_key(wheelfit: str, source: str, stamp: str) -> str:
     """Return the key of a page that is parsed already.
 
-    :param wheelfit: the version of wheelfit that parsed it.
-    :param source: the name of the repository.
     :param stamp: a stamp of the exact bytes of the page, and of their origin.
     """
     return key_of("parsed", 7, wheelfit, source, stamp)
@@ -84,7 +82,6 @@ def member_key(name: str, sha256: str, url: str) -> str:
     The URL is part of it: one server's file must not vouch for another server's file of the same
     promised hash.
 
-    :param name: the path of the member in the wheel.
     :param sha256: the promised hash of the wheel.
     """
     return key_of("member", 1, name, sha256, url)
@@ -107,10 +104,7 @@ def recorded_hash_key(url: str) -> str:
 
 
 def local_digest_key(path: Path, status: os.stat_result) -> str:
-    """Return the key of the SHA-256 of a file on this machine.
-
-    :param status: the file's current status.
-    """
+    """Return the key of the SHA-256 of a file on this machine."""
     size_and_times = status.st_size, status.st_mtime_ns, status.st_ctime_ns
     return key_of("digest", 1, str(path.absolute()), status.st_dev, status.st_ino, *size_and_times)
 
@@ -130,8 +124,6 @@ def built_wheel_key(
 
     :param source: the identity of the source tree.
     :param target: the machine and the interpreter that it is built for.
-    :param settings: the settings of the build backend.
-    :param environment: the content of the build environment.
     """
     return key_of("built", 1, source, target, dict(settings), environment)
 
@@ -141,10 +133,7 @@ def built_metadata_key(
 ) -> str:
     """Return the key of the metadata from a build backend.
 
-    :param source: the identity of the source tree.
     :param kind: ``wheel`` or ``editable``.
-    :param target: the machine and the interpreter that it is built for.
-    :param settings: the settings of the build backend.
     """
     return key_of("metadata", 1, source, kind, target, dict(settings))
 
@@ -152,9 +141,7 @@ def built_metadata_key(
 def lock_key(wheelfit: str, request: str, sha256: str) -> str:
     """Return the key of the record that a lock is up to date.
 
-    :param wheelfit: the version of wheelfit that locked.
     :param request: the digest of the whole request.
-    :param sha256: the hash of the lock file.
     """
     return key_of("lock", 3, wheelfit, request, sha256)
 
@@ -162,9 +149,7 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
 def valid_lock_key(wheelfit: str, packaging: str, sha256: str) -> str:
     """Return the key of the record that a lock is valid.
 
-    :param wheelfit: the version of wheelfit that checked it.
     :param packaging: the version of packaging, which does a part of the check.
-    :param sha256: the hash of the lock file.
     """
     return key_of("valid lock", 1, wheelfit, packaging, sha256)
 
@@ -202,6 +187,9 @@ class CacheEntry(Struct, frozen=True):
 
 class Store:
     """The cache on disk: small entries by key, and wheels by hash.
+
+    Each kind of entries, such as ``pages``, has a folder of its own. Keys are any text, and hashes
+    hexadecimal.
 
     :param folder: the folder; created on the first write. Without one, and with one that another
         user could have changed, nothing is cached.
@@ -241,10 +229,7 @@ class Store:
         make_folders(str(folder))
 
     def kind_folder(self, kind: str) -> str | None:
-        """Return the folder of one kind of entries; None if nothing of that kind is cached.
-
-        :param kind: the kind, such as ``pages``.
-        """
+        """Return the folder of one kind of entries; None if nothing of that kind is cached."""
         if self._folder is None:
             return None
         if kind not in self._folders:
@@ -258,8 +243,6 @@ class Store:
     def path_of(self, kind: str, sha256: str) -> Path | None:
         """Return the path, existing or not, of an entry that is cached by its hash.
 
-        :param kind: the kind, such as ``wheels``.
-        :param sha256: the hash, hexadecimal.
         :return: None if nothing of that kind is cached, or another user could replace it there.
         """
         folder = self.kind_folder(kind)
@@ -275,20 +258,12 @@ class Store:
     # --- small entries ------------------------------------------------------------
 
     def read(self, kind: str, key: str) -> CacheEntry | None:
-        """Return an entry; None if there is no intact one.
-
-        :param kind: the kind, such as ``pages``; it has a folder of its own.
-        :param key: any text.
-        """
+        """Return an entry; None if there is no intact one."""
         data = self._from_file(kind, key, FileIO.readall)
         return None if data is None else _with_key(unpacked_entry(data), key)
 
     def read_head(self, kind: str, key: str) -> CacheEntry | None:
-        """Return an entry without its content, unless that is short; None: none is intact.
-
-        :param kind: the kind, such as ``pages``.
-        :param key: any text.
-        """
+        """Return an entry without its content, unless that is short; None: none is intact."""
 
         def read(file: FileIO) -> CacheEntry | None:
             data = file.read(_FIRST_READ_SIZE)
@@ -300,13 +275,7 @@ class Store:
         return _with_key(self._from_file(kind, key, read), key)
 
     def read_part(self, kind: str, key: str, start: int, length: int) -> bytes | None:
-        """Return a part of the content of an entry, without checking it; None: it cannot be read.
-
-        :param kind: the kind, such as ``pages``.
-        :param key: any text.
-        :param start: the offset of the part in the content, in bytes.
-        :param length: the size of the part, in bytes.
-        """
+        """Return unchecked bytes of the content of an entry; None: it cannot be read."""
 
         def read(file: FileIO) -> bytes:
             offset = _end_of_head(file.read(_PREFIX_SIZE)) + start
@@ -352,10 +321,7 @@ class Store:
     # --- wheels --------------------------------------------------------------------
 
     def wheel(self, sha256: str) -> Path | None:
-        """Return the path of a cached wheel, without checking its bytes; None if there is none.
-
-        :param sha256: its digest, hexadecimal.
-        """
+        """Return the path of a cached wheel, without checking its bytes; None if there is none."""
         path = self.path_of("wheels", sha256)
         if path is None:
             return None
@@ -371,7 +337,6 @@ class Store:
     def intact_wheel(self, sha256: str, hashes: Mapping[str, str] | None = None) -> Path | None:
         """Return the path of a cached wheel after checking its bytes; remove a damaged one.
 
-        :param sha256: its digest, hexadecimal.
         :param hashes: further promised hashes.
         """
         path = self.wheel(sha256)
@@ -385,10 +350,7 @@ class Store:
         return path
 
     def wheels(self, min_size: int) -> Iterator[tuple[str, Path]]:
-        """Yield digest and path of the cached wheels, the newest first.
-
-        :param min_size: bytes of the smallest wheel.
-        """
+        """Yield digest and path of the cached wheels of at least so many bytes, newest first."""
         wheels = []
         folder = self.kind_folder("wheels")
         for subfolder in os.scandir(folder) if folder is not None and os.path.isdir(folder) else ():  # noqa: PTH112
@@ -500,29 +462,15 @@ def _pack(head: Mapping[str, object], body: bytes) -> bytes:
 
 
 def mark_used(file: Path | int) -> None:
-    """Mark an entry as used, so that it is removed last; once a day is enough.
-
-    :param file: a path, or a file descriptor.
-    """
+    """Mark an entry as used, so that it is removed last; once a day is enough."""
     with suppress(OSError):
         now = time.time()
         if now - os.stat(file).st_mtime > _DAY:  # noqa: PTH116 - a descriptor has no path
             os.utime(file)
 
 
-def is_intact_entry(data: bytes) -> bool:
-    """Return whether an entry is intact.
-
-    :param data: the whole file.
-    """
-    return unpacked_entry(data) is not None
-
-
 def unpacked_entry(data: bytes) -> CacheEntry | None:
-    """Return an entry without checking its key; None if it is damaged.
-
-    :param data: the whole file.
-    """
+    """Return an entry without checking its key; None if it is damaged."""
     entry = _head_of(data)
     if entry is None:
         return None

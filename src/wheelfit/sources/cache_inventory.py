@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.cache import is_intact_entry, unpacked_entry
+from wheelfit.sources.cache import unpacked_entry
 from wheelfit.sources.cache_locks import exclusive_lock
 from wheelfit.wheels.record import encode_digest
 from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked, release_of
@@ -129,7 +129,6 @@ class Inventory:
     ) -> Iterator[InventoryEntry]:
         """Yield the entries.
 
-        :param kinds: the kinds to include.
         :param is_any_layout: whether to include the layouts of other versions.
         :raises FileProblem: the folder cannot be read.
         """
@@ -179,10 +178,7 @@ class Inventory:
         return name or (_name_of_archive(entry.path) if entry.kind == "wheels" else None)
 
     def records_of(self, name: NormalizedName) -> Iterator[InventoryEntry]:
-        """Yield the records of the hashes of a project's files.
-
-        :param name: the name of the project.
-        """
+        """Yield the records of the hashes of a project's files."""
         for entry in self.entries([RECORDS]):
             with suppress(OSError):
                 record = unpacked_entry(entry.path.read_bytes())
@@ -295,7 +291,7 @@ class Inventory:
                 case _:
                     data = entry.path.read_bytes()
                     advance(len(data))
-                    return None if is_intact_entry(data) else "it has another checksum"
+                    return "it has another checksum" if unpacked_entry(data) is None else None
         except FileNotFoundError:
             return None if not entry.path.exists() else "a file of it is missing"
         except OSError as error:

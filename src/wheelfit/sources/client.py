@@ -67,15 +67,13 @@ class Answer(Struct, frozen=True):
 class Client:
     """A client of servers, for any number of threads.
 
-    :param transport: sends the single requests.
-    :param credentials: the credentials by host; None: there are none.
+    URLs that it gets have no credentials, which are added by their host.
+
     :param policy: the requests to retry, with the delays.
     :param resume_policy: the same for interrupted transfers.
     :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
     :param response_timeout: seconds for a page, or any file read as a whole; None: no limit while
         bytes arrive. Servers need it, since waiting threads occupy shared resources.
-    :param sleep: waits that many seconds.
-    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -110,7 +108,6 @@ class Client:
     ) -> Answer:
         """Return the whole answer, of any status.
 
-        :param url: without credentials.
         :param limit: bytes of the longest body accepted, decompressed.
         :param packed: whether the body stays compressed as it was sent; then the limit is of that.
         :raises Unreachable: there was no complete answer, repeatedly.
@@ -123,8 +120,7 @@ class Client:
             # The body of an error is for people and is not read.
             body = b""
             if response.status < 300:
-                limited = self.with_deadline(response)
-                body = read_body(limited, limit, where=redact(where), packed=packed)
+                body = self._body(response, limit, where, packed=packed)
             return Answer(response.status, response.headers, where, body)
 
         return self._complete(url, request_headers, read)
@@ -132,7 +128,6 @@ class Client:
     def get_range(self, url: str, byte_range: Range) -> RemotePart:
         """Return a range of the bytes of a file.
 
-        :param url: without credentials.
         :raises RangeUnsupported: the server does not support ranges; no body was read.
         :raises Unreachable: there was no complete answer, repeatedly.
         :raises UnexpectedStatus: another status, or other bytes than requested.
@@ -145,10 +140,7 @@ class Client:
             extent = announced_extent(
                 byte_range, response.status, response.headers, where=redact(where)
             )
-            size = extent.stop - extent.start
-            return RemotePart(
-                extent, read_body(self.with_deadline(response), size, where=redact(where))
-            )
+            return RemotePart(extent, self._body(response, extent.stop - extent.start, where))
 
         headers = {"Accept-Encoding": "identity", "Range": byte_range.header}
         return self._complete(url, headers, read)
@@ -159,7 +151,6 @@ class Client:
     ) -> Iterator[tuple[Response, str]]:
         """Open an answer whose body the caller reads.
 
-        :param url: without credentials.
         :return: the response, and its URL after redirects. Reading its body may
             raise ``Interrupted``; see `wait_after`.
         :raises Unreachable: there was no answer, repeatedly.
@@ -173,16 +164,9 @@ class Client:
         finally:
             response.close()
 
-    def with_deadline(self, response: Response) -> Response:
-        """Return a response that ends with an error after the time for a page.
-
-        :param response: a response with an unread body.
-        """
-        if self._response_timeout is None:
-            return response
-        from wheelfit.sources.response_deadline import ResponseWithDeadline
-
-        return ResponseWithDeadline(response, self._response_timeout)
+    def _body(self, response: Response, limit: int, where: str, *, packed: bool = False) -> bytes:
+        timeout = self._response_timeout
+        return read_body(response, limit, where=redact(where), packed=packed, timeout=timeout)
 
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
         """Wait before an interrupted transfer is resumed.
@@ -196,10 +180,7 @@ class Client:
         self._sleep(delay)
 
     def user_at(self, url: str) -> str:
-        """Return the user name sent with requests for a URL; ``?``: a password alone; empty: none.
-
-        :param url: without credentials.
-        """
+        """Return the user name sent to a URL; ``?``: a password alone; empty: none."""
         login = self._credentials.first(url) if self._credentials else None
         return login.user or "?" if login is not None else ""
 
@@ -353,10 +334,7 @@ REACH_HINT = "check the URL, the network and the proxy settings"
 
 
 def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
-    """Return the error for an unreachable server.
-
-    :param url: the requested URL; shown without credentials.
-    """
+    """Return the error for an unreachable server."""
     url = interrupted.url or url
     return Unreachable(
         f"{_host(url)} cannot be read: {interrupted.reason}",
@@ -366,10 +344,7 @@ def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
 
 
 def unexpected(status: int, url: str) -> UnexpectedStatus:
-    """Return the error for an answer with an unexpected status.
-
-    :param url: the URL that answered; shown without credentials.
-    """
+    """Return the error for an answer with an unexpected status."""
     return UnexpectedStatus(
         f"{_host(url)} answered with {_PHRASES.get(status, f'status {status}')}",
         status=status,

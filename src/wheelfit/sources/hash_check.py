@@ -28,11 +28,18 @@ class HashCheck:
 
     :param hashes: expected digests; all of known algorithms must match.
     :param size: expected size in bytes; None if unknown.
-    :param where: the file or URL without credentials, for errors.
+    :param with_sha256: whether to compute `sha256` even if it is not expected.
     :raises IntegrityError: there are expected digests, but none of a known algorithm.
     """
 
-    def __init__(self, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
+    def __init__(
+        self,
+        hashes: Mapping[str, str],
+        size: int | None,
+        *,
+        where: str,
+        with_sha256: bool = False,
+    ) -> None:
         self._expected = {name: hashes[name] for name in hashes if name in KNOWN_HASHES}
         if hashes and not self._expected:
             raise IntegrityError(
@@ -41,7 +48,8 @@ class HashCheck:
             )
         import hashlib
 
-        self._running = {name: hashlib.new(name, usedforsecurity=False) for name in self._expected}
+        names = {*self._expected, *(["sha256"] if with_sha256 else [])}
+        self._running = {name: hashlib.new(name, usedforsecurity=False) for name in names}
         self._size = size
         self._where = where
         self.count = 0
@@ -66,14 +74,17 @@ class HashCheck:
         """
         if self._size is not None and self.count != self._size:
             raise self._wrong_size(f"{self.count} instead of {self._size}")
-        for name, running in self._running.items():
-            if running.hexdigest() != self._expected[name]:
+        for name, expected in self._expected.items():
+            actual = self._running[name].hexdigest()
+            if actual != expected:
                 raise HashMismatch(
-                    algorithm=name,
-                    expected=[self._expected[name]],
-                    actual=running.hexdigest(),
-                    where=self._where,
+                    algorithm=name, expected=[expected], actual=actual, where=self._where
                 )
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the bytes passed so far, hexadecimal."""
+        return self._running["sha256"].hexdigest()
 
     def _wrong_size(self, difference: str) -> IntegrityError:
         return IntegrityError(
@@ -90,19 +101,7 @@ def check_bytes(data: bytes, hashes: Mapping[str, str], size: int | None, *, whe
     check.finish()
 
 
-def check_file(path: Path, hashes: Mapping[str, str], size: int | None, *, where: str) -> None:
-    """Check a file on disk, as `HashCheck` does.
-
-    :raises OSError: it cannot be read.
-    """
-    check = HashCheck(hashes, size, where=where)
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            check.update(block)
-    check.finish()
-
-
-def checked_sha256(
+def check_file(
     path: Path,
     hashes: Mapping[str, str],
     size: int | None,
@@ -115,14 +114,10 @@ def checked_sha256(
     :param advance: called with the count of bytes read.
     :raises OSError: it cannot be read.
     """
-    import hashlib
-
-    check = HashCheck(hashes, size, where=where)
-    sha256 = hashlib.sha256()
+    check = HashCheck(hashes, size, where=where, with_sha256=True)
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             check.update(block)
-            sha256.update(block)
             advance(len(block))
     check.finish()
-    return sha256.hexdigest()
+    return check.sha256

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
-from wheelfit.sources.hash_check import check_bytes, check_file, checked_sha256
+from wheelfit.sources.hash_check import check_bytes, check_file
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize
 from wheelfit.sources.urls import file_path, redact
@@ -105,7 +105,7 @@ class LocalFiles:
             if wheel is not None:
                 return wheel
             progress.start(before.st_size)
-            sha256 = checked_sha256(
+            sha256 = check_file(
                 path, file.hashes, file.size, where=str(path), advance=progress.advance
             )
             progress.done()

@@ -11,10 +11,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 from wheelfit.core.strict_toml import load
-from wheelfit.sources.urls import split_userinfo
+from wheelfit.sources.urls import split_userinfo, with_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,10 +39,7 @@ def read_pdm_configuration(
 
     A file that cannot be read is ignored: pdm itself reports it.
 
-    :param environ: the environment.
-    :param home: the user's home folder.
     :param folder: the current folder of the command.
-    :param platform: as ``sys.platform``.
     """
     ancestors = (folder, *folder.parents)
     root = next((path for path in ancestors if (path / "pyproject.toml").is_file()), folder)
@@ -92,11 +88,7 @@ def _url(source: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     user, password = source.get("username"), source.get("password")
     if not isinstance(user, str) or split_userinfo(url)[1] is not None:
         return url
-    login = quote(user, safe="")
-    if isinstance(password, str):
-        login += f":{quote(password, safe='')}"
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
+    return with_userinfo(url, user, password if isinstance(password, str) else None)
 
 
 def _user_file(environ: Mapping[str, str], home: Path, platform: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from wheelfit.sources.cache import member_key, wheel_size_key
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
-from wheelfit.sources.hash_check import check_bytes, checked_sha256
+from wheelfit.sources.hash_check import check_bytes, check_file
 from wheelfit.sources.local_files import (
     METADATA,
     VARIANT_DOCUMENT,
@@ -22,6 +23,7 @@ from wheelfit.sources.local_files import (
     read_local_members,
     size_of_local,
 )
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, TooCostly
 from wheelfit.sources.urls import origin, redact
@@ -58,12 +60,9 @@ _NO_RANGES = "the server does not support byte ranges"
 class RemoteFiles:
     """A reader of ``http:`` and ``https:`` files; the methods are those of ``Repository``.
 
-    :param pages: fetches small files.
-    :param store: caches files by hash.
     :param note: called with notes about files that differ from the index.
     :param max_download: bytes of whole wheels that may be fetched; None: no limit.
     :param wheels: keeps unpacked wheels; by default in the store.
-    :param connections: the limit on connections to each server for wheels.
     :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
     :param fetches_direct_urls_whole: whether these are always fetched whole, even if only their
         metadata is needed.
@@ -378,7 +377,7 @@ class RemoteFiles:
         with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as inside:
             path = self.download(file, Path(inside), progress)
             try:
-                digest = sha256 or checked_sha256(path, {}, None, where=where)
+                digest = sha256 or check_file(path, {}, None, where=where)
                 return self._wheels.unpacked(
                     path, filename, digest, folder, where=where, progress=progress
                 )
@@ -548,30 +547,20 @@ class _WholeWheels:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folder: TemporaryDirectory[str] | None = None
-        self._paths: dict[_Identity, Path] = {}
-        self._locks: dict[_Identity, threading.Lock] = {}
+        self._paths = MemoryCache[Path](sys.maxsize, lambda _path: 1)
 
     def find(self, file: File) -> Path | None:
         """Return the path of a wheel; None if it was not fetched yet."""
-        return self._paths.get(_identity(file))
+        return self._paths.peek(_identity(file))
 
     def get(self, file: File, fetch: Callable[[Path], Path]) -> Path:
-        """Return the path of a wheel, fetching it if need be.
-
-        :param fetch: puts it into a folder, and returns its path there.
-        """
-        key = _identity(file)
-        with self._lock:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            if key not in self._paths:
-                self._paths[key] = fetch(self._new_folder())
-            return self._paths[key]
+        """Return the path of a wheel, fetching it if need be."""
+        return self._paths.get(_identity(file), lambda: fetch(self._new_folder()))
 
     def close(self) -> None:
         """Remove all wheels."""
         with self._lock:
-            self._paths.clear()
+            self._paths = MemoryCache(sys.maxsize, lambda _path: 1)
             if self._folder is not None:
                 self._folder.cleanup()
                 self._folder = None

@@ -120,6 +120,13 @@ def split_userinfo(url: str) -> tuple[str, tuple[str, str | None] | None]:
     return clean, (unquote(user), unquote(password) if colon else None)
 
 
+def with_userinfo(url: str, user: str, password: str | None) -> str:
+    """Return a URL without credentials with some; see `split_userinfo`."""
+    parts = urlsplit(url)
+    secret = "" if password is None else f":{quote(password, safe='')}"
+    return urlunsplit(parts._replace(netloc=f"{quote(user, safe='')}{secret}@{parts.netloc}"))
+
+
 def parse_public_url(text: str) -> str:
     """Return the address under which others reach an index, without a slash at the end.
 

@@ -13,10 +13,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 from wheelfit.core.strict_toml import load
-from wheelfit.sources.urls import split_userinfo
+from wheelfit.sources.urls import split_userinfo, with_userinfo
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -128,11 +127,7 @@ class _Indexes:
         variable = "UV_INDEX_" + re.sub(r"[^0-9A-Za-z]", "_", name).upper()
         user = self._environ.get(f"{variable}_USERNAME", "")
         password = self._environ.get(f"{variable}_PASSWORD", "")
-        if not (user or password):
-            return url
-        parts = urlsplit(url)
-        login = f"{quote(user, safe='')}:{quote(password, safe='')}"
-        return urlunsplit(parts._replace(netloc=f"{login}@{parts.netloc}"))
+        return with_userinfo(url, user, password) if user or password else url
 
 
 def _parse_index(text: str) -> dict[str, Any]:

@@ -54,7 +54,6 @@ class OpenIndex(Protocol):
         """Return the repository of an index.
 
         :param url: the URL of an index, or of one page with links to all wheels.
-        :param is_page: whether it is one page.
         :param hosts: the only hosts to contact; None: any.
         """
 
@@ -74,8 +73,6 @@ class BridgedRepository:
     is merged. If they cannot be reached, the registry's wheels count, as far as the family
     describes them.
 
-    :param repository: the repository of all other pages.
-    :param catalogue: the families to present as projects.
     :param open_index: opens the indexes of families; None: families of indexes are ignored.
     :param store: records hashes of files whose index lists none; None: they are not recorded.
     :param note: called for a project that no index of its family has.
@@ -105,10 +102,7 @@ class BridgedRepository:
         """The tags of the machine to choose for; empty: any machine."""
 
     def restrict_members(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
-        """Skip the indexes of families whose members the target could not get.
-
-        :param is_wanted: returns whether the target could get a member.
-        """
+        """Skip the indexes of families whose members the target could not get."""
         self._catalogue.is_wanted = is_wanted
 
     # --- pages ------------------------------------------------------------------------
@@ -338,9 +332,9 @@ class BridgedRepository:
             with self._recorded_hash_errors(file):
                 path = self._reader(file).download(file.as_published, folder, progress)
             if self._lacks_hash(file):
-                from wheelfit.sources.hash_check import checked_sha256
+                from wheelfit.sources.hash_check import check_file
 
-                self._check_recorded(file, checked_sha256(path, {}, None, where=file.display_name))
+                self._check_recorded(file, check_file(path, {}, None, where=file.display_name))
             return path if path.name == file.filename else path.replace(folder / file.filename)
         path = folder / file.filename
         path.write_bytes(self._selector(file))
