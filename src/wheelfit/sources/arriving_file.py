@@ -18,7 +18,6 @@ class ArrivingFile:
     """A file whose bytes arrive in any order, read by position (a ``ByteSource``).
 
     :param file: an empty file, open for writing and reading; it stays open.
-    :param size: the size of the file in bytes.
     """
 
     def __init__(self, file: BinaryIO, size: int) -> None:
@@ -81,10 +80,7 @@ class ArrivingFile:
         self._starts[stop] = start
 
     def fail(self, error: BaseException) -> None:
-        """End the transfer with an error; later calls change nothing.
-
-        :param error: the error for all later reads.
-        """
+        """End the transfer with an error; later calls change nothing."""
         with self._lock:
             if self._error is None:
                 self._error = error
@@ -103,11 +99,7 @@ class ArrivingFile:
             return self._error
 
     def start_writeback(self, start: int, length: int) -> None:
-        """Make the system write a range to the disk, without waiting for it.
-
-        :param start: position of the first byte.
-        :param length: the number of bytes.
-        """
+        """Make the system write a range to the disk, without waiting for it."""
         from wheelfit.wheels.system_calls import start_writeback  # imports ctypes
 
         start_writeback(self._file.fileno(), start, length)
@@ -117,8 +109,6 @@ class ArrivingFile:
     def read_at(self, start: int, length: int, /) -> bytes:
         """Return bytes; wait until they have arrived.
 
-        :param start: position of the first byte.
-        :param length: the number of bytes.
         :return: all of them, fewer only where the file ends.
         :raises WheelfitError: the error that ended the transfer.
         """

@@ -35,10 +35,7 @@ class EntryLocks:
         self._descriptors: list[int] = []
 
     def lock(self, path: AnyPath) -> bool:
-        """Lock a file or folder; return False if it does not exist, or is being removed.
-
-        :param path: nothing is written to it.
-        """
+        """Lock a file or folder; return False if it does not exist, or is being removed."""
         if fcntl is None:
             return os.path.lexists(path)
         if len(self._descriptors) >= _MAX_LOCKS:

@@ -93,21 +93,14 @@ class Copy(Struct, frozen=True):
         return {}
 
     def has_same_page(self, other: Copy) -> bool:
-        """Return whether another copy has the same page.
-
-        :param other: another copy of the same URL.
-        """
+        """Return whether another copy has the same page."""
         if self.url != other.url:
             return False
         is_same_object = self.body is other.body and self.digest == other.digest
         return is_same_object or self.sha256 == other.sha256
 
     def revalidated(self, headers: Mapping[str, str], now: float) -> Copy:
-        """Return the copy as confirmed by an answer with status 304.
-
-        :param headers: the headers of that answer.
-        :param now: seconds since the epoch.
-        """
+        """Return the copy as confirmed by an answer with status 304."""
         confirmed = {
             name: text for name, text in _cached_headers(headers).items() if "content-" not in name
         }
@@ -115,7 +108,7 @@ class Copy(Struct, frozen=True):
 
 
 class CachedPages(Struct, frozen=True):
-    """Pages and other small files by URL, with copies on disk."""
+    """Pages and other small files by URL without credentials, with copies on disk."""
 
     client: Client
     """Sends the requests."""
@@ -141,7 +134,6 @@ class CachedPages(Struct, frozen=True):
     ) -> Answer:
         """Return the answer to a request, from disk if the copy is fresh.
 
-        :param url: without credentials.
         :param limit: bytes of the longest body accepted.
         :param keep: whether it may be cached; False if the caller caches it by its hash.
         :raises Unreachable: also if offline and not cached.
@@ -158,10 +150,7 @@ class CachedPages(Struct, frozen=True):
         return answer.answer
 
     def is_usable(self, copy: Copy) -> bool:
-        """Return whether a copy can be used without a request to the server.
-
-        :param copy: a copy of any age.
-        """
+        """Return whether a copy can be used without a request to the server."""
         if self.offline or self.refresh:
             return self.offline
         # A negative age means that the clock was turned back, so the age is unknown.
@@ -170,8 +159,6 @@ class CachedPages(Struct, frozen=True):
     def current(self, url: str, accept: str) -> Copy | Answer:
         """Return the current copy of a page, if possible with its body left on disk.
 
-        :param url: without credentials.
-        :param accept: the requested types.
         :return: the answer of the server if its status is neither 200 nor 304.
         :raises Unreachable: also if offline and not cached.
         :raises UnexpectedStatus: as `Client.get`.
@@ -185,9 +172,6 @@ class CachedPages(Struct, frozen=True):
     def with_body(self, url: str, accept: str, copy: Copy) -> Copy:
         """Return a copy with its body, from disk or else from the server.
 
-        :param url: without credentials.
-        :param accept: the requested types.
-        :param copy: the result of `current`.
         :raises NetworkError: as `get`.
         """
         if copy.has_body:
@@ -201,12 +185,7 @@ class CachedPages(Struct, frozen=True):
         return replace(copy, body=answer.body, digest="", url=answer.url, headers=answer.headers)
 
     def load(self, url: str, accept: str, *, has_body: bool = True) -> Copy | None:
-        """Return the copy on disk, of any age; None if there is none.
-
-        :param url: without credentials.
-        :param accept: the requested types.
-        :param has_body: whether to read a long body as well.
-        """
+        """Return the copy on disk, of any age; None if there is none."""
         read = self.store.read if has_body else self.store.read_head
         entry = read(_KIND, self._key(url, accept))
         if entry is None:
@@ -222,9 +201,6 @@ class CachedPages(Struct, frozen=True):
     ) -> Copy | Answer:
         """Fetch a page from its server; return the answer if its status is neither 200 nor 304.
 
-        :param url: without credentials.
-        :param accept: the types to request.
-        :param previous: the copy to revalidate; None: there is none.
         :param limit: bytes of the longest body accepted, decompressed unless it stays packed.
         :raises Unreachable: also if offline.
         :raises UnexpectedStatus: as `Client.get`.
@@ -246,7 +222,6 @@ class CachedPages(Struct, frozen=True):
         """Write a copy to disk if that is allowed and useful.
 
         :param copy: the current copy; its body may be left out if it is on disk.
-        :param previous: the previous copy; None: there was none.
         :return: the copy, with the time at which it was written.
         """
         control = copy.headers.get("cache-control", "").lower()
@@ -277,10 +252,7 @@ class CachedPages(Struct, frozen=True):
         return copy.headers == previous.headers and copy.has_same_page(previous)
 
     def lifetime(self, copy: Copy) -> float:
-        """Return the seconds for which a copy is fresh.
-
-        :param copy: a copy of any age.
-        """
+        """Return the seconds for which a copy is fresh."""
         if self.fresh_seconds is not None:
             return self.fresh_seconds
         return freshness_lifetime(copy.headers.get("cache-control", ""))
@@ -294,12 +266,9 @@ class SharedPages(Generic[_T]):
 
     Concurrent requests for a page share one request to its index.
 
-    :param pages: fetches pages, and caches copies on disk.
     :param memory: caches copies without bodies, and the values read from them, by URL and types.
     :param missing: seconds for which a missing page is not requested again.
     :param stale: seconds for which a stale copy is served while its index is down.
-    :param waiting: makes the context in which a thread waits for a page.
-    :param fetching: makes the context in which a thread fetches a page.
     :param note_stale: called with the URL and the age of a stale copy served, in seconds, and the
         reason.
     :param note_request: called with the outcome of every request: ``fetched``, ``revalidated`` if
@@ -337,9 +306,6 @@ class SharedPages(Generic[_T]):
     def get(self, url: str, accept: str, read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
         """Return a page and the value read from it; None if its server lacks the page.
 
-        :param url: without credentials.
-        :param accept: the accepted types.
-        :param read: reads a page that is new.
         :raises NetworkError: the server cannot be read, and no copy may be served.
         """
         key = (url, accept)
@@ -358,11 +324,7 @@ class SharedPages(Generic[_T]):
             raise
 
     def expire(self, url: str, accept: str) -> None:
-        """Mark a page for revalidation at the next request.
-
-        :param url: without credentials.
-        :param accept: as for `get`.
-        """
+        """Mark a page for revalidation at the next request."""
         cached = self._memory.peek((url, accept))
         if cached is not None:
             # Only just stale, so that it can still be served while the index is down.
@@ -481,8 +443,6 @@ def fresh_seconds_of(headers: Mapping[str, str]) -> float:
     """Return the seconds for which a result derived from an answer is valid.
 
     If the server states no time, that of PyPI is used (heuristic freshness, RFC 9111, 4.2.2).
-
-    :param headers: the headers of the answer, by lower-case name.
     """
     control = headers.get("cache-control", "").lower()
     is_stated = any(word in control for word in ("max-age", "no-cache", "no-store"))

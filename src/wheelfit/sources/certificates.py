@@ -65,7 +65,6 @@ def check_named(cert: str | None, client_cert: str | None, *, environ: Mapping[s
 def unverified_context(client_cert: str | None) -> ssl.SSLContext:
     """Return the context for trusted hosts, whose certificate is not verified.
 
-    :param client_cert: as for `verifying_context`.
     :raises InvalidConfiguration: the client certificate is not usable.
     """
     import ssl

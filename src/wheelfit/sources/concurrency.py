@@ -31,8 +31,6 @@ def map_concurrently(
     server. The first thread starts alone, and the others when it has to wait: for results from a
     cache, more threads would only slow each other down.
 
-    :param arguments: the arguments, one call each.
-    :param function: the function to call, from several threads.
     :param most: the most calls at the same time.
     :param cancel: cancels running calls, which are then waited for; None: they have nothing to
         clean up, and are not waited for.

@@ -38,10 +38,7 @@ class Cutoff:
     age: timedelta = timedelta()
 
     def at(self, now: datetime) -> datetime:
-        """Return the point in time.
-
-        :param now: the present time, with its zone.
-        """
+        """Return the point in time."""
         return now - self.age if self.moment is None else self.moment
 
     def __str__(self) -> str:
@@ -120,10 +117,7 @@ class Cooldown:
         return structs.replace(page, files=files, fresh_seconds=0.0)
 
     def refuses(self, name: NormalizedName, file: File) -> bool:
-        """Return whether a file of an index is too new, or may be.
-
-        :param name: the project of the file.
-        """
+        """Return whether a file of an index is too new, or may be."""
         cutoff, upload_time = self.cutoff(name), time_of_upload(file)
         return cutoff is not None and (upload_time is None or upload_time >= cutoff)
 
@@ -131,8 +125,6 @@ class Cooldown:
 class UploadedBefore(RepositoryWrapper):
     """An index without the files that were uploaded after their cutoff: ``Repository``.
 
-    :param index: the index.
-    :param cooldown: the cutoffs.
     :param note: called for an index without times.
     """
 

@@ -59,7 +59,6 @@ def read_netrc(
     """Read the user's netrc file, if there is one.
 
     :param environ: ``NETRC`` names the file; otherwise ``.netrc`` or ``_netrc``.
-    :param home: the folder of the file.
     :param note: called for a file that cannot be used.
     """
     named = environ.get("NETRC")
@@ -115,10 +114,9 @@ class _ConfiguredIndex(Struct, frozen=True):
 
 
 class Credentials:
-    """The logins for requests.
+    """The logins for requests, whose URLs have no credentials.
 
     :param indexes: configured URLs, with credentials if they have any.
-    :param logins: from netrc.
     :param keyring: queried only after a server has refused.
     :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
     """
@@ -141,10 +139,7 @@ class Credentials:
         self._lock = threading.Lock()
 
     def first(self, url: str) -> Login | None:
-        """Return the first login for a request.
-
-        :param url: without credentials.
-        """
+        """Return the first login for a request."""
         target = origin(url)
         index = self._index_of(url, target)
         if index is not None and index.user is not None and index.password is not None:
@@ -169,9 +164,6 @@ class Credentials:
 
         Within one origin it is the result of `first`. For another host, only a login in netrc for
         exactly that host is used, and only if the connection is no less safe.
-
-        :param url: the target, without credentials.
-        :param previous: the URL that redirected.
         """
         old, new = origin(previous), origin(url)
         if old == new or (
@@ -183,11 +175,7 @@ class Credentials:
         return self._logins.hosts.get(new.host) if is_safe and old.host != new.host else None
 
     def after_refusal(self, url: str, refused: Login | None) -> Login | None:
-        """Return the login from keyring after a server answered 401; None if there is no new one.
-
-        :param url: without credentials.
-        :param refused: the login that was not accepted.
-        """
+        """Return the login from keyring after a server answered 401; None: there is no new one."""
         if self._keyring is None:
             return None
         target = origin(url)

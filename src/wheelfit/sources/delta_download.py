@@ -86,12 +86,7 @@ def begin_delta_download(
 ) -> DeltaDownload | None:
     """Find the sibling that shares most with a wheel, and begin to assemble the wheel.
 
-    :param client: sends the requests.
-    :param file: the file to fetch.
-    :param cached_wheels: the cached wheels; only a few siblings are examined.
     :param target: an empty file without a buffer, open for writing and reading.
-    :param budget: checks the number of bytes against the limits.
-    :param progress: called with the count of fetched bytes.
     :return: None if nothing is gained, or there is no sibling.
     :raises RangeUnsupported: the server does not support ranges.
     :raises TooLarge: the limits do not allow the bytes to fetch.
@@ -227,14 +222,9 @@ class DeltaDownload:
     An ``InvalidWheel`` from the block is raised only if the wheel was assembled correctly;
     otherwise `UnusableDownload` is.
 
-    :param remote: provides the missing bytes.
-    :param plan: the origin of each range of bytes.
-    :param sibling: the sibling that has the other bytes.
     :param base: the bytes of the sibling; closed in the end.
     :param target: an empty file without a buffer, open for writing and reading.
     :param check: the hash of the wheel so far.
-    :param budget: checks the number of bytes against the limits.
-    :param progress: called with the count of fetched bytes.
     """
 
     def __init__(
@@ -286,9 +276,6 @@ class DeltaDownload:
         """Return the unpacked file of the sibling that has the content of a member, or None.
 
         The packed bytes of both are equal, and so are their rows in RECORD.
-
-        :param member: a member of the wheel.
-        :param row: its row in RECORD of the wheel.
         """
         origin = self._plan.origins.get(member.name)
         if origin is None:

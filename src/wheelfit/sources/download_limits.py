@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionSlot:
-    """The right to one connection, released by `release` or at the end of a ``with`` block.
-
-    :param release: called once.
-    """
+    """The right to one connection, released by `release` or at the end of a ``with`` block."""
 
     def __init__(self, release: Callable[[], None]) -> None:
         self._release = release
@@ -40,10 +37,7 @@ class ConnectionSlot:
 
 
 class ConnectionLimits:
-    """The limit on connections to each server, which prefers files that have none yet.
-
-    :param limit: the number of connections to each server at a time.
-    """
+    """The limit on connections to each server, which prefers files that have none yet."""
 
     def __init__(self, limit: int = DEFAULT_CONNECTIONS) -> None:
         self._limit = limit
@@ -101,7 +95,6 @@ class DownloadBudget:
         """Check the limit before a file is fetched.
 
         :param size: bytes of the file; None if unknown, so that its bytes count as they arrive.
-        :param where: the URL, for errors.
         :raises TooLarge: the file would exceed the limit.
         """
         with self._lock:
@@ -110,8 +103,6 @@ class DownloadBudget:
     def spend(self, count: int, where: str) -> None:
         """Count bytes that have arrived.
 
-        :param count: the number of bytes.
-        :param where: the URL, for errors.
         :raises TooLarge: they exceed the limit.
         """
         with self._lock:

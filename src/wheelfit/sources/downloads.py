@@ -45,10 +45,7 @@ _DEFAULT_POLICY = SegmentPolicy()
 
 
 class _LargeFileAnnounced(Exception):
-    """Raised when the server announces a file that is worth fetching in segments.
-
-    :param size: bytes of the file.
-    """
+    """Raised when the server announces a file that is worth fetching in segments."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -56,16 +53,7 @@ class _LargeFileAnnounced(Exception):
 
 
 class Download:
-    """The download of one file.
-
-    :param client: sends the requests.
-    :param file: the file to fetch, with its hashes and its size if known.
-    :param progress: called with the count of bytes.
-    :param budget: checks the number of bytes against the limits.
-    :param connections: the limit on connections to its server.
-    :param may_use_ranges: whether byte ranges may be requested.
-    :param policy: the sizes of segments, and when to use several connections.
-    """
+    """The download of one file."""
 
     def __init__(
         self,
@@ -104,7 +92,6 @@ class Download:
             a second time; then the first result is discarded.
         :param target: an empty file, open for writing and reading; after an error its content
             is undefined.
-        :return: the result of ``use``.
         :raises HashMismatch: a promised hash does not match.
         :raises IntegrityError: it is longer or shorter than promised.
         :raises Unreachable: it broke off repeatedly.

@@ -87,10 +87,7 @@ class AllFiles(DelegatedFiles):
 
 
 class RepositoryWrapper(DelegatedFiles):
-    """A repository that forwards all calls to another; subclasses change some of them.
-
-    :param repository: the other repository.
-    """
+    """A repository that forwards all calls to another; subclasses change some of them."""
 
     def __init__(self, repository: Repository) -> None:
         super().__init__(repository)
@@ -107,11 +104,7 @@ class RepositoryWrapper(DelegatedFiles):
 
 
 class SinglePageRepository(DelegatedFiles):
-    """A repository of one project, as its page was when it was read.
-
-    :param page: the page of the project.
-    :param files: reads its files.
-    """
+    """A repository of one project, as its page was when it was read."""
 
     def __init__(self, page: ProjectPage, files: Files) -> None:
         super().__init__(files)

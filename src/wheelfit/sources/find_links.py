@@ -69,9 +69,6 @@ class DirectoryIndex(FlatListing):
     """A folder of wheels and index files; subfolders are ignored.
 
     HTML files in it are read as lists of links, as pip does.
-
-    :param path: the folder.
-    :param files: reads the files.
     """
 
     def __init__(self, path: Path, files: Files) -> None:
@@ -128,9 +125,6 @@ class LinkPage(FlatListing):
     that may be missing.
 
     :param location: URL (``http:``, ``https:``) or path of a page or a file.
-    :param files: reads the files.
-    :param pages: fetches the page if it is remote.
-    :param note: called if it cannot be fetched.
     """
 
     def __init__(
@@ -182,9 +176,6 @@ class FileIndex(DelegatedFiles):
 
     In a project's folder, ``index.html`` is its page; without one, the files
     themselves are the list.
-
-    :param path: the folder with the folders of projects.
-    :param files: reads the files.
     """
 
     def __init__(self, path: Path, files: Files) -> None:
@@ -252,7 +243,6 @@ def local_file(name: str, base: str, source: str) -> File:
     """Return the entry of a file of a folder.
 
     :param base: the URL of the folder, without a slash at its end.
-    :param source: the name of the repository.
     """
     return File(filename=name, url=f"{base}/{_quoted(name)}", source=source)
 

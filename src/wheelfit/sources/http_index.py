@@ -27,11 +27,8 @@ class HttpIndex(DelegatedFiles):
 
     :param url: the URL of the index, usually ending with ``/simple/``; credentials in it are
         removed (``Credentials`` has them).
-    :param pages: fetches its pages.
-    :param files: reads the files its pages list.
     :param requires_pages_below_url: whether a page counts only if it is below the URL of the index,
         also after a redirect.
-    :param note: called with notes for users.
     """
 
     def __init__(

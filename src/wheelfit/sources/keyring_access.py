@@ -53,10 +53,7 @@ def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> Keyring
 
 
 class ImportedKeyring:
-    """The package ``keyring`` that is installed beside wheelfit.
-
-    :param note: called if it fails.
-    """
+    """The package ``keyring`` that is installed beside wheelfit."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
@@ -82,12 +79,7 @@ class ImportedKeyring:
 
 
 class KeyringProgram:
-    """The program ``keyring get``.
-
-    :param program: its path.
-    :param environ: its environment.
-    :param note: called if it fails.
-    """
+    """The program ``keyring get``."""
 
     def __init__(
         self, program: str, environ: Mapping[str, str], note: Callable[[str], None]

@@ -68,9 +68,7 @@ class MemoizedRepository(RepositoryWrapper):
     Equal calls return equal results in all threads, even if the server changes meanwhile. Downloads
     are not cached, since they are files, nor are sizes, which a download changes.
 
-    :param repository: the other repository.
     :param close: called when this is closed, or left as a context manager.
-    :param cancel: cancels running requests.
     """
 
     def __init__(

@@ -62,10 +62,7 @@ class MemoryCache(Generic[_T]):
             self._drop(key)
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value; other threads wait while it is computed.
-
-        :param make: computes a value that is not cached; its errors reach the caller.
-        """
+        """Return a value; other threads wait while it is computed."""
         value = self.peek(key)
         if value is not None:
             return value

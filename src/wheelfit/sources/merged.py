@@ -42,7 +42,6 @@ class Pool(DelegatedFiles):
     :param pins: for pinned projects, the only indexes to read. Of ``links`` only those on this
         machine count for them.
     :param markers: for projects whose pins have markers, pairs of an index's name and a marker.
-    :param strategy: the rule for the indexes that supply a project.
     :param local: names of the repositories that need no network.
     :param others: reads files that no repository listed, such as a wheel that the user named; None:
         the first repository reads them.
@@ -155,7 +154,6 @@ class Pool(DelegatedFiles):
     def later_pages(self, name: NormalizedName) -> list[ProjectPage]:
         """Return the pages of the indexes not read because an earlier one has the project.
 
-        :param name: the normalised name.
         :raises NetworkError: one of them cannot be read.
         """
         if self._strategy != "first-index" or name in self._pins:
@@ -192,10 +190,7 @@ class Pool(DelegatedFiles):
     def _first(
         self, indexes: Iterable[Repository], name: NormalizedName, linked: list[ProjectPage]
     ) -> list[ProjectPage]:
-        """Return the page of the first index that has a project, if any has it.
-
-        :param linked: the pages of the project in further sources.
-        """
+        """Return the page of the first index that has a project, if any has it."""
         failure: NetworkError | None = None
         page = None
         for number, index in enumerate(indexes):

@@ -60,7 +60,8 @@ def open_sources(
 ) -> OpenedSources:
     """Return the repository that settings describe.
 
-    No request is sent yet, so a server that is down is noticed when it is first needed.
+    No request is sent yet, so a server that is down is noticed when it is first needed. Parameters
+    that are not listed here are those of `RemoteFiles`.
 
     :param cache_folder: the cache folder; None keeps nothing.
     :param environ: for proxies, certificates, netrc and keyring.
@@ -70,11 +71,7 @@ def open_sources(
     :param refresh: revalidate even fresh pages.
     :param urls_with_logins: URLs from requirements as they were written; their logins are used.
     :param note: called, once each, with notes for users (F-136).
-    :param max_download: bytes of whole wheels that may be fetched; None: no limit.
     :param by_content: whether cached wheels are verified byte by byte before they are used.
-    :param direct_urls: URLs of wheels that were requested by URL, without logins and hashes.
-    :param fetches_direct_urls_whole: whether these are always fetched whole, even if only their
-        metadata is needed.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is not a URL.
     """
     note = _NotesOnce(note)
@@ -114,10 +111,6 @@ def open_sources(
 class OpenedSources(MemoizedRepository):
     """The sources of a command, with results cached in memory.
 
-    :param repository: the pool, or a wrapper of it.
-    :param pool: the sources.
-    :param close: called when this is closed.
-    :param cancel: cancels running requests.
     :param bridged: the wrapper that presents families as variants; None: there is none.
     """
 
@@ -413,11 +406,7 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
 
 
 def is_protected(url: str, settings: SourceSettings) -> bool:
-    """Return whether the connection prevents forged responses, or the host is trusted.
-
-    :param url: the URL of an index.
-    :param settings: the settings with the trusted hosts.
-    """
+    """Return whether the connection prevents forged responses, or the host is trusted."""
     return _is_protected(url, _TrustedHosts(settings.trusted_hosts))
 
 
@@ -441,10 +430,7 @@ class _Opener(Struct, frozen=True):
     note: Callable[[str], None]
 
     def find_links(self, locations: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
-        """Yield the sources of ``--find-links``, and whether each is on this machine.
-
-        :param locations: paths and URLs.
-        """
+        """Yield the sources of ``--find-links``, and whether each is on this machine."""
         for location in locations:
             path = self._path(location)
             if path is None:

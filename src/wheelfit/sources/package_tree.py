@@ -36,9 +36,6 @@ class TreeIndex(FlatListing):
 
     In an export of devpi (``devpi-server --export``), or the folder of one of its indexes, hashes
     and times of upload come from its ``dataindex.json``.
-
-    :param path: the folder.
-    :param files: reads the files.
     """
 
     def __init__(self, path: Path, files: Files) -> None:

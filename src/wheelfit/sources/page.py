@@ -38,8 +38,6 @@ NO_HASHES: Mapping[str, str] = MappingProxyType({})
 def check_page_url(url: str, *, where: str) -> None:
     """Check that a URL can be the page of a project (PEP 708).
 
-    :param url: the declared URL.
-    :param where: the file or page that declares it.
     :raises InvalidConfiguration: it cannot.
     """
     parts = urlsplit(url)
@@ -133,10 +131,7 @@ class File(Struct, frozen=True):
         return replace(self, filename=plain, declared_document=None, added_requirements=None)
 
     def with_added_requirements(self, metadata: bytes) -> bytes:
-        """Return METADATA with the added requirements of the file.
-
-        :param metadata: the published METADATA.
-        """
+        """Return METADATA with the added requirements of the file."""
         texts = self.added_requirements or ()
         return b"".join(f"Requires-Dist: {text}\n".encode() for text in texts) + metadata
 

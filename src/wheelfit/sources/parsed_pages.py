@@ -102,8 +102,6 @@ class ParsedPages:
 
     The key of an entry has the digest of the page, its source and the version of wheelfit, so an
     entry is never out of date.
-
-    :param store: the cache.
     """
 
     def __init__(self, store: Store) -> None:
@@ -120,9 +118,6 @@ class ParsedPages:
         """Return the page in a copy.
 
         :param copy: the page as its index sent it; its body may be missing.
-        :param project: the project of the requested page.
-        :param source: name of the repository.
-        :param with_body: returns a copy with its body.
         :raises InvalidPage: as `parse_page`.
         :raises NetworkError: the body is needed, and cannot be read.
         """
@@ -177,10 +172,7 @@ class ParsedPages:
 
 
 def stamp_of_copy(copy: Copy) -> str:
-    """Return a text that stays equal as long as a page is unchanged.
-
-    :param copy: the page as its index sent it.
-    """
+    """Return a text that stays equal as long as a page is unchanged."""
     return f"{copy.url} {copy.headers.get('content-type', '')} {copy.sha256}"
 
 

@@ -19,25 +19,16 @@ class Progress(Protocol):
         """
 
     def set_full_size(self, size: int) -> None:
-        """Set, after ``start``, the size of a file of which only a part is transferred.
-
-        :param size: bytes of the whole file.
-        """
+        """Set, after ``start``, the bytes of a file of which only a part is transferred."""
 
     def advance(self, count: int) -> None:
-        """Add to the bytes received.
-
-        :param count: bytes since the last call.
-        """
+        """Add to the bytes received since the last call."""
 
     def done(self) -> None:
         """Report that the transfer is complete."""
 
     def unpacking(self, total: int) -> Progress:
-        """Return the progress of unpacking the file, which may go on at the same time.
-
-        :param total: bytes that will be unpacked.
-        """
+        """Return the progress of unpacking the file, which may go on at the same time."""
 
 
 class NoProgress:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ...]:
     """Fetch the list of projects of an index.
 
-    :param url: the URL of the index.
     :raises InvalidPage: the response is not a list of projects.
     :raises NetworkError: the list cannot be fetched.
     """
@@ -42,9 +41,6 @@ def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[N
     >>> parse_project_list(b'<a href="Fast.FFT/">Fast.FFT</a>', "text/html", where="index")
     ('fast-fft',)
 
-    :param body: the body of the response.
-    :param content_type: its ``Content-Type``.
-    :param where: the index, for errors.
     :return: the normalised names, sorted and unique; invalid names are left out.
     :raises InvalidPage: it is not a list of projects.
     """

@@ -25,8 +25,6 @@ class RangedFile:
 
     Its end and the last range are cached. No hash is checked, since that takes the whole file.
 
-    :param fetch: returns the bytes of a range.
-    :param where: the URL without credentials, for errors.
     :raises RangeUnsupported: the server does not support byte ranges.
     """
 

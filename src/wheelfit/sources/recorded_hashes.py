@@ -22,10 +22,7 @@ _KIND = "hashes"
 
 
 class RecordedHashes:
-    """The SHA-256 of files on first use, by their URLs.
-
-    :param store: the cache that has the records.
-    """
+    """The SHA-256 of files on first use, by their URLs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -38,9 +35,6 @@ class RecordedHashes:
     def check(self, name: NormalizedName, file: File, sha256: str) -> None:
         """Compare the SHA-256 of a fetched file with its record; if there is none, write it.
 
-        :param name: the project of the file.
-        :param file: a file without a hash in its index.
-        :param sha256: the hash of the fetched file, hexadecimal.
         :raises IntegrityError: ``file-changed``; the record differs.
         """
         recorded = self.of(file)
@@ -52,12 +46,7 @@ class RecordedHashes:
 
 
 def changed(name: NormalizedName, file: File, note: str | None) -> IntegrityError:
-    """Return the error for a file that has changed since its first use.
-
-    :param name: the project of the file.
-    :param file: the fetched file.
-    :param note: both hashes.
-    """
+    """Return the error for a file that has changed since its first use."""
     return IntegrityError(
         f"{file.display_name} has changed since it was first used, and its index lists no hash",
         code="file-changed",

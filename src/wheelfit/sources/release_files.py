@@ -121,7 +121,6 @@ def sort_by_release(
     """Sort files by the release in their name.
 
     :param name: the project; files of others are left out.
-    :param files: in the order of the page.
     :param joins_builds: whether versions that differ in their local part alone are one release.
     """
     sorting = _Sorting(name, joins_builds)
@@ -132,10 +131,7 @@ def sort_by_release(
 
 
 def files_by_release(page: ProjectPage) -> SortedFiles:
-    """Return the files of a page by release; those of a stored page are not read.
-
-    :param page: the page of a source.
-    """
+    """Return the files of a page by release; those of a stored page are not read."""
     if isinstance(page.files, PageFiles) and not page.has_joined_builds:
         return page.files.by_release
     return sort_by_release(page.name, page.files, joins_builds=page.has_joined_builds)
@@ -190,8 +186,6 @@ class _Sorting(Struct):
 class PageFiles(Sequence["File"]):
     """The files of a page in its order, read only when needed.
 
-    :param by_release: the files by release.
-    :param count: the number of files.
     :param read: returns all files.
     :param others: returns the files without a release.
     """

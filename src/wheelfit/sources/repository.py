@@ -120,7 +120,6 @@ class Files(Protocol):
         its bytes with a cache: read it, do not write to it.
 
         :param folder: an existing folder; an older file of that name is replaced.
-        :param progress: called with the count of bytes as they arrive.
         :raises HashMismatch: a promised hash does not match; nothing is left in the folder.
         """
 
@@ -131,7 +130,6 @@ class Files(Protocol):
         (F-27).
 
         :param folder: an existing folder, used where no cache keeps it.
-        :param progress: called with the count of bytes as they arrive.
         :raises HashMismatch: a promised hash does not match.
         :raises InvalidWheel: it is not valid, or contradicts its RECORD; nothing of it is cached.
         """
@@ -160,7 +158,6 @@ class Repository(Files, Protocol):
         An index does not have it if it answers 404 or 410, or 403 without a login, as many static
         hosts do for missing files; a folder, if it has no file of it. A page may have no files.
 
-        :param name: the normalised name.
         :raises InvalidPage: the answer is not a page of the Simple API.
         """
 
@@ -174,7 +171,6 @@ class Stamped(Protocol):
 
         None: there is no such value that is cheaper than the page.
 
-        :param name: the normalised name.
         :raises NetworkError: an index cannot be read.
         """
 
@@ -182,8 +178,6 @@ class Stamped(Protocol):
 def stamp_of(repository: Repository, name: NormalizedName) -> str:
     """Return a text that stays equal as long as the page of a project does.
 
-    :param repository: the repository that lists it.
-    :param name: the normalised name.
     :return: empty if that is unknown without reading the page.
     :raises NetworkError: an index cannot be read.
     """
@@ -224,8 +218,6 @@ class Index(Repository, Protocol):
 
         Cheaper than the page, so that a written page can be kept. None: there is no such value, and
         the page must be written each time.
-
-        :param name: the normalised name.
         """
 
     def content(self, filename: str) -> Content | Redirect | None:
@@ -242,8 +234,6 @@ def url_of(filename: str) -> str:
 
     >>> url_of("some-1.0-py3-none-any-cu12.whl")
     '../../files/some-1.0-py3-none-any-cu12.whl'
-
-    :param filename: as it is listed.
     """
     from urllib.parse import quote
 
@@ -251,8 +241,5 @@ def url_of(filename: str) -> str:
 
 
 def content_of(data: bytes) -> Content:
-    """Return content that is in memory.
-
-    :param data: the whole of it.
-    """
+    """Return content that is in memory."""
     return Content(len(data), sha256_of(data).hex(), lambda start, stop: (data[start:stop],))

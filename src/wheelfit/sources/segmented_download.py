@@ -90,14 +90,8 @@ class _Segment:
 class SegmentedDownload:
     """The download of one file by background threads.
 
-    :param client: sends the requests.
-    :param file: the file to fetch; its hash is checked at the end.
-    :param size: its bytes, as stated by the index or the server.
     :param target: an empty file, open for writing and reading.
-    :param progress: receives the count of bytes.
-    :param budget: checks the size against the limits.
     :param connections: the limit on connections; one is already held for this file.
-    :param policy: the sizes of segments, and when to use several connections.
     :raises RangeUnsupported: the server does not support ranges.
     :raises UnusableDownload: it sends other ranges than requested.
     :raises Interrupted: it broke off.
@@ -216,7 +210,6 @@ class SegmentedDownload:
         """Hash the received bytes that follow the hashed part without a gap.
 
         :param start: the offset of bytes just received, which need not be read again.
-        :param data: these bytes.
         """
         if start > self._check.count:
             return  # the thread that closes the gap hashes these bytes as well

@@ -74,7 +74,6 @@ class Transport(Protocol):
         """Send one request, without redirects and retries.
 
         :param url: ``http:`` or ``https:``, without credentials and fragment.
-        :param headers: sent as they are.
         :raises Interrupted: no response came.
         """
 

@@ -49,14 +49,12 @@ class Urllib3Transport:
 
     :param context: for servers whose certificate is checked.
     :param insecure: for trusted hosts; None if there are none.
-    :param is_trusted: returns whether a host and port are trusted.
     :param proxy: returns the proxy for a URL; None for a direct connection.
     :param timeout: seconds to wait for a connection, and for the next bytes.
     :param is_allowed_address: returns whether requests to a host at an address are allowed. The
         address is that of the open connection, so that another name resolution (DNS rebinding)
         cannot evade it. The address to which a proxy connects is unknown, so the host is passed
         twice.
-    :param is_allowed_url: returns whether a URL may be requested at all.
     :param response_timeout: seconds for the whole head of a response; None: no limit while bytes
         arrive.
     """
@@ -244,9 +242,7 @@ def _make_cancellable(
 ) -> None:
     """Make the connections of a manager, of any kind, record their sockets and limit their time.
 
-    :param sockets: receives each open socket.
     :param is_allowed_address: returns whether an open connection may be used; None: each may.
-    :param response_timeout: seconds for the head of a response; None: no limit while bytes arrive.
     """
 
     def with_cancellable_connections(pool: Any) -> Any:

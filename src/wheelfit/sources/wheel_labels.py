@@ -51,12 +51,7 @@ def parse_labels_file(content: bytes) -> Mapping[str, Any]:
 
 
 def labels_file(file: File, label: Label, before: Mapping[str, Any]) -> bytes:
-    """Return the content of the file beside a wheel, with one more label.
-
-    :param file: the wheel, as the bridge presents it.
-    :param label: the label from the bridge.
-    :param before: the builds in the file so far, by label.
-    """
+    """Return the content of the file beside a wheel, with one more label."""
     build = _Build(json.loads(file.declared_document or b"{}"), list(file.added_requirements or ()))
     builds = dict(sorted({**before, label: build}.items()))
     return msgspec.json.format(msgspec.json.encode(_LabelsFile(builds)), indent=1) + b"\n"
@@ -66,7 +61,6 @@ def with_labels(file: File, builds: Mapping[str, Any]) -> list[File]:
     """Return a wheel once for each of its labels.
 
     :param file: the wheel, under the name that it was published with.
-    :param builds: the result of `parse_labels_file`.
     :raises InvalidFilename: it is not a wheel, or its name has a label.
     """
     filename = parse_wheel_filename(file.filename)

@@ -68,12 +68,9 @@ class Sibling(Struct, frozen=True):
 class WheelStore:
     """Unpacked wheels by the hash of their archive.
 
-    :param store: the cache that has them.
-    :param note: called with notes for users.
     :param by_content: whether a cached wheel is compared with its archive, byte by byte, before it
         is used; a wheel without its archive is not used.
     :param files: the file system; None: that of this machine.
-    :param clock: seconds since the epoch.
     """
 
     def __init__(
@@ -109,9 +106,6 @@ class WheelStore:
     ) -> UnpackedWheel | None:
         """Return a cached wheel; remove it if it was edited.
 
-        :param sha256: the hash of the archive.
-        :param filename: the file name of the wheel.
-        :param where: the place to name in errors.
         :param hashes: further promised hashes of the archive.
         :param archive: the path of the archive; None: in the cache.
         :raises InvalidWheel: it is of another release than its name states.
@@ -157,7 +151,6 @@ class WheelStore:
         The lock only avoids duplicate work: after ten minutes, and if the file system has no locks,
         the block runs without it.
 
-        :param sha256: the hash of the archive.
         :param progress: called often with zero bytes while waiting, so that it can raise an error
             to end that.
         """
@@ -224,14 +217,9 @@ class WheelStore:
         """Unpack a wheel into the cache, or into a folder where that is not possible.
 
         :param source: the archive, which may still be arriving.
-        :param filename: its name.
-        :param sha256: its hash.
-        :param folder: the folder to use otherwise.
-        :param where: the place to name in errors.
         :param check: called before the wheel is cached; raises an error if the hash of the archive
             is wrong.
         :param find_verified: finds files of other wheels that are unpacked already; None: none.
-        :param progress: called with the count of unpacked bytes.
         :raises InvalidWheel: it is not valid; nothing is cached.
         """
         from wheelfit.wheels.archive import WheelArchive
@@ -283,9 +271,6 @@ class WheelStore:
         """Yield wheels of a project that are cached both packed and unpacked, the newest first.
 
         They are not verified; the caller verifies every byte taken from them.
-
-        :param name: the name of the project.
-        :param min_size: bytes of the smallest archive.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of
 
@@ -354,9 +339,6 @@ class WheelStore:
 
         A change of the file may not show in its status, so the result is None if wheels are
         compared by content.
-
-        :param path: the file.
-        :param status: the file's current status.
         """
         if self._by_content:
             return None
@@ -366,9 +348,7 @@ class WheelStore:
     def remember_digest(self, path: Path, status: os.stat_result, sha256: str) -> None:
         """Cache the SHA-256 of a file on this machine until its status changes.
 
-        :param path: the file.
         :param status: the file's status before it was read.
-        :param sha256: its SHA-256, hexadecimal.
         """
         if self._by_content:
             return  # `digest_of` does not read it

@@ -23,7 +23,6 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
     leaves none either.
 
     :param destination: the path of the file; its folder exists.
-    :param overwrite: whether to replace an existing file.
     :param sync: whether to wait until it is on the disk.
     :raises FileProblem: the file exists already, or cannot be written.
     """
@@ -41,8 +40,6 @@ def write_file(
 ) -> None:
     """Write a whole file; after an error the old content is unchanged.
 
-    :param overwrite: whether to replace an existing file.
-    :param private: whether only its owner may read it.
     :param sync: whether to wait until it is on the disk; not needed if its loss does no harm.
     :raises FileProblem: the file exists already.
     :raises OSError: it cannot be written.
@@ -105,7 +102,6 @@ def move_into_place(
 ) -> None:
     """Move a complete file to its path, in the same file system.
 
-    :param overwrite: whether to replace an existing file.
     :param sync: whether to wait until the name is on the disk.
     :raises FileProblem: the destination exists already.
     :raises OSError: it cannot be moved.

@@ -27,9 +27,6 @@ class BackgroundCalls(Generic[Item]):
     ...     hand_over("second")
     >>> lines
     ['first', 'second']
-
-    :param function: called with each item.
-    :param name: the name of the thread.
     """
 
     def __init__(self, function: Callable[[Item], object], name: str = "background") -> None:

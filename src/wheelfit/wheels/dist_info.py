@@ -31,8 +31,6 @@ _MAX_SIZES = {
 def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None:
     """Check the size of a member, which is limited for the files of dist-info that are parsed.
 
-    :param name: path of any member.
-    :param size: its size in bytes.
     :raises InvalidWheel: it is too large.
     """
     folder, _, rest = name.partition("/")
@@ -44,7 +42,6 @@ def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None
 def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: str) -> str | None:
     """Return the name of the dist-info folder; None if there is none.
 
-    :param names: paths of the members.
     :param filename: the file name, with the same name and version in any spelling (F-27).
     :raises InvalidWheel: there are several, or the folder is that of another release.
     """
@@ -82,11 +79,7 @@ DATA_FOLDERS = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
 
 
 def data_folder(names: Iterable[str], dist_info: str) -> str:
-    """Return the name of the ``.data`` folder of a wheel, whether or not the wheel has one.
-
-    :param names: paths of the members.
-    :param dist_info: name of the dist-info folder.
-    """
+    """Return the name of the ``.data`` folder of a wheel, whether or not the wheel has one."""
     stem = dist_info.removesuffix(_SUFFIX)
     name, _, version = stem.rpartition("-")
     for folder in sorted({path.partition("/")[0] for path in names if ".data/" in path}):
@@ -104,7 +97,6 @@ def header_value(text: bytes, name: str) -> str | None:
     >>> header_value(b"Tag: py3-none-any", "tag")
     'py3-none-any'
 
-    :param text: content of METADATA or WHEEL.
     :return: the first line of the value.
     """
     return next(header_values(text, name), None)
@@ -115,8 +107,6 @@ def header_values(text: bytes, name: str) -> Iterator[str]:
 
     >>> list(header_values(b"Tag: py2-none-any\nTag: py3-none-any", "tag"))
     ['py2-none-any', 'py3-none-any']
-
-    :param text: content of METADATA or WHEEL.
     """
     lower_name = name.lower().encode("ascii")
     for line in text.splitlines():

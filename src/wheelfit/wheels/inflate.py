@@ -81,10 +81,7 @@ def _fast_library() -> Any:
 
 
 def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -> Iterator[bytes]:
-    """Decompress data, at most `_PIECE` bytes at once.
-
-    :param library: the library for deflate.
-    """
+    """Decompress data, at most `_PIECE` bytes at once."""
     if member.method == ZSTANDARD:
         zstd: Any = zstd_library()
         unpacker, error = zstd_unpacker(zstd), zstd.ZstdError

@@ -102,7 +102,6 @@ class Linker:
     ) -> None:
         """Link or copy files of a wheel.
 
-        :param moves: the files, by folder.
         :param target_files: the file system of the targets; by default that of the linker.
         :raises OSError: a file cannot be written.
         """

@@ -334,10 +334,7 @@ class NativeFileSystem:
     def _copy(
         self, source: AnyPath, target: AnyPath, copy_content: Callable[[int, int], None]
     ) -> None:
-        """Create a file with the permissions and times of another.
-
-        :param copy_content: copies from the first descriptor to the second.
-        """
+        """Create a file with the permissions and times of another."""
         folder, name = self._resolve_source(source)
         with closed_at_end(open_source(name, folder)) as source_fd:
             status = os.fstat(source_fd)

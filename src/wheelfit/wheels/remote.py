@@ -178,8 +178,6 @@ def read_sizes(fetch: Callable[[Range], RemotePart], *, where: str) -> tuple[int
     """Return the sizes of a remote wheel, packed and unpacked.
 
     Takes at most two requests, for the central directory.
-
-    :param fetch: as in `read_members`.
     """
     return _run_reader(_size_reader(where), fetch)
 
@@ -210,10 +208,7 @@ def _size_reader(where: str) -> Generator[Range, RemotePart, tuple[int, int]]:
 def dist_info_reader(
     names: Iterable[str], *, filename: WheelFilename, where: str
 ) -> Generator[Range, RemotePart, dict[str, bytes]]:
-    """Yield ranges to fetch, receive each part, and return files of dist-info.
-
-    :return: the content of the existing files.
-    """
+    """Yield ranges to fetch, receive each part, and return files of dist-info."""
     file_names = tuple(names)
     first_part = yield Suffix(FIRST_REQUEST)
     parts = _ReceivedParts(first_part, where)
@@ -290,10 +285,7 @@ def _likely_stop(member: Member) -> int:
 
 
 class _ReceivedParts:
-    """The parts received, and the requests for missing ones.
-
-    :param first: the first part, with the end of the file.
-    """
+    """The parts received, and the requests for missing ones."""
 
     def __init__(self, first: RemotePart, where: str) -> None:
         self._where = where

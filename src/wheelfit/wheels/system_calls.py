@@ -1,4 +1,4 @@
-"""System calls that Python does not offer; each reports whether this system has it.
+"""System calls that Python does not offer, on descriptors; each reports whether the system has it.
 
 ``ctypes`` takes a while to import, so this module is imported only when a call is needed.
 """
@@ -59,7 +59,6 @@ def exchange(
 
     :param first_folder: descriptor of the folder that the first name is relative to; None: the name
         is a path.
-    :param second_folder: the same for the second name.
     :return: False if the system or the file system does not support it; nothing was changed.
     :raises OSError: these two names cannot be exchanged.
     """
@@ -77,7 +76,6 @@ def move_exclusively(
 
     :param source_folder: descriptor of the folder that the source is relative to; None: the source
         is a path.
-    :param target_folder: the same for the target.
     :return: False if the system or the file system does not support it; nothing was changed.
     :raises FileExistsError: the name exists.
     :raises OSError: it cannot be moved.
@@ -126,8 +124,6 @@ def share_bytes(source: int, target: int) -> None:
 
     Only on Linux.
 
-    :param source: descriptor of the file.
-    :param target: descriptor of the empty file.
     :raises OSError: the file system cannot share bytes.
     """
     from fcntl import ioctl  # not on Windows
@@ -140,8 +136,6 @@ def reserve_space(source: int, target: int, length: int) -> None:
 
     Large files are then written a third faster. Systems without such a call do nothing.
 
-    :param source: descriptor of the file to copy.
-    :param target: descriptor of the new file.
     :param length: bytes to reserve.
     :raises OSError: there is not enough space.
     """
@@ -169,7 +163,6 @@ def _can_share(source: int, target: int) -> bool:
 def sync_file_system(folder: int) -> bool:
     """Wait until everything written to the file system of a folder is on the disk.
 
-    :param folder: descriptor of the folder.
     :return: False where there is no such call.
     :raises OSError: something could not be written.
     """
@@ -184,9 +177,6 @@ def start_writeback(descriptor: int, start: int, length: int) -> None:
     """Begin to write a part of a file to the disk, without waiting for it.
 
     Waiting for gigabytes at the end takes much longer. Systems without such a call do nothing.
-
-    :param descriptor: descriptor of the file.
-    :param start: the offset of the part.
     """
     call = _function("sync_file_range", *_SYNC_ARGUMENTS) if sys.platform == "linux" else None
     if call is not None:

@@ -60,7 +60,6 @@ def unpack(
     """Unpack a wheel; after an error the content of the folder is undefined.
 
     :param sha256: the hash of the archive; a function is called after the last read.
-    :param find_verified: finds files to be linked instead of unpacked.
     :param in_order: whether to unpack members in their order, as of an archive that is still being
         downloaded; otherwise the largest batches come first.
     :raises InvalidWheel: the wheel is not sound, differs from its RECORD, or has names that this

@@ -47,7 +47,6 @@ class KnownFamilies:
 
     :param newer: the content of newer files by the name of the family; each replaces the shipped
         one.
-    :param version: the version of the newest files.
     """
 
     def __init__(
@@ -74,7 +73,6 @@ class KnownFamilies:
     def named(self, name: str) -> BridgeFamily | None:
         """Return a family from its newest file; None if there is none of that name.
 
-        :param name: normalised.
         :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
         """
         if name in self._newer:
@@ -86,8 +84,6 @@ class KnownFamilies:
 
         The newest file counts, unless it refers to locations that the shipped file does not have.
         An update neither makes a family a default one nor adds projects that it stands for.
-
-        :param name: normalised.
         """
         shipped_family = shipped(name)
         if shipped_family is None or name not in self._newer:
@@ -105,10 +101,7 @@ class KnownFamilies:
         )
 
     def restrictions(self, name: str) -> tuple[str, ...]:
-        """Return the parts of a newest file that count only if the user requests it, as clauses.
-
-        :param name: normalised.
-        """
+        """Return the parts of a newest file that count only if the user requests it, as clauses."""
         newest, effective = self.named(name), self.as_default(name)
         if newest is None or effective is None or not newest.by_default:
             return ()
@@ -119,10 +112,7 @@ class KnownFamilies:
         return (*locations, *(f"stands for {project}" for project in projects))
 
     def standing_for(self, project: NormalizedName) -> tuple[BridgeFamily, ...]:
-        """Return the families that stand for a project, default or not.
-
-        :param project: the requested project.
-        """
+        """Return the families that stand for a project, default or not."""
         same_name = [project] if project in self._names_of_one_project else []
         families = []
         of_indexes = [index.name for index in self._index_families if index.is_for(project)]
@@ -189,7 +179,6 @@ def update_file(environ: Mapping[str, str]) -> Path:
 def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> KnownFamilies:
     """Return the known families, with the files of an update if it is newer.
 
-    :param environ: the environment of the process.
     :param shipped_bridges: whether those that ship with this program count in any case.
     :raises FileProblem: the update is damaged, or another user could have written it.
     """
@@ -206,19 +195,13 @@ def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> Know
 
 @cache
 def shipped(name: str) -> BridgeFamily | None:
-    """Return a shipped family; None if there is none of that name.
-
-    :param name: normalised.
-    """
+    """Return a shipped family; None if there is none of that name."""
     path = shipped_file(name)
     return None if path is None else _parse(path.read_bytes(), path.name)
 
 
 def shipped_file(name: str) -> Path | None:
-    """Return the file of a shipped family; None if there is none of that name.
-
-    :param name: normalised.
-    """
+    """Return the file of a shipped family; None if there is none of that name."""
     if not (name.isascii() and name.replace("-", "").isalnum()):  # a path, perhaps
         return None
     paths = (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}")
@@ -263,10 +246,7 @@ def _index_family(name: str, text: str) -> _IndexFamily | None:
 
 
 def has_defaults(names: Iterable[str]) -> bool:
-    """Return whether default families count, given the names from the user.
-
-    :param names: the names from the user, in order.
-    """
+    """Return whether default families count, given the names from the user."""
     words = [name for name in names if name in (_NONE, _DEFAULT)]
     return words[-1:] != [_NONE]
 
@@ -280,7 +260,6 @@ class BridgeCatalogue:
     :param is_of_registry: returns whether a project comes from the public registry and nowhere
         else, so that its owner's index may stand for it by default.
     :param is_forbidden: returns whether families are forbidden; called when one would be used.
-    :param families: the known families.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
@@ -310,10 +289,7 @@ class BridgeCatalogue:
             self._add(name)
 
     def of(self, project: NormalizedName) -> BridgeFamily | None:
-        """Return the family that stands for a project; None if there is none.
-
-        :param project: the requested project.
-        """
+        """Return the family that stands for a project; None if there is none."""
         family = self._of(project)
         return None if family is None or self._is_forbidden() else family
 

@@ -36,7 +36,6 @@ def page_of_names(
 ) -> ProjectPage | None:
     """Return the page of a family whose members have names of their own.
 
-    :param family: the family.
     :param pages: the pages of the family's own name and of its members; None: there is none.
     :param machine_platforms: the platform tags of the machine to choose for; none: any machine.
     :return: None if no page exists.
@@ -71,8 +70,6 @@ def page_of_indexes(
 ) -> ProjectPage | None:
     """Return the page of a project whose builds are in separate indexes.
 
-    :param family: the family.
-    :param name: one of its projects.
     :param pages: the pages by the locations of members; None: the index lacks the project.
     :param hosts: the hosts from which files may come; empty: any.
     :return: None if no index has the project.
@@ -117,9 +114,6 @@ def listed_by_rule(
     build: their METADATA lacks it, so their file names here lack it too.
 
     :param paths: the locations of the wheels, as URLs or relative to the base.
-    :param base: the base URL of the family.
-    :param name: the project.
-    :param source: the name of the repository that reads them.
     :param has_metadata: whether their METADATA may be beside them.
     """
     metadata = NO_HASHES if has_metadata else None
@@ -162,10 +156,7 @@ def _wheel(file: File) -> WheelFilename | None:
 class _PageBuilder:
     """A builder of the page of a family.
 
-    :param family: the family.
     :param source: the name of the source in the entries of selectors, which are generated.
-    :param hosts: the hosts from which files may come; empty: any.
-    :param machine_platforms: the platform tags of the machine to choose for; none: any machine.
     """
 
     def __init__(

@@ -39,8 +39,6 @@ def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
 def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, bytes]:
     """Return the files of the selector wheel of a member, by path.
 
-    :param family: the family that the member belongs to.
-    :param filename: the name of the selector, with the label of the member.
     :raises FileProblem: the family has no such member; perhaps an earlier version of it had.
     """
     label, version = filename.label, filename.version
@@ -111,11 +109,7 @@ def zip_files(files: dict[str, bytes]) -> bytes:
 
 
 class LazyHashes(Mapping[str, str]):
-    """The hashes of a selector, computed when they are needed; a page may list hundreds.
-
-    :param family: the family of the selector.
-    :param filename: the name of the selector.
-    """
+    """The hashes of a selector, computed when they are needed; a page may list hundreds."""
 
     def __init__(self, family: BridgeFamily, filename: WheelFilename) -> None:
         self._family = family

@@ -64,7 +64,6 @@ def release_of(version: str) -> tuple[int, ...]:
 def read_update(path: Path) -> FamilyUpdate | None:
     """Return the stored update; None if there is none, or its folder cannot be read.
 
-    :param path: the path of the file.
     :raises FileProblem: it is damaged, or another user could have written it.
     """
     try:
@@ -86,7 +85,6 @@ def read_update(path: Path) -> FamilyUpdate | None:
 def write_update(path: Path, update: FamilyUpdate) -> None:
     """Write an update, in place of an earlier one.
 
-    :param path: the path of the file.
     :raises FileProblem: it cannot be written.
     """
     with reporting_os_errors("the file cannot be written", where=str(path)):
@@ -107,8 +105,6 @@ def read_families(data: bytes, filename: WheelFilename) -> tuple[dict[str, str],
 
     Nothing is installed. Other files in the wheel are refused, for they could be code.
 
-    :param data: the wheel.
-    :param filename: its name.
     :raises InvalidWheel: it is not sound, or not a wheel of families only.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
     """

@@ -232,7 +232,6 @@ class ElfLayout:
 class _StringTable:
     """A table of strings that end with a NUL.
 
-    :param start: its offset in the file.
     :param size: bytes of the table; only the beginning of a long one is in memory.
     """
 

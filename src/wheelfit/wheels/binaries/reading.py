@@ -53,8 +53,6 @@ def binaries_of(
 ) -> Binaries:
     """Return the binaries of a wheel (B-60); contradictions in a binary are among its faults.
 
-    :param is_wanted: whether to read a member.
-    :param add_facts: adds facts to a binary from its content.
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no space for unpacked files.
     """
