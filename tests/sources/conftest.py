@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ssl
 import sys
 import threading
@@ -17,11 +18,14 @@ from wheelfit.sources.cached_pages import CachedPages
 from wheelfit.sources.certificates import verifying_context
 from wheelfit.sources.client import Client
 from wheelfit.sources.credentials import Credentials, NetrcEntries
+from wheelfit.sources.page import File
+from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urllib3_transport import Urllib3Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import BinaryIO
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 
@@ -145,6 +149,25 @@ class ScriptedServer:
 
         self.replies[path] = answer
 
+    def listed(
+        self,
+        path: Path,
+        *,
+        hashed: bool = True,
+        ranges: bool = True,
+        chunked: bool = False,
+        **entry: Any,
+    ) -> File:
+        """Serve a wheel and return its entry."""
+        body = path.read_bytes()
+        if ranges:
+            self.serve_file(f"/{path.name}", body)
+        else:
+            self.replies[f"/{path.name}"] = Reply(body, chunked=chunked)
+        hashes = {"sha256": hashlib.sha256(body).hexdigest()} if hashed else {}
+        entry = {"hashes": hashes, "source": "index", **entry}
+        return File(path.name, f"{self.url}/{path.name}", **entry)
+
     @property
     def paths(self) -> list[str]:
         """The paths asked for, in order."""
@@ -242,3 +265,21 @@ def make_pages(make_client: Callable[..., Client]) -> Callable[..., CachedPages]
         )
 
     return make
+
+
+@pytest.fixture
+def make_files(make_pages: Callable[..., CachedPages]) -> Callable[..., RemoteFiles]:
+    """Give a function that makes readers without memory, or with a store."""
+
+    def make(store: Store | None = None, *, offline: bool = False, **options: Any) -> RemoteFiles:
+        store = store or Store(None)
+        return RemoteFiles(make_pages(store=store, offline=offline), store, **options)
+
+    return make
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[BinaryIO]:
+    """Give an empty file."""
+    with (tmp_path / "target").open("w+b", buffering=0) as file:
+        yield file

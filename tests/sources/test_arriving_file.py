@@ -11,17 +11,9 @@ from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
 BODY = bytes(range(100))
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Iterator[BinaryIO]:
-    """Give an empty file."""
-    with (tmp_path / "file").open("w+b", buffering=0) as file:
-        yield file
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from wheelfit.errors import TooLarge
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.segmented_download import MIN_SIZE
 from wheelfit.testing.index import RecordingIndex
@@ -107,26 +108,16 @@ def test_read_while_it_arrives(described: File, folder: Path, make_files: Any) -
     """The directory of the archive is read before the first part has come."""
     told = threading.Event()
 
-    class Waiting:
+    class Waiting(NoProgress):
         """Let nothing but the end of the file come before unpacking has begun."""
 
-        def __init__(self) -> None:
-            self.count = 0
-
-        def start(self, total: int | None) -> None:
-            """Begin."""
-
-        def set_full_size(self, size: int) -> None:
-            """Do nothing: all has to come."""
+        count = 0
 
         def advance(self, count: int) -> None:
             """Wait."""
             self.count += count
             if self.count > 1 << 20:
                 assert told.wait(20)
-
-        def done(self) -> None:
-            """End."""
 
         def unpacking(self, total: int) -> Any:
             """Go on."""
@@ -140,7 +131,7 @@ def test_read_while_it_arrives(described: File, folder: Path, make_files: Any) -
 @pytest.mark.parametrize("cache", [True, False])
 def test_wrong_hash(described: File, folder: Path, make_files: Any, *, cache: bool) -> None:
     """What was unpacked of a wrong archive is gone, however sound it was."""
-    wrong = File(**{**_fields(described), "hashes": {"sha256": "0" * 64}})
+    wrong = replace(described, hashes={"sha256": "0" * 64})
     with pytest.raises(HashMismatch):
         make_files(cache=cache).unpacked(wrong, folder)
     assert [path for path in left(folder.parent) if not path.endswith("CACHEDIR.TAG")] == []
@@ -148,7 +139,7 @@ def test_wrong_hash(described: File, folder: Path, make_files: Any, *, cache: bo
 
 def test_wrong_second_hash(described: File, folder: Path, make_files: Any) -> None:
     """Every hash that was promised counts."""
-    wrong = File(**{**_fields(described), "hashes": {**described.hashes, "md5": "0" * 32}})
+    wrong = replace(described, hashes={**described.hashes, "md5": "0" * 32})
     with pytest.raises(HashMismatch):
         make_files().unpacked(wrong, folder)
     assert [path for path in left(folder.parent) if not path.endswith("CACHEDIR.TAG")] == []
@@ -186,7 +177,7 @@ def test_difficult_servers(
         case "truncate":
             index.faults.truncate[NAME] = 3 << 20
         case "no_size":
-            file = File(**{**_fields(described), "size": None})
+            file = replace(described, size=None)
         case "reset":
             index.faults.resets[NAME] = 2
     assert make_files().unpacked(file, folder).read("big/data.bin") == DATA
@@ -218,7 +209,7 @@ def test_logins_stay_where_they_belong(
         first.faults.redirect[NAME] = described.url
         client = make_client(first.url_with_login("me", "secret"))
         files = RemoteFiles(make_pages(store=store, client=client), store)
-        file = File(**{**_fields(described), "url": first.file_url(NAME)})
+        file = replace(described, url=first.file_url(NAME))
         assert files.unpacked(file, folder).read("big/data.bin") == DATA
         assert all("authorization" in request.headers for request in first.requests[1:])
     assert len(index.requests) > 1
@@ -257,13 +248,3 @@ def test_the_same_at_once(described: File, folder: Path, make_files: Any) -> Non
     for thread in threads:
         thread.join(60)
     assert results == [DATA] * 3
-
-
-def _fields(file: File) -> dict[str, Any]:
-    return {
-        "filename": file.filename,
-        "url": file.url,
-        "source": file.source,
-        "hashes": file.hashes,
-        "size": file.size,
-    }

@@ -141,14 +141,6 @@ def test_dates_over_tls(tls_server: Any, make_pages: Any, make_client: Any, tmp_
     assert "if-modified-since" in tls_server.requests[1].headers
 
 
-def test_changes_are_seen(server: Any, pages: Any) -> None:
-    """A page that changed is a new page at once."""
-    content = versioned(server)
-    pages.get(f"{server.url}/p")
-    content[0] = b"two"
-    assert pages.get(f"{server.url}/p").body == b"two"
-
-
 def test_freshness(server: Any, pages: Any, clock: Clock) -> None:
     """What the server calls fresh is not asked about until it is not."""
     content = versioned(server, control="public, max-age=600")

@@ -89,13 +89,6 @@ def keep(shelf: dict[str, Path], tmp_path: Path) -> Callable[[str], Sibling]:
     return kept
 
 
-@pytest.fixture
-def target(tmp_path: Path) -> Iterator[BinaryIO]:
-    """Give an empty file."""
-    with (tmp_path / "target").open("w+b", buffering=0) as file:
-        yield file
-
-
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -103,11 +96,8 @@ def digest(path: Path) -> str:
 
 def listed(server: Any, path: Path, **more: Any) -> File:
     """Serve a wheel with ranges and return its entry."""
-    body = path.read_bytes()
-    server.serve_file(f"/{path.name}", body)
-    promised = {"sha256": hashlib.sha256(body).hexdigest()}
-    entry = {"hashes": promised, "size": len(body), "source": "index", **more}
-    return File(path.name, f"{server.url}/{path.name}", **entry)
+    file: File = server.listed(path, **{"size": path.stat().st_size, **more})
+    return file
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -11,8 +12,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT, FileSize
-from wheelfit.wheels.bytes_source import BytesInMemory
+from wheelfit.testing.repositories import FakeRepository
 from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -21,76 +21,39 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
-    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 NAMES = [canonicalize_name(f"p{number}") for number in range(20)]
 FILE = File("a-1-py3-none-any.whl", "https://h.example/a", {"sha256": "ab"})
 
 
-class SlowRepository:
+class SlowRepository(FakeRepository):
     """A repository that counts what it is asked, and answers when it may."""
 
-    name = "slow"
-
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
+        super().__init__("slow")
+        self.add_wheel(FILE.filename, metadata=b"metadata", data=b"small")
+        self.counts: Counter[str] = Counter()
         self.may_answer = threading.Event()
         self.busy = threading.Semaphore(0)
         self.lock = threading.Lock()
 
-    def work(self, what: str) -> None:
+    def _record(self, text: str) -> None:
         """Count, and wait until answers are allowed."""
         with self.lock:
-            self.counts[what] = self.counts.get(what, 0) + 1
+            self.counts[text] += 1
         self.busy.release()
         assert self.may_answer.wait(10)
 
-    def projects(self) -> tuple[NormalizedName, ...]:
-        """Answer."""
-        self.work("projects")
-        return ()
-
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Answer, except for one name."""
-        self.work(name)
+        page = super().project(name)
         if name == "p7":
             raise Unreachable("p7 is down")
-        return ProjectPage(name, (), self.name)
-
-    def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
-        """Answer."""
-        self.work(f"read {file.filename}")
-        return b"small"[:limit]
-
-    def metadata(self, file: File) -> bytes:
-        """Answer."""
-        self.work(f"metadata {file.filename}")
-        return b"metadata"
-
-    def variant_document(self, file: File) -> bytes | None:
-        """Answer."""
-        self.work(f"document {file.filename}")
-        return None
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Answer."""
-        self.work(f"size {file.filename} {unpacked}")
-        return FileSize(1)
-
-    def open(self, file: File) -> ByteSource:
-        """Answer."""
-        self.work(f"open {file.filename}")
-        return BytesInMemory(b"small")
-
-    def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Answer."""
-        self.work("download")
-        progress.done()
-        return folder / file.filename
+        return page
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
-        """Answer."""
+        """Only download it."""
         return cast("UnpackedWheel", self.download(file, folder, progress))
 
 
@@ -144,7 +107,7 @@ def test_everything_is_remembered(slow: SlowRepository, tmp_path: Path) -> None:
             assert wheel == tmp_path / FILE.filename
             with pytest.raises(Unreachable):
                 sources.project(NAMES[7])
-    assert slow.counts.pop("download") == 4
+    assert slow.counts.pop(f"download {FILE.filename}") == 4
     assert set(slow.counts.values()) == {1}
 
 

@@ -11,8 +11,8 @@ from packaging.utils import canonicalize_name
 from wheelfit.sources.merged import IndexStrategy, Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT, FileSize
-from wheelfit.wheels.bytes_source import BytesInMemory
+from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.testing.repositories import FakeRepository
 from wheelfit_runtime.errors import ProjectNotFound, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
@@ -21,17 +21,16 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
-    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 A = canonicalize_name("a")
 
 
-class NamedRepository:
+class NamedRepository(FakeRepository):
     """A repository that knows some projects, or fails."""
 
     def __init__(self, name: str, *known: str, error: Exception | None = None) -> None:
-        self.name = name
+        super().__init__(name)
         self.known = known
         self.error = error
         self.asked = 0
@@ -61,14 +60,6 @@ class NamedRepository:
     def variant_document(self, file: File) -> bytes | None:
         """Say who reads."""
         return self.read(file)
-
-    def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Say who measures."""
-        return FileSize(None, why_unknown=f"{self.name} {file.filename} {unpacked}")
-
-    def open(self, file: File) -> ByteSource:
-        """Say who reads."""
-        return BytesInMemory(self.read(file))
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Say who downloads."""

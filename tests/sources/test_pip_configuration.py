@@ -59,27 +59,30 @@ def paths(view: PipContext) -> list[str]:
 class TestFiles:
     """Where pip keeps its configuration."""
 
-    def test_linux(self) -> None:
+    @pytest.mark.parametrize(
+        ("platform", "environ", "system", "user"),
+        [
+            ("linux", {}, "/etc/xdg/pip /etc", "/home/me/.pip /home/me/.config/pip"),
+            (
+                "linux",
+                {"XDG_CONFIG_HOME": "/c", "XDG_CONFIG_DIRS": "/x:/y"},
+                "/x/pip /y/pip /etc",
+                "/home/me/.pip /c/pip",
+            ),
+            (
+                "win32",
+                {"APPDATA": "/roaming", "ALLUSERSPROFILE": "/data"},
+                "/data/pip",
+                "/home/me/pip /roaming/pip",
+            ),
+        ],
+        ids=["Linux", "XDG variables", "Windows"],
+    )
+    def test_order(self, platform: str, environ: dict[str, str], system: str, user: str) -> None:
         """System, user (old place, new place), environment."""
-        assert paths(around()) == [
-            "/etc/xdg/pip/pip.conf",
-            "/etc/pip.conf",
-            "/home/me/.pip/pip.conf",
-            "/home/me/.config/pip/pip.conf",
-            "/venv/pip.conf",
-        ]
-
-    def test_xdg(self) -> None:
-        """The XDG variables move them."""
-        environ = {"XDG_CONFIG_HOME": "/c", "XDG_CONFIG_DIRS": "/x:/y"}
-        assert paths(around(environ=environ)) == [
-            "/x/pip/pip.conf",
-            "/y/pip/pip.conf",
-            "/etc/pip.conf",
-            "/home/me/.pip/pip.conf",
-            "/c/pip/pip.conf",
-            "/venv/pip.conf",
-        ]
+        name = "pip.ini" if platform == "win32" else "pip.conf"
+        folders = f"{system} {user} /venv".split()
+        assert paths(around(platform, environ)) == [f"{folder}/{name}" for folder in folders]
 
     def test_macos(self) -> None:
         """The library folder if it exists, else as on Linux."""
@@ -91,16 +94,6 @@ class TestFiles:
         ]
         bare = PipContext({}, HOME, "darwin", (), is_folder=lambda _path: False)
         assert "/home/me/.config/pip/pip.conf" in paths(bare)
-
-    def test_windows(self) -> None:
-        """The folders that Windows names."""
-        environ = {"APPDATA": "/roaming", "ALLUSERSPROFILE": "/data"}
-        assert paths(around("win32", environ)) == [
-            "/data/pip/pip.ini",
-            "/home/me/pip/pip.ini",
-            "/roaming/pip/pip.ini",
-            "/venv/pip.ini",
-        ]
 
     def test_named_file(self) -> None:
         """PIP_CONFIG_FILE comes last and replaces the user's; if absent, it replaces nothing."""
@@ -275,6 +268,16 @@ print(json.dumps({
 """
 
 
+def asked_pip(environ: Mapping[str, str], *options: str) -> dict[str, Any]:
+    """Return the settings that pip itself has, with some variables and options."""
+    command = [sys.executable, "-c", ORACLE, *options]
+    run = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    if "No module named 'pip'" in run.stderr:
+        pytest.skip("pip is not at hand")
+    settings: dict[str, Any] = json.loads(run.stdout)
+    return settings
+
+
 @pytest.mark.integration
 @pytest.mark.skipif(os.name == "nt", reason="the files lie elsewhere there")
 @pytest.mark.parametrize(
@@ -309,16 +312,7 @@ def test_pip_agrees(tmp_path: Path, user: str, named: str | None, environ: dict[
     if named is not None:
         (tmp_path / "named.conf").write_text(named)
         variables["PIP_CONFIG_FILE"] = str(tmp_path / "named.conf")
-    run = subprocess.run(
-        [sys.executable, "-c", ORACLE],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "No module named 'pip'" in run.stderr:
-        pytest.skip("pip is not at hand")
-    expected = json.loads(run.stdout)
+    expected = asked_pip(variables)
     found = read_pip_configuration(
         PipContext(variables, tmp_path, sys.platform, (Path(sys.prefix),))
     )
@@ -329,21 +323,11 @@ def test_pip_agrees(tmp_path: Path, user: str, named: str | None, environ: dict[
 @pytest.mark.integration
 def test_pip_appends_options_too() -> None:
     """Lists given on pip's command line are appended to what is configured."""
-    run = subprocess.run(
-        [sys.executable, "-c", ORACLE, "--extra-index-url", "https://b/", "-f", "/b"],
-        env={
-            **os.environ,
-            "PIP_CONFIG_FILE": os.devnull,
-            "PIP_EXTRA_INDEX_URL": "https://a/",
-            "PIP_FIND_LINKS": "/a",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    variables = {"PIP_EXTRA_INDEX_URL": "https://a/", "PIP_FIND_LINKS": "/a"}
+    expected = asked_pip(
+        {**os.environ, "PIP_CONFIG_FILE": os.devnull, **variables},
+        *("--extra-index-url", "https://b/", "-f", "/b"),
     )
-    if "No module named 'pip'" in run.stderr:
-        pytest.skip("pip is not at hand")
-    expected = json.loads(run.stdout)
     ours = settings(EXTRA_INDEX_URL="https://a/", FIND_LINKS="/a").with_options(
         extra_index_urls=["https://b/"], find_links=["/b"]
     )

@@ -227,13 +227,6 @@ def test_cache_does_not_tell(index: RecordingIndex, opened: Any, tmp_path: Path)
     assert not any(b"secret" in path.read_bytes() for path in kept)
 
 
-@pytest.mark.parametrize("status", [404, 410])
-def test_unknown_project(index: RecordingIndex, opened: Any, status: int) -> None:
-    """A project that is not there is not known."""
-    index.faults.status["/simple/b/"] = status
-    assert opened().project(canonicalize_name("b")) is None
-
-
 def test_server_error(index: RecordingIndex, opened: Any) -> None:
     """A server that fails is an error after some tries, not an unknown project."""
     index.faults.status["/simple/a/"] = 503

@@ -13,7 +13,6 @@ import pytest
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
-from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.repository import TooCostly
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
@@ -26,22 +25,9 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 DOCUMENT = release_document({"v": {"n": {"f": ["1"]}}}, static={"n": {"f": ["1"]}})
-
-
-@pytest.fixture
-def make_files(make_pages: Any) -> Callable[..., RemoteFiles]:
-    """Give a function that makes readers."""
-
-    def make(store: Store | None = None, **options: Any) -> RemoteFiles:
-        notes = options.pop("notes", None)
-        store = store or Store(None)
-        note = notes.append if notes is not None else (lambda _text: None)
-        return RemoteFiles(make_pages(store=store, **options), store, note=note)
-
-    return make
 
 
 @pytest.fixture(scope="module")
@@ -58,26 +44,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def listed(
-    server: Any, path: Path, *, hashed: bool = True, ranges: bool = True, **more: Any
-) -> File:
-    """Serve a wheel and return its entry."""
-    body = path.read_bytes()
-    if ranges:
-        server.serve_file(f"/{path.name}", body)
-    else:
-        server.replies[f"/{path.name}"] = server.reply(body)
-    hashes = {"sha256": hashlib.sha256(body).hexdigest()} if hashed else {}
-    return File(path.name, f"{server.url}/{path.name}", hashes, source="index", **more)
-
-
 class TestOpen:
     """The bytes of a wheel, as they are read."""
 
     def test_by_ranges(self, server: Any, make_files: Any, wheel: Path) -> None:
         """Members are read whole and in order, and others are not fetched."""
         body = wheel.read_bytes()
-        file = listed(server, wheel)
+        file = server.listed(wheel)
         source = make_files().open(file)
         assert source.size == len(body)
         assert source.read_at(10, 20) == body[10:30]
@@ -91,11 +64,11 @@ class TestOpen:
     def test_without_ranges(self, server: Any, make_files: Any, wheel: Path) -> None:
         """F-77: a server that gives no ranges is refused, as the whole wheel would be fetched."""
         with pytest.raises(TooCostly):
-            make_files().open(listed(server, wheel, ranges=False))
+            make_files().open(server.listed(wheel, ranges=False))
 
     def test_a_file_that_changes(self, server: Any, make_files: Any, wheel: Path) -> None:
         """Ranges of two files are never put together."""
-        file = listed(server, wheel)
+        file = server.listed(wheel)
         source = make_files().open(file)
         server.serve_file(f"/{wheel.name}", wheel.read_bytes() + b"more")
         with pytest.raises(UnexpectedStatus, match="changed"):
@@ -110,7 +83,7 @@ class TestMetadata:
         body = b"Metadata-Version: 2.1\n"
         server.replies[f"/{wheel.name}.metadata"] = server.reply(body)
         promised = {"sha256": hashlib.sha256(body).hexdigest()}
-        assert make_files().metadata(listed(server, wheel, metadata_hashes=promised)) == body
+        assert make_files().metadata(server.listed(wheel, metadata_hashes=promised)) == body
         assert server.paths == [f"/{wheel.name}.metadata"]
 
     def test_it_is_kept_once(
@@ -120,7 +93,7 @@ class TestMetadata:
         body = b"Metadata-Version: 2.1\n"
         answer = server.reply(body, headers={"etag": '"1"', "cache-control": "max-age=600"})
         server.replies[f"/{wheel.name}.metadata"] = answer
-        entry = listed(server, wheel, metadata_hashes={"sha256": hashlib.sha256(body).hexdigest()})
+        entry = server.listed(wheel, metadata_hashes={"sha256": hashlib.sha256(body).hexdigest()})
         for _ in range(2):
             assert make_files(Store(tmp_path / "cache")).metadata(entry) == body
         assert len(server.requests) == 1
@@ -131,7 +104,7 @@ class TestMetadata:
         """Metadata that is not the promised one is an error, not a reason to look elsewhere."""
         server.replies[f"/{wheel.name}.metadata"] = server.reply(b"evil")
         with pytest.raises(HashMismatch):
-            make_files().metadata(listed(server, wheel, metadata_hashes={"sha256": "00" * 32}))
+            make_files().metadata(server.listed(wheel, metadata_hashes={"sha256": "00" * 32}))
 
     @pytest.mark.parametrize("status", [403, 404, 503])
     def test_promised_but_absent(
@@ -140,20 +113,20 @@ class TestMetadata:
         """A proxy that promises what it does not have costs a note; the wheel has it."""
         notes: list[str] = []
         server.replies[f"/{wheel.name}.metadata"] = server.reply(status=status)
-        body = make_files(notes=notes).metadata(listed(server, wheel, metadata_hashes={}))
+        body = make_files(note=notes.append).metadata(server.listed(wheel, metadata_hashes={}))
         assert b"Requires-Dist: b" in body
         assert str(status) in notes[0]
 
     def test_by_ranges(self, server: Any, make_files: Any, wheel: Path) -> None:
         """Otherwise one range of the wheel is enough."""
-        body = make_files().metadata(listed(server, wheel))
+        body = make_files().metadata(server.listed(wheel))
         assert b"Requires-Dist: b" in body
         assert len(server.requests) == 1
 
     def test_whole_wheel(self, server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
         """Without ranges the whole wheel is fetched, and not again for the installation."""
         files = make_files(Store(tmp_path / "cache"))
-        entry = listed(server, wheel, ranges=False)
+        entry = server.listed(wheel, ranges=False)
         assert b"Requires-Dist: b" in files.metadata(entry)
         assert files.download(entry, tmp_path).read_bytes() == wheel.read_bytes()
         assert len(server.requests) == 2
@@ -162,7 +135,7 @@ class TestMetadata:
         self, server: Any, make_files: Any, wheel: Path, tmp_path: Path
     ) -> None:
         """What belongs to a hash never changes, so nobody is asked again, even offline."""
-        entry = listed(server, wheel)
+        entry = server.listed(wheel)
         first = make_files(Store(tmp_path / "cache")).metadata(entry)
         again = make_files(Store(tmp_path / "cache"), offline=True).metadata(entry)
         assert first == again
@@ -176,13 +149,13 @@ class TestMetadata:
         liar = File(
             wheel.name,
             f"{server.url}/liar/{wheel.name}",
-            listed(server, wheel).hashes,
+            server.listed(wheel).hashes,
             metadata_hashes={},
             source="liar",
         )
         server.replies[f"/liar/{wheel.name}.metadata"] = server.reply(b"a lie")
         assert make_files(store).metadata(liar) == b"a lie"
-        assert make_files(store).metadata(listed(server, wheel)) != b"a lie"
+        assert make_files(store).metadata(server.listed(wheel)) != b"a lie"
 
     def test_no_metadata(self, server: Any, make_files: Any) -> None:
         """What is no wheel is an invalid wheel."""
@@ -203,7 +176,7 @@ class TestVariantDocument:
 
     def test_by_ranges(self, server: Any, make_files: Any, wheel: Path) -> None:
         """One request reads it."""
-        found = make_files().variant_document(listed(server, wheel))
+        found = make_files().variant_document(server.listed(wheel))
         assert found is not None
         assert b'"v"' in found
         assert len(server.requests) == 1
@@ -213,7 +186,7 @@ class TestVariantDocument:
     ) -> None:
         """Both lie side by side, so the second question costs nothing."""
         files = make_files(Store(tmp_path / "cache"))
-        entry = listed(server, wheel)
+        entry = server.listed(wheel)
         files.variant_document(entry)
         files.metadata(entry)
         assert len(server.requests) == 1
@@ -221,7 +194,7 @@ class TestVariantDocument:
     def test_too_costly(self, server: Any, make_files: Any, wheel: Path) -> None:
         """Without ranges the answer is a signal; no wheel of that server is tried again."""
         files = make_files()
-        entry = listed(server, wheel, ranges=False)
+        entry = server.listed(wheel, ranges=False)
         for _ in range(3):
             with pytest.raises(TooCostly):
                 files.variant_document(entry)
@@ -230,14 +203,14 @@ class TestVariantDocument:
     def test_kept_wheel(self, server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
         """A wheel that is here anyway can always be read."""
         files = make_files(Store(tmp_path / "cache"))
-        entry = listed(server, wheel, ranges=False)
+        entry = server.listed(wheel, ranges=False)
         files.download(entry, tmp_path)
         assert files.variant_document(entry) is not None
         assert len(server.requests) == 1
 
     def test_plain_wheel(self, server: Any, make_files: Any, tmp_path: Path) -> None:
         """F-10: a wheel without label is plain; nobody is asked."""
-        entry = listed(server, build_wheel(tmp_path, "a", "1"))
+        entry = server.listed(build_wheel(tmp_path, "a", "1"))
         assert make_files().variant_document(entry) is None
         assert server.requests == []
 
@@ -245,7 +218,7 @@ class TestVariantDocument:
         self, server: Any, make_files: Any, tmp_path: Path
     ) -> None:
         """A variant wheel that has none gives None; whether that matters is decided elsewhere."""
-        entry = listed(server, build_wheel(tmp_path, "a", "1", label="v"))
+        entry = server.listed(build_wheel(tmp_path, "a", "1", label="v"))
         assert make_files().variant_document(entry) is None
 
 
@@ -294,7 +267,7 @@ class TestDownload:
     def test_kept_by_hash(self, server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
         """A wheel is fetched once; the second time it comes from the store, whoever lists it."""
         store = Store(tmp_path / "cache")
-        entry = listed(server, wheel)
+        entry = server.listed(wheel)
         for name in ("one", "two"):
             folder = tmp_path / name
             folder.mkdir()
@@ -307,7 +280,7 @@ class TestDownload:
     def test_damaged_store(self, server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
         """A kept wheel that is damaged is noticed and fetched again."""
         store = Store(tmp_path / "cache")
-        entry = listed(server, wheel)
+        entry = server.listed(wheel)
         make_files(store).download(entry, tmp_path).unlink()
         kept = store.wheel(entry.hashes["sha256"])
         assert kept is not None
@@ -326,7 +299,7 @@ class TestDownload:
         kept: bool,  # noqa: FBT001
     ) -> None:
         """A download that fails leaves neither a file nor half of one anywhere."""
-        entry = listed(server, wheel, hashed=hashed, size=wheel.stat().st_size + 1)
+        entry = server.listed(wheel, hashed=hashed, size=wheel.stat().st_size + 1)
         folder = tmp_path / "folder"
         folder.mkdir()
         store = Store(tmp_path / "cache" if kept else None)
@@ -342,18 +315,18 @@ class TestDownload:
         """A file that lies there already is replaced."""
         (tmp_path / wheel.name).write_bytes(b"old")
         for hashed in (True, False):
-            path = make_files().download(listed(server, wheel, hashed=hashed), tmp_path)
+            path = make_files().download(server.listed(wheel, hashed=hashed), tmp_path)
             assert path.read_bytes() == wheel.read_bytes()
 
     def test_offline(self, server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
         """Offline, only kept wheels can be had."""
         with pytest.raises(Unreachable, match="offline"):
-            make_files(offline=True).download(listed(server, wheel), tmp_path)
+            make_files(offline=True).download(server.listed(wheel), tmp_path)
 
     def test_no_folder(self, server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
         """A folder that is not there is the user's problem, told as such."""
         with pytest.raises(FileProblem):
-            make_files().download(listed(server, wheel), tmp_path / "absent")
+            make_files().download(server.listed(wheel), tmp_path / "absent")
 
 
 class FullDisk(Store):
@@ -377,7 +350,7 @@ def test_a_full_cache(server: Any, make_files: Any, wheel: Path, tmp_path: Path)
     store = FullDisk(tmp_path / "cache", note=said.append)
     folder = tmp_path / "folder"
     folder.mkdir()
-    path = make_files(store).download(listed(server, wheel), folder)
+    path = make_files(store).download(server.listed(wheel), folder)
     assert path.read_bytes() == wheel.read_bytes()
     (note,) = said
     assert note.startswith(f"the cache {tmp_path / 'cache'} cannot be written, ")

@@ -27,8 +27,7 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
     from wheelfit.wheels.bytes_source import ByteSource
 
@@ -90,13 +89,6 @@ def only(use: Callable[[ByteSource], Any]) -> Callable[..., Any]:
         return result
 
     return used
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Iterator[BinaryIO]:
-    """Give an empty file."""
-    with (tmp_path / "file").open("w+b", buffering=0) as file:
-        yield file
 
 
 @pytest.fixture
@@ -295,70 +287,40 @@ def test_ranges_declined(server: Any, fetch: Any) -> None:
     assert ranges(server) == [None]
 
 
-def plain(_request: Any, reply: Any) -> Any:
-    """Give the whole file."""
-    return type(reply)(BODY, 200, {"ETag": '"1"'})
+def altered(reply: Any, body: bytes | None = None, **headers: str) -> Any:
+    """Return an answer with another body, or with other headers."""
+    changed = {name.replace("_", "-"): text for name, text in headers.items()}
+    return type(reply)(reply.body if body is None else body, 206, {**reply.headers, **changed})
 
 
-def moved(_request: Any, reply: Any) -> Any:
-    """Claim to give bytes from another place."""
-    extent = reply.headers["Content-Range"].replace("bytes ", "bytes 1")
-    return type(reply)(reply.body, 206, {**reply.headers, "Content-Range": extent})
-
-
-def other_total(_request: Any, reply: Any) -> Any:
-    """Claim that the file has another size."""
-    extent = reply.headers["Content-Range"] + "0"
-    return type(reply)(reply.body, 206, {**reply.headers, "Content-Range": extent})
-
-
-def other_state(_request: Any, reply: Any) -> Any:
-    """Give bytes of another state of the file."""
-    return type(reply)(b"x" * len(reply.body), 206, {**reply.headers, "ETag": '"2"'})
-
-
-def encoded(_request: Any, reply: Any) -> Any:
-    """Give a part of a compressed file."""
-    return type(reply)(reply.body, 206, {**reply.headers, "Content-Encoding": "gzip"})
-
-
-def nameless(_request: Any, reply: Any) -> Any:
-    """Do not say which part it is."""
-    headers = {name: text for name, text in reply.headers.items() if name != "Content-Range"}
-    return type(reply)(reply.body, 206, headers)
-
-
-def refused(_request: Any, reply: Any) -> Any:
-    """Forbid it."""
-    return type(reply)(b"", 403, {})
-
-
-def exhausted(_request: Any, reply: Any) -> Any:
-    """Claim that there is nothing more."""
-    return type(reply)(b"", 416, {})
-
-
-def overlong(_request: Any, reply: Any) -> Any:
-    """Give more bytes than announced in the range."""
-    return type(reply)(reply.body + b"more", 206, reply.headers)
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "the whole file": lambda reply: type(reply)(BODY, 200, {"ETag": '"1"'}),
+    "another place": lambda reply: altered(
+        reply, Content_Range=reply.headers["Content-Range"].replace("bytes ", "bytes 1")
+    ),
+    "another size": lambda reply: altered(
+        reply, Content_Range=reply.headers["Content-Range"] + "0"
+    ),
+    "another state": lambda reply: altered(reply, b"x" * len(reply.body), ETag='"2"'),
+    "a compressed file": lambda reply: altered(reply, Content_Encoding="gzip"),
+    "no place": lambda reply: altered(reply, Content_Range=""),
+    "refused": lambda reply: type(reply)(b"", 403, {}),
+    "nothing more": lambda reply: type(reply)(b"", 416, {}),
+    "too many bytes": lambda reply: altered(reply, reply.body + b"more"),
+}
 
 
 @pytest.mark.parametrize("number", sampled([0, 1, 3], fast={1}))
-@pytest.mark.parametrize(
-    "change",
-    [plain, moved, other_total, other_state, encoded, nameless, refused, exhausted, overlong],
-)
-def test_disagreement(
-    server: Any, serving: Serving, fetch: Any, change: Callable[[Any, Any], Any], number: int
-) -> None:
+@pytest.mark.parametrize("name", CHANGES)
+def test_disagreement(server: Any, serving: Serving, fetch: Any, name: str, number: int) -> None:
     """Parts that do not fit are no error: then it is one stream, from the first byte."""
-    serving.change(number, change)
+    serving.change(number, lambda _, reply: CHANGES[name](reply))
     body, progress = fetch(wheel(server))
     assert body == BODY
     # A connection that is refused leaves the rest to the others. Bytes too many may be noticed
     # after the file has come, whole and right.
-    is_late = change is overlong and number == 3
-    assert ranges(server).count(None) == (change is not refused or number < 3) or is_late
+    is_late = name == "too many bytes" and number == 3
+    assert ranges(server).count(None) == (name != "refused" or number < 3) or is_late
     assert (progress.count, progress.ended) == (SIZE, 1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,18 +17,7 @@ from wheelfit.sources.repository import FileSize
 from wheelfit.testing.wheels import build_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-@pytest.fixture
-def make_files(make_pages: Any) -> Callable[..., RemoteFiles]:
-    """Give a function that makes readers."""
-
-    def make(store: Store | None = None, **options: Any) -> RemoteFiles:
-        store = store or Store(None)
-        return RemoteFiles(make_pages(store=store, **options), store)
-
-    return make
+    pass
 
 
 @pytest.fixture
@@ -44,20 +32,9 @@ def inside(path: Path) -> int:
         return sum(member.file_size for member in archive.infolist())
 
 
-def listed(server: Any, path: Path, *, ranges: bool = True, **more: Any) -> File:
-    """Serve a wheel and return its entry."""
-    body = path.read_bytes()
-    if ranges:
-        server.serve_file(f"/{path.name}", body)
-    else:
-        server.replies[f"/{path.name}"] = server.reply(body, chunked=more.pop("chunked", False))
-    hashes = {"sha256": hashlib.sha256(body).hexdigest()}
-    return File(path.name, f"{server.url}/{path.name}", hashes, source="index", **more)
-
-
 def test_by_ranges(server: Any, make_files: Any, wheel: Path) -> None:
     """One request for the end of the wheel tells both."""
-    found = make_files().size(listed(server, wheel), unpacked=True)
+    found = make_files().size(server.listed(wheel), unpacked=True)
     assert found == FileSize(wheel.stat().st_size, inside(wheel))
     assert found.download == wheel.stat().st_size
     (request,) = server.requests
@@ -68,20 +45,20 @@ def test_a_long_directory(server: Any, make_files: Any, tmp_path: Path) -> None:
     """A directory that is longer than the first request takes a second one, for the rest."""
     many = {f"a/{'long' * 20}{number}": "x" for number in range(1500)}
     wheel = build_wheel(tmp_path, "a", "1", files=many)
-    assert make_files().size(listed(server, wheel), unpacked=True).unpacked == inside(wheel)
+    assert make_files().size(server.listed(wheel), unpacked=True).unpacked == inside(wheel)
     assert len(server.requests) == 2
 
 
 def test_what_the_index_says_is_not_asked_for(server: Any, make_files: Any, wheel: Path) -> None:
     """A size that is listed costs no request."""
-    found = make_files().size(listed(server, wheel, size=wheel.stat().st_size))
+    found = make_files().size(server.listed(wheel, size=wheel.stat().st_size))
     assert found == FileSize(wheel.stat().st_size)
     assert server.requests == []
 
 
 def test_remembered(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
     """What has one hash never changes its size."""
-    entry = listed(server, wheel)
+    entry = server.listed(wheel)
     first = make_files(Store(tmp_path / "cache")).size(entry, unpacked=True)
     assert make_files(Store(tmp_path / "cache")).size(entry, unpacked=True) == first
     assert len(server.requests) == 1
@@ -90,7 +67,7 @@ def test_remembered(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -
 def test_kept(server: Any, make_files: Any, wheel: Path, tmp_path: Path) -> None:
     """A wheel in the cache is not fetched again, and is looked into there."""
     files = make_files(Store(tmp_path / "cache"))
-    entry = listed(server, wheel)
+    entry = server.listed(wheel)
     files.download(entry, tmp_path)
     found = files.size(entry, unpacked=True)
     assert found == FileSize(wheel.stat().st_size, inside(wheel), is_on_disk=True)
@@ -104,7 +81,7 @@ def test_a_kept_wheel_is_looked_into_once(
 ) -> None:
     """What was seen in a kept wheel is remembered, for its hash says that it stays the same."""
     store = Store(tmp_path / "cache")
-    files, entry = make_files(store), listed(server, wheel)
+    files, entry = make_files(store), server.listed(wheel)
     files.download(entry, tmp_path)
     first = files.size(entry, unpacked=True)
     kept = store.wheel(entry.hashes["sha256"])
@@ -116,7 +93,7 @@ def test_a_kept_wheel_is_looked_into_once(
 def test_without_ranges(server: Any, make_files: Any, wheel: Path) -> None:
     """The head of an answer tells the size of the file; no body is read for what is inside."""
     files = make_files()
-    entry = listed(server, wheel, ranges=False)
+    entry = server.listed(wheel, ranges=False)
     found = files.size(entry, unpacked=True)
     assert (found.file, found.unpacked) == (wheel.stat().st_size, None)
     assert found.why_unknown == "the server does not support byte ranges"
@@ -129,7 +106,7 @@ def test_without_ranges(server: Any, make_files: Any, wheel: Path) -> None:
 
 def test_nobody_says_it(server: Any, make_files: Any, wheel: Path) -> None:
     """An answer that announces no length leaves the size unknown, with the reason."""
-    found = make_files().size(listed(server, wheel, ranges=False, chunked=True))
+    found = make_files().size(server.listed(wheel, ranges=False, chunked=True))
     assert found.file is None
     assert found.download is None
     assert found.why_unknown
@@ -147,7 +124,7 @@ def test_not_there(server: Any, make_files: Any, unpacked: bool) -> None:  # noq
 def test_not_there_without_ranges(server: Any, make_files: Any, wheel: Path) -> None:
     """The length of a page that says so is not the size of the file."""
     files = make_files()
-    files.size(listed(server, wheel, ranges=False))
+    files.size(server.listed(wheel, ranges=False))
     found = files.size(File("a-1-py3-none-any.whl", f"{server.url}/nowhere"))
     assert found.file is None
     assert "404" in found.why_unknown
@@ -155,7 +132,7 @@ def test_not_there_without_ranges(server: Any, make_files: Any, wheel: Path) -> 
 
 def test_offline(server: Any, make_files: Any, wheel: Path) -> None:
     """Nobody is asked."""
-    found = make_files(offline=True).size(listed(server, wheel), unpacked=True)
+    found = make_files(offline=True).size(server.listed(wheel), unpacked=True)
     assert found.file is None
     assert found.why_unknown
     assert server.requests == []
@@ -165,7 +142,7 @@ def test_a_damaged_wheel(server: Any, make_files: Any, tmp_path: Path) -> None:
     """What is not an archive has a size and nothing known inside, here as there."""
     path = tmp_path / "a-1-py3-none-any.whl"
     path.write_bytes(b"no archive" * 50)
-    remote = make_files().size(listed(server, path, size=500), unpacked=True)
+    remote = make_files().size(server.listed(path, size=500), unpacked=True)
     local = LocalFiles().size(File(path.name, path.as_uri()), unpacked=True)
     assert (remote.file, remote.unpacked) == (local.file, local.unpacked) == (500, None)
     assert remote.why_unknown == local.why_unknown
@@ -192,7 +169,7 @@ def test_a_bound_holds_whatever_is_told(
 ) -> None:
     """Before the request where the size is known, else while the bytes come; the cache is free."""
     size = wheel.stat().st_size
-    file = listed(server, wheel, ranges=False, chunked=True, size=size if told else None)
+    file = server.listed(wheel, ranges=False, chunked=True, size=size if told else None)
     store = Store(tmp_path / "cache")
     files = RemoteFiles(make_pages(store=store), store, max_download=size + left)
     folder = tmp_path / "here"
@@ -208,5 +185,5 @@ def test_a_bound_holds_whatever_is_told(
     another = build_wheel(tmp_path / "upload", "b", "1")
     asked = len(server.requests)
     with pytest.raises(TooLarge, match="--max-download"):
-        files.download(listed(server, another, ranges=False, size=size if told else None), folder)
+        files.download(server.listed(another, ranges=False, size=size if told else None), folder)
     assert len(server.requests) == asked + (not told)

@@ -9,6 +9,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from hostile.archives import members_of, rebuilt
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -253,12 +254,8 @@ class TestStructure:
     @pytest.mark.parametrize("missing", ["METADATA", "WHEEL", "RECORD"])
     def test_missing_parts(self, tmp_path: Path, missing: str) -> None:
         """METADATA, WHEEL and RECORD must be there."""
-        path = tmp_path / "some-1.0-py3-none-any.whl"
-        source = build_wheel(tmp_path / "whole", "some", "1.0")
-        with zipfile.ZipFile(path, "w") as target, zipfile.ZipFile(source) as whole:
-            for name in whole.namelist():
-                if not name.endswith(missing):
-                    add_member(target, name, whole.read(name))
+        path = build_wheel(tmp_path, "some", "1.0")
+        path.write_bytes(rebuilt(path, {f"{INFO}/{missing}": None}, honest=False))
         assert f"{INFO} has no {missing}" in refused(path)
 
     def test_no_dist_info(self, tmp_path: Path) -> None:
@@ -283,12 +280,9 @@ class TestStructure:
     def test_wheel_version(self, tmp_path: Path) -> None:
         """A wheel of a later major format version is not understood."""
         path = build_wheel(tmp_path, "some", "1.0")
-        with zipfile.ZipFile(path) as old:
-            members = [(name, old.read(name)) for name in old.namelist()]
-        with zipfile.ZipFile(path, "w") as new:
-            for name, content in members:
-                changed = content.replace(b"Wheel-Version: 1.0", b"Wheel-Version: 2.0")
-                add_member(new, name, changed)
+        text = members_of(path)[f"{INFO}/WHEEL"]
+        later = text.replace(b"Wheel-Version: 1.0", b"Wheel-Version: 2.0")
+        path.write_bytes(rebuilt(path, {f"{INFO}/WHEEL": later}))
         assert "Wheel-Version is 2.0" in refused(path)
 
     def test_what_cannot_be_read(self, tmp_path: Path) -> None:
@@ -361,15 +355,10 @@ class TestVerify:
         path = build_wheel(
             tmp_path, "some", "1.0", files={"some/__init__.py": "", "some/tool": "x"}
         )
-        with zipfile.ZipFile(path) as whole:
-            members = [(name, whole.read(name)) for name in whole.namelist()]
-        with zipfile.ZipFile(path, "w") as changed:
-            for name, content in members:
-                if name.endswith("RECORD"):
-                    assert old.encode() in content
-                    add_member(changed, name, content.replace(old.encode(), new.encode(), 1))
-                else:
-                    add_member(changed, name, content)
+        record = members_of(path)[f"{INFO}/RECORD"].decode()
+        assert old in record
+        changed = {f"{INFO}/RECORD": record.replace(old, new, 1).encode()}
+        path.write_bytes(rebuilt(path, changed, honest=False))
         assert reason in faults(path)
 
     def test_damaged_data(self, patched: Callable[..., Path]) -> None:
@@ -380,12 +369,11 @@ class TestVerify:
     def test_metadata_of_another_release(self, tmp_path: Path, entry: str) -> None:
         """METADATA must agree with the file name."""
         path = build_wheel(tmp_path, "other", "2", files={"a.py": ""})
-        with zipfile.ZipFile(path) as whole:
-            members = [(name, whole.read(name)) for name in whole.namelist()]
+        members = members_of(path)
         name, version = ("some", "2") if "Name" in entry else ("other", "1.0")
         path = tmp_path / f"{name}-{version}-py3-none-any.whl"
         with zipfile.ZipFile(path, "w") as changed:
-            for member, content in members:
+            for member, content in members.items():
                 renamed = member.replace("other-2", f"{name}-{version}")
                 moved = content.replace(b"other-2", f"{name}-{version}".encode())
                 add_member(changed, renamed, moved)

@@ -11,6 +11,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from hostile.archives import members_of, rebuilt
 
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel
 from wheelfit.wheels.archive import WheelArchive
@@ -169,20 +170,17 @@ class TestRecord:
 
     def test_rows_that_are_quoted(self, plain: Path, output: Path) -> None:
         """B-35, B-36: a row is found by what it says, not by how it is quoted; RECORD has none."""
-        with zipfile.ZipFile(plain) as old:
-            members = [(name, old.read(name)) for name in old.namelist()]
+        members = members_of(plain)
         with WheelArchive(plain) as wheel:
             quoted = [
                 ",".join(f'"{cell}"' for cell in (row.path, row.hash, row.size))
                 for row in wheel.record().rows
             ]
-        with zipfile.ZipFile(plain, "w") as new:
-            for name, content in members[:-1]:
-                add_member(new, name, content)
-            add_member(new, f"{INFO}/RECORD", "\n".join(quoted).encode())
+        record = {f"{INFO}/RECORD": "\n".join(quoted).encode()}
+        plain.write_bytes(rebuilt(plain, record, honest=False))
         rewrite(plain, output, replace_members={"some/tool": b"new"})
         found = rows(output)
-        assert sorted(found) == sorted(set(found)) == sorted(name for name, _ in members)
+        assert sorted(found) == sorted(set(found)) == sorted(members)
         with WheelArchive(output) as wheel:
             wheel.verify()
             last = wheel.record().rows[-1]
@@ -198,13 +196,9 @@ class TestRecord:
     @pytest.mark.parametrize("ending", ["\n", "\r\n"])
     def test_line_ends(self, plain: Path, output: Path, ending: str) -> None:
         """B-35: row order and line ends stay; a missing last one is supplied."""
-        with zipfile.ZipFile(plain) as old:
-            members = [(name, old.read(name)) for name in old.namelist()]
-        record = members[-1][1].decode().replace("\n", ending).removesuffix(ending)
-        with zipfile.ZipFile(plain, "w") as new:
-            for name, content in members[:-1]:
-                add_member(new, name, content)
-            add_member(new, f"{INFO}/RECORD", record.encode())
+        text = members_of(plain)[f"{INFO}/RECORD"].decode()
+        record = text.replace("\n", ending).removesuffix(ending)
+        plain.write_bytes(rebuilt(plain, {f"{INFO}/RECORD": record.encode()}, honest=False))
         rewrite(plain, output, replace_members={DOCUMENT: b"{}"})
         with WheelArchive(output) as wheel:
             text = wheel.read(f"{INFO}/RECORD").decode()
@@ -479,28 +473,17 @@ class TestWrongRecord:
         self, tmp_path: Path, output: Path, old: str, new: str, said: str
     ) -> None:
         """B-34: a fault about RECORD itself or a replaced member is not mended in silence."""
-        sound = build_wheel(tmp_path, "some", "1.0", files={f"{INFO}/variant.json": "{}"})
-        source = tmp_path / "wrong" / sound.name
-        source.parent.mkdir()
-        with zipfile.ZipFile(sound) as whole, zipfile.ZipFile(source, "w") as wrong:
-            for name in whole.namelist():
-                content = whole.read(name)
-                if name.endswith("/RECORD"):
-                    content = content.decode().replace(old, new, 1).encode()
-                add_member(wrong, name, content)
+        source = build_wheel(tmp_path, "some", "1.0", files={f"{INFO}/variant.json": "{}"})
+        record = members_of(source)[f"{INFO}/RECORD"].decode().replace(old, new, 1)
+        source.write_bytes(rebuilt(source, {f"{INFO}/RECORD": record.encode()}, honest=False))
         words = {DOCUMENT: b"{ }"}
         for verify in (True, False):
+            options = RewriteOptions(verify_content=verify)
             with pytest.raises(InvalidWheel, match=said):
-                rewrite(
-                    source,
-                    output,
-                    replace_members=words,
-                    options=RewriteOptions(verify_content=verify),
-                )
+                rewrite(source, output, replace_members=words, options=options)
         assert list(output.parent.iterdir()) == []
-        notes = rewrite(
-            source, output, replace_members=words, options=RewriteOptions(repair_record=True)
-        )
+        repair = RewriteOptions(repair_record=True)
+        notes = rewrite(source, output, replace_members=words, options=repair)
         assert re.search(said, "\n".join(notes))
         with WheelArchive(output) as archive:
             archive.verify()

@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hostile.archives import members_of, rebuilt
 from sampled_cases import sampled
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -55,12 +57,6 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if not path.is_dir()
     }
-
-
-def extracted(path: Path) -> dict[str, bytes]:
-    """Return every file of an archive as the standard library reads it."""
-    with zipfile.ZipFile(path) as archive:
-        return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
 class TestNamesOfOtherSystems:
@@ -106,7 +102,7 @@ class TestSound:
                 archive, tmp_path, sha256="ab" * 32, advance=told.append, in_order=in_order
             )
             names = archive.names()
-        expected = extracted(wheel)
+        expected = members_of(wheel)
         assert contents(tmp_path / TREE) == expected
         assert sum(told) == sum(map(len, expected.values()))
         assert found.names() == names == tuple(expected)
@@ -164,10 +160,9 @@ class TestSound:
     def test_a_wheel_that_promises_otherwise(self, tmp_path: Path) -> None:
         """B-36: stronger hashes count as well, padding or not, and rows without a file do not."""
         path = build_wheel(tmp_path, "demo", "1", files={"a.py": "1", "b.py": "2"})
-        members = extracted(path)
-        strong = f"sha512={_base64(hashlib.sha512(b'1').digest())}"
+        strong = f"sha512={b64encode(hashlib.sha512(b'1').digest(), b'-_').decode()}"
         padded = f"{row_for('b.py', b'2').hash}="
-        _replace_record(path, members, {"a.py": strong, "b.py": padded}, "gone.py,sha256=x,1")
+        _replace_record(path, {"a.py": strong, "b.py": padded}, "gone.py,sha256=x,1")
         found = unpack_wheel(path)
         assert found.files["a.py"].row == RecordRow("a.py", strong.rstrip("="), "1")
         assert found.files["b.py"].row == row_for("b.py", b"2")
@@ -198,7 +193,7 @@ class TestDamaged:
         """B-38: whichever byte is another one, the wheel is refused, or nothing in it differs."""
         path = build_wheel(tmp_path, "demo", "1", files={"demo.py": b"a" * 40, "s.py": b"xy"})
         data = path.read_bytes()
-        expected = extracted(path)
+        expected = members_of(path)
         refused = 0
         positions = range(0, len(data), step)
         for position in positions:
@@ -253,7 +248,7 @@ class TestDamaged:
     def test_record(self, tmp_path: Path, row: str, message: str) -> None:
         """B-36: RECORD names every file once, with a strong hash and the right size."""
         path = build_wheel(tmp_path, "demo", "1", files={"a.py": "1"})
-        _replace_record(path, extracted(path), {"a.py": None}, row)
+        _replace_record(path, {"a.py": None}, row)
         with pytest.raises(InvalidWheel, match=message):
             unpack_wheel(path)
 
@@ -328,7 +323,7 @@ class TestVerifiedFiles:
         (tmp_path / "new").mkdir()
         with WheelArchive(wheel) as archive:
             found = unpack(archive, tmp_path / "new", sha256="", find_verified=self.knowing(other))
-        assert contents(found.folder / TREE) == extracted(wheel)
+        assert contents(found.folder / TREE) == members_of(wheel)
         assert found.changed() is None
         assert found.path_of("demo/large.so").samefile(other.path_of("demo/large.so"))
         assert not found.path_of("top.py").samefile(other.path_of("top.py"))
@@ -348,17 +343,21 @@ class TestVerifiedFiles:
         (tmp_path / "new").mkdir()
         with WheelArchive(wheel) as archive:
             found = unpack(archive, tmp_path / "new", sha256="", find_verified=self.knowing(other))
-        assert contents(found.folder / TREE) == extracted(wheel)
+        assert contents(found.folder / TREE) == members_of(wheel)
         assert not found.path_of("demo/large.so").samefile(large)
 
 
 class TestManifest:
     """The description of a tree."""
 
-    def test_reading_back(self, wheel: Path, tmp_path: Path) -> None:
-        """What was written is read again, for whatever name the wheel has now."""
+    @pytest.fixture
+    def found(self, wheel: Path, tmp_path: Path) -> UnpackedWheel:
+        """Unpack the wheel."""
         with WheelArchive(wheel) as archive:
-            found = unpack(archive, tmp_path, sha256="ab" * 32)
+            return unpack(archive, tmp_path, sha256="ab" * 32)
+
+    def test_reading_back(self, found: UnpackedWheel, tmp_path: Path) -> None:
+        """What was written is read again, for whatever name the wheel has now."""
         name = parse_wheel_filename("Demo-1.0-py3-none-any-cu128.whl")
         again = read_unpacked(tmp_path, name, where="here")
         assert again is not None
@@ -366,18 +365,16 @@ class TestManifest:
         assert dict(again.files) == dict(found.files)
         assert (again.umask, again.dist_info) == (found.umask, found.dist_info)
 
-    def test_another_release(self, wheel: Path, tmp_path: Path) -> None:
+    @pytest.mark.usefixtures("found")
+    def test_another_release(self, tmp_path: Path) -> None:
         """F-27: bytes of one release are not taken for another one, whatever their name."""
-        with WheelArchive(wheel) as archive:
-            unpack(archive, tmp_path, sha256="ab" * 32)
         with pytest.raises(InvalidWheel, match="does not match"):
             read_unpacked(tmp_path, parse_wheel_filename("demo-2-py3-none-any.whl"), where="here")
 
+    @pytest.mark.usefixtures("found")
     @pytest.mark.parametrize("step", sampled([7, 37], fast={1}))
     def test_damage(self, wheel: Path, tmp_path: Path, step: int) -> None:
         """A manifest of which any part is missing or another is none."""
-        with WheelArchive(wheel) as archive:
-            unpack(archive, tmp_path, sha256="ab" * 32)
         data = (tmp_path / MANIFEST).read_bytes()
         damaged = [data[:length] for length in range(0, len(data), step)]
         damaged += [
@@ -402,10 +399,8 @@ class TestManifest:
         ],
         ids=["same size", "longer", "gone", "a link", "touched"],
     )
-    def test_changes(self, wheel: Path, tmp_path: Path, edit: Callable[[Path], object]) -> None:
+    def test_changes(self, found: UnpackedWheel, edit: Callable[[Path], object]) -> None:
         """A file that somebody edited is not as it was."""
-        with WheelArchive(wheel) as archive:
-            found = unpack(archive, tmp_path, sha256="ab" * 32)
         # Clocks of file systems are coarse.
         os.utime(found.path_of("top.py"), ns=(0, 12345678))
         times = [
@@ -419,24 +414,13 @@ class TestManifest:
         assert found.changed() == "top.py"
 
 
-def _base64(digest: bytes) -> str:
-    import base64
-
-    return base64.urlsafe_b64encode(digest).decode()
-
-
-def _replace_record(
-    path: Path, members: dict[str, bytes], hashes: dict[str, str | None], more: str
-) -> None:
+def _replace_record(path: Path, hashes: dict[str, str | None], more: str) -> None:
     """Write a wheel anew with other hashes in RECORD; None removes a row."""
-    (name,) = (each for each in members if each.endswith("/RECORD"))
+    name = "demo-1.dist-info/RECORD"
     rows = [
         RecordRow(row.path, hashes.get(row.path) or row.hash, row.size)
-        for row in parse_record(members[name], where="").rows
+        for row in parse_record(members_of(path)[name], where="").rows
         if hashes.get(row.path, "") is not None
     ]
-    path.unlink()
-    with zipfile.ZipFile(path, "w") as archive:
-        for each, content in members.items():
-            data = format_record(rows) + more.encode() + b"\n" if each == name else content
-            add_member(archive, each, data)
+    record = format_record(rows) + more.encode() + b"\n"
+    path.write_bytes(rebuilt(path, {name: record}, honest=False))

@@ -6,7 +6,6 @@ import io
 import struct
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,6 +46,14 @@ def wheel(tmp_path: Path) -> Path:
     return build_wheel(tmp_path, "some", "1", files=files, executables=["some/bin/tool"])
 
 
+class Pipe(io.BytesIO):
+    """A file of which nobody knows the position, as that of a pipe."""
+
+    def tell(self) -> int:
+        """Refuse."""
+        raise OSError
+
+
 def reordered(path: Path, *, first: bool) -> Path:
     """Write the members anew, dist-info first or in the middle, with data descriptors."""
     with zipfile.ZipFile(path) as archive:
@@ -56,18 +63,8 @@ def reordered(path: Path, *, first: bool) -> Path:
         if first
         else (lambda item: item[0].filename)
     )
-    target = io.BytesIO()
-
-    class Unseekable(io.RawIOBase):
-        """A stream: zipfile then writes sizes behind the data."""
-
-        def writable(self) -> bool:
-            return True
-
-        def write(self, data: Any) -> int:
-            return target.write(data)
-
-    with zipfile.ZipFile(Unseekable(), "w", zipfile.ZIP_DEFLATED) as archive:
+    target = Pipe()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for info, content in sorted(members, key=key):
             archive.writestr(
                 zipfile.ZipInfo(info.filename, info.date_time), content, zipfile.ZIP_DEFLATED
@@ -105,14 +102,6 @@ def test_nothing_lies_between_members(wheel: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert data.count(b"PK\x03\x04") == len(archive.infolist())
         assert min(info.header_offset for info in archive.infolist()) == 0
-
-
-class Pipe(io.BytesIO):
-    """A file of which nobody knows the position, as that of a pipe."""
-
-    def tell(self) -> int:
-        """Refuse."""
-        raise OSError
 
 
 def test_flags_of_kept_members_stay(wheel: Path) -> None:

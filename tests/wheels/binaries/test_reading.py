@@ -56,13 +56,19 @@ def read(data: bytes, name: str = "some") -> Binary | None:
     return read_binary(io.BytesIO(data), name)
 
 
+def binary(data: bytes, name: str = "some") -> Binary:
+    """Return what a binary is."""
+    found = read(data, name)
+    assert found is not None
+    return found
+
+
 class TestFormats:
     """What is read of each kind of file."""
 
     def test_elf(self) -> None:
         """B-60, P-102: an ELF file says machine, names, libraries, versions, levels and code."""
-        found = read(FULL_ELF)
-        assert found is not None
+        found = binary(FULL_ELF)
         assert (found.format, found.machines, found.soname) == (
             Format.ELF,
             ("x86_64",),
@@ -84,14 +90,12 @@ class TestFormats:
     )
     def test_machines(self, number: int, name: str) -> None:
         """F-15: machines are called as platform tags call them."""
-        found = read(elf_file(machine=number))
-        assert found is not None
+        found = binary(elf_file(machine=number))
         assert found.machines == (name,)
 
     def test_unknown_machine(self) -> None:
         """F-15: an unknown machine keeps its number, and is no fault."""
-        found = read(elf_file(machine=0x7777))
-        assert found is not None
+        found = binary(elf_file(machine=0x7777))
         assert found.machines == (str(0x7777),)
 
     def test_large_hash_table(self) -> None:
@@ -102,8 +106,7 @@ class TestFormats:
             versions={"libc.so.6": ["GLIBC_2.27"]},
             hash_buckets=300_000,
         )
-        found = read(data)
-        assert found is not None
+        found = binary(data)
         assert found.faults == ()
         assert (found.soname, found.needed) == ("libtensorflow_cc.so.2", ("libc.so.6",))
         assert symbols_in(io.BytesIO(data)).soname == "libtensorflow_cc.so.2"
@@ -113,8 +116,7 @@ class TestFormats:
         folders = ":".join(f"$ORIGIN/../nvidia/part{number}/lib" for number in range(300))
         needed = [f"lib{'x' * 50}{number}.so" for number in range(1_000)]
         data = elf_file(soname="libframework.so.2", needed=needed, runpath=folders)
-        found = read(data)
-        assert found is not None
+        found = binary(data)
         assert (found.soname, found.faults) == ("libframework.so.2", ())
 
     def test_some_symbols(self) -> None:
@@ -126,14 +128,12 @@ class TestFormats:
 
     def test_unknown_level(self) -> None:
         """P-102: a level that is not known yet is not guessed."""
-        found = read(elf_file(levels_needed=0b11111))
-        assert found is not None
+        found = binary(elf_file(levels_needed=0b11111))
         assert found.levels == IsaLevels()
 
     def test_pe(self) -> None:
         """B-60: a PE file says machine, libraries and code."""
-        found = read(FULL_PE)
-        assert found is not None
+        found = binary(FULL_PE)
         assert (found.format, found.machines) == (Format.PE, ("x86_64",))
         assert found.needed == ("KERNEL32.dll", "cudart64_12.dll")
         assert [str(one) for one in found.code] == ["sm_80"]
@@ -141,8 +141,7 @@ class TestFormats:
 
     def test_macho(self) -> None:
         """F-15: a universal file has several machines, each with its oldest system."""
-        found = read(FULL_MACHO)
-        assert found is not None
+        found = binary(FULL_MACHO)
         assert (found.format, found.machines) == (Format.MACHO, ("aarch64", "x86_64"))
         assert found.soname == "@rpath/libfast.dylib"
         assert found.needed == ("libSystem", "libold")
@@ -172,8 +171,7 @@ class TestFormats:
 
     def test_names_can_be_shown(self) -> None:
         """B-60: names can neither end the line nor colour it."""
-        found = read(elf_file(soname="lib\x1b[31m\n.so", needed=["\u202egnp.so"]))
-        assert found is not None
+        found = binary(elf_file(soname="lib\x1b[31m\n.so", needed=["\u202egnp.so"]))
         assert found.soname == "lib\\x1b[31m\\n.so"
         assert found.needed == ("\\u202egnp.so",)
 
@@ -266,8 +264,7 @@ class TestHostile:
     def test_cut_off(self, whole: bytes) -> None:
         """B-60: a file that ends anywhere is read as far as it goes, and called faulty."""
         for length in range(4, len(whole) - 8, 5):
-            found = read(whole[:length], "some.dll")
-            assert found is not None
+            found = binary(whole[:length], "some.dll")
             assert found.faults, length
 
     @pytest.mark.integration
@@ -306,14 +303,12 @@ def test_a_list_that_never_ends() -> None:
         if struct.unpack_from("<I", data, row + 4)[0] == 0x6FFFFFFE
     )
     struct.pack_into("<I", data, row + 44, 0xFFFFFFFF)  # so many libraries
-    counted = read(bytes(data))
-    assert counted is not None
+    counted = binary(bytes(data))
     assert counted.faults == ()
     assert [str(version.name) for version in counted.versions] == ["GLIBC_2.17"]
     steps = struct.pack("<HHIII", 1, 1, 0, 16, 0) + struct.pack("<IHHII", 0, 0, 0, 0, 16) * 20_000
     struct.pack_into("<QQ", data, row + 24, len(data), len(steps))
-    followed = read(bytes(data) + steps)
-    assert followed is not None
+    followed = binary(bytes(data) + steps)
     assert followed.faults == ("it needs more than 10000 symbol versions",)
 
 
@@ -323,8 +318,7 @@ def test_names_nowhere() -> None:
     (rows,) = struct.unpack_from("<Q", data, 40)
     (number,) = struct.unpack_from("<H", data, 62)
     struct.pack_into("<Q", data, rows + 64 * number + 24, (1 << 64) - 1)
-    found = read(bytes(data))
-    assert found is not None
+    found = binary(bytes(data))
     assert len(found.faults) == 1
     assert found.needed == ("libc.so.6",)
 
