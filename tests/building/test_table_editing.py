@@ -14,8 +14,6 @@ from wheelfit.core.labels import Label, writer_faults
 from wheelfit.core.project_table import read_project_table
 from wheelfit_runtime.errors import InvalidDocument
 
-pytest.importorskip("tomlkit", reason="needs the extra `build`")
-
 NVIDIA = {"requires": ["nvidia-variant-provider<1"], "plugin-api": "a.b:C"}
 WITH_COMMENTS = """\
 # the project
@@ -146,6 +144,15 @@ def test_the_last_provider_takes_the_table_with_it() -> None:
     assert [line for line in WITH_COMMENTS.splitlines() if line.startswith("# ")] == [
         line for line in text.splitlines() if line.startswith("# ")
     ]
+
+
+def test_abi_exports_stay_without_the_rest_of_the_table() -> None:
+    """B-8, B-61: the exports of a library do not depend on variants; a table may have only them."""
+    exports = '\n[variant.abi-exports]\nlevel = "minor"\nlibraries = ["libfast.so"]\n'
+    text = edit(WITH_COMMENTS + exports, without_variants=("v3",), without_providers=("x86_64",))
+    assert tomllib.loads(text)["variant"] == tomllib.loads(exports)["variant"]
+    more = edit(text, providers={"nvidia": NVIDIA})
+    assert tomllib.loads(more)["variant"]["providers"] == {"nvidia": NVIDIA}
 
 
 @pytest.mark.parametrize("form", FORMS)

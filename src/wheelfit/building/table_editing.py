@@ -1,8 +1,7 @@
 """Edits of the ``[variant]`` table of a ``pyproject.toml``, and of nothing else in it (B-8).
 
-Whole tables are inserted and removed as lines; keys and lists are changed by `tomlkit` (extra
-`build`), which only this module imports. After every step the result is parsed and compared with
-the expected data: in any form of the table, the edit is made exactly, or the file is unchanged.
+`wheelfit.core.toml_edits` changes the text. The result is parsed and compared with the expected
+data: in any form of the table, the edit is made exactly, or the file is unchanged.
 """
 
 from __future__ import annotations
@@ -10,18 +9,15 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from wheelfit.core import strict_toml
+from wheelfit.core import strict_toml, toml_edits
 from wheelfit.core.project_table import read_project_table
 from wheelfit.core.toml_lines import blocks_of
-from wheelfit.errors import NeedsExtra
 from wheelfit_runtime.errors import Fault, InvalidDocument
-from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     Table = Mapping[str, Any]
 
@@ -30,7 +26,6 @@ _ROOT = "variant"
 _PRIORITIES = (_ROOT, "default-priorities")
 _PROVIDERS = (_ROOT, "providers")
 _VARIANTS = (_ROOT, "variants")
-_BARE = pattern(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +65,17 @@ def edit_table(data: bytes, edits: TableEdits, *, where: str) -> bytes:
     :raises InvalidDocument: ``invalid-project``; it is not TOML, or cannot be edited without
         changing other lines.
     :raises InvalidDocument: its table has faults, or the edited one would have some.
-    :raises NeedsExtra: `tomlkit` is not installed.
     """
     text, before = read_pyproject(data, where=where)
     read_project_table(before, where=where)
     after = _edited_data(before, edits, where)
     read_project_table(after, where=where)
     uses_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
-    lines = text.replace("\r\n", "\n") if uses_crlf else text
-    for expected, methods in _steps(before, after, edits):
-        lines = _apply_first(lines, expected, methods, where)
-    if not _has_data(lines, after):
+    edited = text.replace("\r\n", "\n") if uses_crlf else text
+    edited = _edited_text(edited, before.get(_ROOT, {}), after.get(_ROOT, {}), edits.remarks)
+    if not _has_data(edited, after):
         raise _uneditable(where, after)
-    lines = lines.replace("\n", "\r\n") if uses_crlf else lines
-    return lines.encode()
+    return (edited.replace("\n", "\r\n") if uses_crlf else edited).encode()
 
 
 def _edited_data(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
@@ -116,7 +108,8 @@ def _edited_data(before: Table, edits: TableEdits, where: str) -> dict[str, Any]
     variants |= {label: _copy(features) for label, features in edits.variants.items()}
     others = {key: value for key, value in before.items() if key != _ROOT}
     if not (priorities or providers or variants):
-        return others
+        exports = table.get("abi-exports")
+        return others if exports is None else {**others, _ROOT: {"abi-exports": exports}}
     table.setdefault("default-priorities", {})["namespace"] = priorities
     table["providers"] = providers
     table["variants"] = variants
@@ -137,65 +130,64 @@ def _copy(value: Any) -> Any:
     return value
 
 
-_Edit: TypeAlias = "Callable[[str], str]"
+def _edited_text(text: str, old: Table, new: Table, remarks: Mapping[str, str]) -> str:
+    """Return a text with the entries of its table changed; the caller checks the result."""
+    if not new:
+        return _without_table(text, (_ROOT,), remarks)
+    for path in (_VARIANTS, _PROVIDERS):
+        kept = new.get(path[1], {})
+        for name, entry in old.get(path[1], {}).items():
+            if kept.get(name) != entry:
+                text = _without_table(text, (*path, name), remarks)
+        if old.get(path[1]) and path[1] not in new:
+            text = toml_edits.remove_key(text, path)
+    text = _with_priorities(text, _priorities(old), _priorities(new))
+    for path, preceding in ((_PROVIDERS, (_PRIORITIES,)), (_VARIANTS, (_PROVIDERS, _PRIORITIES))):
+        kept = old.get(path[1], {})
+        for name, entry in new.get(path[1], {}).items():
+            if kept.get(name) != entry:
+                remark = remarks.get(name, "") if path == _PROVIDERS else ""
+                table = _format_table((*path, name), entry, remark)
+                after = (path, *preceding, (_ROOT,))
+                text = toml_edits.add_table(text, (*path, name), table, _inline(entry), after)
+    return text
 
 
-def _steps(
-    before: Table, after: Table, edits: TableEdits
-) -> Iterator[tuple[Table, tuple[_Edit, ...]]]:
-    """Yield for each change the data after it, and the edits to try, those by lines first."""
-    if _ROOT not in after:
-        yield after, _removal((_ROOT,), edits.remarks)
-        return
-    if _ROOT not in before:
-        yield (
-            after,
-            (partial(_append_lines, new=format_variant_table(after[_ROOT], edits.remarks)),),
-        )
-        return
-    data: dict[str, Any] = _copy(before)
-    for key in (_VARIANTS, _PROVIDERS):
-        current, target = data[_ROOT].get(key[1], {}), after[_ROOT].get(key[1], {})
-        for name in [
-            name for name in current if name not in target or current[name] != target[name]
-        ]:
-            del current[name]
-            if not current and key == _VARIANTS and not target:
-                del data[_ROOT][key[1]]
-                yield _copy(data), _removal(_VARIANTS, {})
-            else:
-                yield _copy(data), _removal((*key, name), edits.remarks)
-    priorities = after[_ROOT]["default-priorities"]["namespace"]
-    if data[_ROOT].get("default-priorities", {}).get("namespace") != priorities:
-        data[_ROOT].setdefault("default-priorities", {})["namespace"] = list(priorities)
-        yield (
-            _copy(data),
-            (partial(_edit_keys, change=partial(_set_priorities, priorities=priorities)),),
-        )
-    for key in (_PROVIDERS, _VARIANTS):
-        target = after[_ROOT].get(key[1], {})
-        current = data[_ROOT].get(key[1], {})
-        for name in [name for name in target if name not in current]:
-            data[_ROOT].setdefault(key[1], {})[name] = _copy(target[name])
-            path = (*key, name)
-            remark = edits.remarks.get(name, "") if key == _PROVIDERS else ""
-            new = _format_table(path, target[name], remark)
-            by_keys = partial(_edit_keys, change=partial(_add_key, path=path, new=new))
-            yield _copy(data), (partial(_insert_lines, path=path, new=new), by_keys)
+def _without_table(text: str, path: tuple[str, ...], remarks: Mapping[str, str]) -> str:
+    """Remove a table and all tables inside it, with the comments that wheelfit wrote above them."""
+    lines = text.split("\n")
+    comments = {f"# {remark}" for remark in remarks.values()}
+    for start, _, steps in reversed(blocks_of(text)):
+        if start and steps[: len(path)] == path and lines[start - 1] in comments:
+            del lines[start - 1]
+    return toml_edits.remove_key("\n".join(lines), path)
 
 
-def _removal(path: tuple[str, ...], remarks: Mapping[str, str]) -> tuple[_Edit, ...]:
-    by_keys = partial(_edit_keys, change=partial(_remove_key, path=path))
-    return partial(_remove_lines, path=path, remarks=remarks), by_keys
+def _priorities(table: Table) -> list[str]:
+    return list(table.get("default-priorities", {}).get("namespace", ()))
 
 
-def _apply_first(text: str, expected: Table, edits: Iterable[_Edit], where: str) -> str:
-    """Return a text after the first edit with the expected result."""
-    for edit in edits:
-        result = edit(text)
-        if _has_data(result, expected):
-            return result
-    raise _uneditable(where, expected)
+def _with_priorities(text: str, old: Sequence[str], new: Sequence[str]) -> str:
+    """Change the list of priorities, without moving those whose position stays."""
+    path = (*_PRIORITIES, "namespace")
+    if not old or not new:
+        text = toml_edits.remove_key(text, path)
+        values = {"namespace": list(new)}
+        table = _format_table(_PRIORITIES, values)
+        return toml_edits.add_table(text, _PRIORITIES, table, _inline(values), ()) if new else text
+    names = list(old)
+    for name in old:
+        if name not in new:
+            text = toml_edits.remove(text, path, names.index(name))
+            names.remove(name)
+    for index, name in enumerate(new):
+        if names[index : index + 1] != [name]:
+            if name in names:
+                text = toml_edits.remove(text, path, names.index(name))
+                names.remove(name)
+            text = toml_edits.insert(text, path, index, name)
+            names.insert(index, name)
+    return text
 
 
 def _has_data(text: str, expected: Table) -> bool:
@@ -228,119 +220,6 @@ def _uneditable(where: str, expected: Table) -> InvalidDocument:
     return error
 
 
-def _after_comments(lines: Sequence[str], end: int) -> int:
-    """Return the line after the comments that belong to the text above them."""
-    last = end
-    while last < len(lines) and lines[last].lstrip().startswith("#"):
-        last += 1
-    is_apart = last == len(lines) or not lines[last].strip()
-    return last if is_apart else end
-
-
-def _remove_lines(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
-    """Remove a table and all tables inside it, with the comments that wheelfit wrote above them."""
-    lines = text.split("\n")
-    is_last = False
-    for first, end, steps in reversed(blocks_of(text)):
-        if steps[: len(path)] == tuple(path):
-            start = first
-            if start and lines[start - 1] == f"# {remarks.get(str(steps[-1]), '')}":
-                start -= 1
-            while start and not lines[start - 1].strip():
-                start -= 1  # the empty lines above it
-            is_last |= not any(line.strip() for line in lines[end:])
-            del lines[start:end]
-    while lines and not lines[0].strip():
-        del lines[0]
-    remaining = "\n".join(lines)
-    return remaining.rstrip("\n") + "\n" if is_last and remaining else remaining
-
-
-def _insert_lines(text: str, path: Sequence[str], new: str) -> str:
-    """Insert a table after the last of its kind."""
-    blocks = blocks_of(text)
-    preceding = (_PROVIDERS, _PRIORITIES) if path[1] == "variants" else (_PRIORITIES,)
-    for prefix in (tuple(path[:2]), *preceding, (_ROOT,)):
-        ends = [end for _, end, steps in blocks if steps[: len(prefix)] == prefix]
-        if ends:
-            lines = text.split("\n")
-            end = _after_comments(lines, ends[-1])
-            lines[end:end] = ["", *new.rstrip("\n").split("\n")]
-            is_last = not any(line.strip() for line in lines[end + 1 + new.count("\n") :])
-            return "\n".join(lines).rstrip("\n") + "\n" if is_last else "\n".join(lines)
-    return _append_lines(text, new)
-
-
-def _append_lines(text: str, new: str) -> str:
-    if not text.strip():
-        return text + new
-    if text.endswith("\n\n"):
-        return text + new
-    return f"{text}\n{new}" if text.endswith("\n") else f"{text}\n\n{new}"
-
-
-def _edit_keys(text: str, change: Callable[[Any], None]) -> str:
-    """Change a document by its keys; the caller checks the result."""
-    try:
-        import tomlkit
-        from tomlkit.exceptions import TOMLKitError
-    except ImportError:
-        raise NeedsExtra("build", "tomlkit") from None
-    try:
-        document: Any = tomlkit.parse(text)
-        change(document)
-        return tomlkit.dumps(document)
-    except (TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return text  # tomlkit cannot edit this form
-
-
-def _remove_key(document: Any, path: Sequence[str]) -> None:
-    *above, last = path
-    for name in above:
-        document = document[name]
-    del document[last]
-
-
-def _add_key(document: Any, path: Sequence[str], new: str) -> None:
-    import tomlkit
-
-    *above, last = path
-    value: Any = tomllib.loads(new)
-    for name in path:
-        value = value[name]
-    for name in above:
-        if name not in document:
-            document[name] = tomlkit.inline_table()
-        document = document[name]
-    document[last] = _inline(value)
-
-
-def _set_priorities(document: Any, priorities: Sequence[str]) -> None:
-    """Set the priorities, without moving those whose position stays."""
-    for name in _PRIORITIES:
-        document = document[name]
-    names = document["namespace"]
-    for name in [name for name in names if name not in priorities]:
-        names.remove(name)
-    for index, name in enumerate(priorities):
-        if index < len(names) and names[index] == name:
-            continue
-        if name in names:
-            names.remove(name)
-        names.insert(index, name)
-
-
-def _inline(value: Any) -> Any:
-    import tomlkit
-
-    if isinstance(value, dict):
-        table = tomlkit.inline_table()
-        for key, element in value.items():
-            table[key] = _inline(element)
-        return table
-    return tomlkit.item(value)
-
-
 def format_variant_table(table: Table, remarks: Mapping[str, str]) -> str:
     """Return a whole ``[variant]`` table as text."""
     priorities = table.get("default-priorities", {})
@@ -354,7 +233,7 @@ def format_variant_table(table: Table, remarks: Mapping[str, str]) -> str:
 
 def _format_table(path: Sequence[str], values: Table, remark: str = "") -> str:
     head = f"# {remark}\n" if remark else ""
-    lines = [f"{head}[{'.'.join(map(_key, path))}]"]
+    lines = [f"{head}[{'.'.join(map(toml_edits.key_in_toml, path))}]"]
     lines += _pairs(values, ())
     return "\n".join(lines) + "\n"
 
@@ -365,12 +244,14 @@ def _pairs(values: Table, above: Sequence[str]) -> list[str]:
         if isinstance(value, dict):
             lines += _pairs(value, (*above, name))
         else:
-            lines.append(f"{'.'.join(map(_key, (*above, name)))} = {_value(value)}")
+            lines.append(
+                f"{'.'.join(map(toml_edits.key_in_toml, (*above, name)))} = {_value(value)}"
+            )
     return lines
 
 
-def _key(text: str) -> str:
-    return text if _BARE.fullmatch(text) else json.dumps(text)
+def _inline(values: Table) -> str:
+    return f"{{{', '.join(_pairs(values, ()))}}}"
 
 
 def _value(value: Any) -> str:

@@ -12,7 +12,7 @@ from wheelfit.core.toml_lines import blocks_of, headers_of, values_of
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     _Span = tuple[int, int]
 
@@ -160,7 +160,7 @@ def create(text: str, path: tuple[str, ...], value: str, *, after: str) -> str:
 
     :param after: the table after which, and after its subtables, a new table is added.
     """
-    table, key = path[:-1], _key(path[-1])
+    table, key = path[:-1], key_in_toml(path[-1])
     element = _quoted(value, ())
     new = f"{key} = [\n    {element},\n]"
     values, headers = values_of(text), headers_of(text)
@@ -170,16 +170,46 @@ def create(text: str, path: tuple[str, ...], value: str, *, after: str) -> str:
             text, [end for _, end, steps in blocks_of(text) if steps == table], new
         )
     if table in values:  # an inline table
-        head = text[: values[table][1] - 1].rstrip()
-        comma = " " if head.endswith("{") else ", "
-        return f"{head}{comma}{key} = [{element}] {text[values[table][1] - 1 :]}"
+        return _insert_pair(text, values[table], f"{key} = [{element}] ")
     if siblings:  # dotted keys
         line = text.count("\n", 0, max(end for _, end in siblings)) + 1
         above = [steps for at, steps in headers if at <= line]
-        prefix = ".".join(map(_key, table[len(above[-1]) if above else 0 :]))
+        prefix = ".".join(map(key_in_toml, table[len(above[-1]) if above else 0 :]))
         return _insert_lines_after(text, [line], f"{prefix}.{new}")
     ends = [end for _, end, steps in blocks_of(text) if steps[0] == after]
-    return _insert_lines_after(text, ends, f"\n[{'.'.join(map(_key, table))}]\n{new}")
+    return _insert_lines_after(text, ends, f"\n[{'.'.join(map(key_in_toml, table))}]\n{new}")
+
+
+def add_table(
+    text: str, path: tuple[str, ...], new: str, inline: str, after: Iterable[tuple[str, ...]]
+) -> str:
+    r"""Return a document with a new table, or with a key in the inline table around it.
+
+    >>> add_table('[a]\n\n[c]\n', ("a", "b"), "[a.b]\nd = 1\n", "{d = 1}", [("a",)])
+    '[a]\n\n[a.b]\nd = 1\n\n[c]\n'
+    >>> add_table('a = {c = 2}\n', ("a", "b"), "[a.b]\nd = 1\n", "{d = 1}", [])
+    'a = {c = 2, b = {d = 1}}\n'
+
+    :param new: the table with its header, as lines.
+    :param inline: the table as a value.
+    :param after: tables; the new one follows the last of the first of them that exists, or else the
+        end of the document.
+    """
+    values = values_of(text)
+    for size in range(len(path) - 1, 0, -1):
+        if path[:size] in values:
+            key = ".".join(map(key_in_toml, path[size:]))
+            return _insert_pair(text, values[path[:size]], f"{key} = {inline}")
+    blocks = blocks_of(text)
+    ends = ([end for _, end, steps in blocks if steps[: len(table)] == table] for table in after)
+    return _insert_lines_after(text, next(filter(None, ends), []), "\n" + new.rstrip("\n"))
+
+
+def _insert_pair(text: str, braces: _Span, pair: str) -> str:
+    """Insert a key with its value at the end of an inline table."""
+    head, tail = text[: braces[1] - 1].rstrip(), text[braces[1] - 1 :]
+    separator = "" if head.endswith("{") else ", "
+    return f"{head}{separator}{pair}{tail}"
 
 
 def _insert_lines_after(text: str, ends: Sequence[int], new: str) -> str:
@@ -258,5 +288,6 @@ def _quoted(text: str, neighbours: Sequence[str]) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _key(text: str) -> str:
+def key_in_toml(text: str) -> str:
+    """Return a key as TOML, in quotes where it needs them."""
     return text if _BARE.fullmatch(text) else json.dumps(text)

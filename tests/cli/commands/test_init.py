@@ -12,8 +12,6 @@ import pytest
 from cli.running import Runner, tree
 from sampled_cases import sampled
 
-pytest.importorskip("tomlkit", reason="needs the extra `build`")
-
 PROJECT = '# a project\r\n[project]\r\nname = "fast"\r\nversion = "1.0"\r\n'
 
 
