@@ -30,12 +30,13 @@ from wheels.binaries.extension_modules import MODULE, compiled
 
 from wheelfit.checking.checks import CHECKS, DOCUMENT_CHECKS
 from wheelfit.checking.findings import Report, Severity
-from wheelfit.checking.installed import InstalledVariant, judge_installed, report_on
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.property_support import support_for
+from wheelfit.installation.installed import Installed
+from wheelfit.installation.variant_fit import judge, report_on
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import (
     add_member,
@@ -461,26 +462,22 @@ def test_unsupported_here() -> None:
     ))  # fmt: skip
     parsed = read_document(whole, where="variant.json")
     installed = [
-        InstalledVariant(
-            f"/site/{label}",
-            canonicalize_name(label),
-            Version("1"),
-            Label(label),
-            parsed.variants[Label(label)],
-            parsed,
+        Installed(
+            canonicalize_name(label), Version("1"), Path("/site"), Path(f"/site/{label}"),
+            Label(label), parsed.variants[Label(label)], parsed,
         )
         for label in ("cu128", "mkl", "null")
-    ]
+    ]  # fmt: skip
 
     def found(torch: str) -> Report:
-        judged = judge_installed(
+        judged = judge(
             installed,
-            {canonicalize_name("torch"): Version(torch)},
             lambda inner, namespaces, known: support_for(
                 inner, None, environment={}, namespaces=namespaces, known=known
             ),
+            new_versions={canonicalize_name("torch"): Version(torch)},
         )
-        return report_on(tuple(judged))
+        return report_on(judged)
 
     assert codes(found("2.8.1")) == {}
     report = found("2.9")

@@ -64,7 +64,7 @@ CHANGING = {
 }  # fmt: skip
 """What only changes something, or only goes on the network."""
 VARIED = {
-    "wheelfit.core.metadata", "wheelfit.core.variant_json_layouts", "wheelfit.checking.installed",
+    "wheelfit.core.metadata", "wheelfit.core.variant_json_layouts", "wheelfit.checking",
     "wheelfit.installation.removal",
 }  # fmt: skip
 """What is needed where there are variants, or where something goes."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Location, Report
-from wheelfit.checking.installed import report_on
 from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.doctor import diagnoses, packages
 from wheelfit.doctor.accelerators import build_of, owned_libraries
@@ -18,13 +17,12 @@ from wheelfit.doctor.contents import (
 )
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.installed import by_name
-from wheelfit.installation.variant_fit import judge
+from wheelfit.installation.variant_fit import judge, report_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.installed import DetectSupport
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
     from wheelfit.doctor.accelerators import AcceleratorBuild, OwnedLibrary
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.machine import Hardware
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Broken
+    from wheelfit.installation.variant_fit import DetectSupport
 
 _MAX_HASHED_SIZE = 16 * 1024 * 1024
 """Bytes up to which a file with several owners is hashed to find the one that wrote it."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.installed import InstalledVariant
     from wheelfit.installation.broken_requirements import BrokenRequirement
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.changes import ChangeContext, ChangeDecision
@@ -133,7 +132,7 @@ def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
     return {**_identity(entry), "better": None if better is None else better.label}
 
 
-def _identity(entry: Installed | InstalledVariant) -> dict[str, object]:
+def _identity(entry: Installed) -> dict[str, object]:
     return {"name": entry.name, "version": str(entry.version), "label": entry.label}
 
 

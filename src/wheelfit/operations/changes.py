@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.installed import FitVerdict
     from wheelfit.installation.choice_record import HostAndOverrides
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
     from wheelfit.installation.variant_change import VariantChange
+    from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context, Reporter, Transfers
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.source_builds import Builds

@@ -186,8 +186,7 @@ def _check_published(
 
 
 def _check_installed(request: CheckRequest, context: Context) -> Report:
-    from wheelfit.checking.installed import report_on
-    from wheelfit.installation.variant_fit import judge
+    from wheelfit.installation.variant_fit import judge, report_on
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.machine import choose_machine
 

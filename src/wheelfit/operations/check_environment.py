@@ -15,7 +15,7 @@ from wheelfit.operations.plain_data import plain_fields, plain_report
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.installed import FitVerdict
+    from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context
     from wheelfit.operations.environment_findings import ExaminationRequest
     from wheelfit.operations.machine import ChosenMachine

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.installed import FitVerdict
     from wheelfit.installation.choice_record import RecordedChoice
     from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
+    from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context
 
 

@@ -13,10 +13,10 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.installed import FitVerdict
     from wheelfit.cli.output import Output
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
+    from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.recover import RecoverReport
     from wheelfit.operations.uninstall import UninstallReport
