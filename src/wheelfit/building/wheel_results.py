@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from wheelfit.building.publishing.refusals import UNTESTED_WHEEL
 from wheelfit.checking.findings import Location
@@ -17,7 +17,7 @@ from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from wheelfit.building.publishing.release_files import OutgoingFile
@@ -55,43 +55,19 @@ class WheelResult:
     @property
     def proves_support(self) -> bool:
         """Whether the tests passed on hardware that the wheel needs, or its emulation."""
-        return RecordedResult(self.state, self.how).proves_support
+        return self.state == "passed" and self.how in ("machine", "emulated")
 
     def to_mapping(self) -> dict[str, object]:
         """Return the result as plain data."""
         return asdict(self)
 
 
-class RecordedResult(NamedTuple):
-    """The facts of a recorded result that decide about publishing."""
-
-    state: str
-    how: str | None
-    """As `WheelResult.how`."""
-
-    @property
-    def proves_support(self) -> bool:
-        """Whether the tests passed on hardware that the wheel needs, or its emulation."""
-        return self.state == "passed" and self.how in ("machine", "emulated")
-
-
-def read_results(folder: Path) -> Mapping[str, RecordedResult] | None:
+def read_results(folder: Path) -> dict[str, WheelResult] | None:
     """Return the recorded results of wheels in a folder by SHA-256; None if there is no record."""
-    entries = _read(folder)
-    if entries is None:
-        return None
-    return {sha256: _recorded(entry) for sha256, entry in entries.items()}
-
-
-def _recorded(entry: Mapping[str, Any]) -> RecordedResult:
-    return RecordedResult(str(entry.get("state")), entry.get("how"))
-
-
-def _read(folder: Path) -> dict[str, dict[str, str | None]] | None:
     path = folder / FOLDER / _RECORD
     try:
         results = strict_json.load(path.read_bytes())["results"]
-        return {sha256: dict(entry) for sha256, entry in results.items()}
+        return {sha256: WheelResult(**entry) for sha256, entry in results.items()}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -107,12 +83,13 @@ def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
 
     A pass is replaced by a failure or another pass, but not by tests that did not run.
     """
-    entries: dict[str, Mapping[str, object]] = {**(_read(folder) or {})}
+    recorded = read_results(folder) or {}
     for result in results:
-        earlier = entries.get(result.sha256)
-        was_proven = earlier is not None and _recorded(earlier).proves_support
+        earlier = recorded.get(result.sha256)
+        was_proven = earlier is not None and earlier.proves_support
         if result.proves_support or result.state == "failed" or not was_proven:
-            entries[result.sha256] = result.to_mapping()
+            recorded[result.sha256] = result
+    entries = {sha256: result.to_mapping() for sha256, result in recorded.items()}
     text = json.dumps({"version": 1, "results": entries}, indent=1) + "\n"
     (folder / FOLDER).mkdir(exist_ok=True)
     write_file(folder / FOLDER / _RECORD, text.encode())
@@ -124,7 +101,7 @@ def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
     Wheels without a record beside them are ignored: a project that never ran `wheelfit test` need
     not have tests.
     """
-    records: dict[Path, Mapping[str, RecordedResult] | None] = {}
+    records: dict[Path, dict[str, WheelResult] | None] = {}
     for file in files:
         folder = file.path.parent
         if folder not in records:
@@ -139,7 +116,7 @@ def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
             yield Location(str(file.path)).finding(UNTESTED_WHEEL, _untested_reason(result))
 
 
-def _untested_reason(result: RecordedResult | None) -> str:
+def _untested_reason(result: WheelResult | None) -> str:
     if result is None:
         return "no test of this file is recorded"
     if result.state == "passed":
