@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from wheelfit.building.matrix import ANY, PLATFORMS, Job
+from wheelfit.building.matrix import PLATFORMS, Job
 from wheelfit.core.labels import NULL
 from wheelfit.errors import UsageError
 from wheelfit_runtime.errors import Fault, InvalidDocument
@@ -29,39 +30,24 @@ _GITLAB_MAX_NAME = 255
 """Characters of the name of a job, which lists all its variants."""
 
 
-def _runner_kind(platform: str) -> str:
-    """Return the kind of runner for a platform; 64-bit runners build 32-bit wheels, too."""
-    if platform == ANY or platform.endswith(("linux_x86_64", "linux_i686")):
-        return "linux"
-    if platform.endswith(("linux_aarch64", "linux_armv7l")):
-        return "linux_arm"
-    if platform in ("win_amd64", "win32"):
-        return "windows"
-    return {
-        "macosx_arm64": "mac",
-        "macosx_universal2": "mac",
-        "macosx_x86_64": "mac_intel",
-        "win_arm64": "windows_arm",
-    }.get(platform, platform)
-
-
 # As of November 2026; `runners` in the table of the project overrides it.
-_RUNNERS: Mapping[str, Mapping[str, str]] = {
-    "github": {
-        "linux": "ubuntu-24.04",
-        "linux_arm": "ubuntu-24.04-arm",
-        "mac": "macos-15",
-        "mac_intel": "macos-15-intel",
-        "windows": "windows-2025",
-        "windows_arm": "windows-11-arm",
-    },
-    "gitlab": {
-        "linux": "saas-linux-small-amd64",
-        "linux_arm": "saas-linux-small-arm64",
-        "mac": "saas-macos-medium-m1",
-        "windows": "saas-windows-medium-amd64",
-    },
+_RUNNERS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "github": (
+        ("any *linux_x86_64 *linux_i686", "ubuntu-24.04"),
+        ("*linux_aarch64 *linux_armv7l", "ubuntu-24.04-arm"),
+        ("macosx_arm64 macosx_universal2", "macos-15"),
+        ("macosx_x86_64", "macos-15-intel"),
+        ("win_amd64 win32", "windows-2025"),
+        ("win_arm64", "windows-11-arm"),
+    ),
+    "gitlab": (
+        ("any *linux_x86_64 *linux_i686", "saas-linux-small-amd64"),
+        ("*linux_aarch64 *linux_armv7l", "saas-linux-small-arm64"),
+        ("macosx_arm64 macosx_universal2", "saas-macos-medium-m1"),
+        ("win_amd64 win32", "saas-windows-medium-amd64"),
+    ),
 }
+"""Patterns of platforms with their runner, by service; 64-bit runners build 32-bit wheels, too."""
 
 
 def github_matrix(
@@ -170,12 +156,12 @@ def _arguments(project: str, labels: Iterable[Label | None]) -> str:
 def _runners(matrix: Matrix, service: str, platform: str) -> tuple[str, ...]:
     if configured := matrix.runners.get(service, {}).get(platform):
         return configured
-    default = _RUNNERS[service].get(_runner_kind(platform))
-    if default is None:
-        path = f"tool.wheelfit.matrix.runners.{service}.{platform}"
-        message = "the service has no runner for this platform; name one of your own"
-        raise InvalidDocument([Fault(path, message)], code="invalid-project")
-    return (default,)
+    for patterns, runner in _RUNNERS[service]:
+        if any(fnmatchcase(platform, pattern) for pattern in patterns.split()):
+            return (runner,)
+    path = f"tool.wheelfit.matrix.runners.{service}.{platform}"
+    message = "the service has no runner for this platform; name one of your own"
+    raise InvalidDocument([Fault(path, message)], code="invalid-project")
 
 
 def _yaml(text: str) -> str:

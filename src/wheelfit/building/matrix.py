@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import product
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core.labels import NULL, Label
@@ -76,9 +75,7 @@ class Matrix:
 
     jobs: tuple[Job, ...]
     """In the order of platforms, Pythons and labels; each once."""
-    runners: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
-        default_factory=lambda: MappingProxyType({}), hash=False
-    )
+    runners: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, hash=False)
     """Names of runners by service and platform, which override the defaults."""
 
     def only(
@@ -237,8 +234,8 @@ def _runners(table: Table) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         platforms = [name for name in names.content if names.parsed(_platform, name, name)]
         runners = {name: tuple(_read_list(names, name, _runner, single=True)) for name in platforms}
         if service in table:
-            by_service[service] = MappingProxyType(runners)
-    return MappingProxyType(by_service)
+            by_service[service] = runners
+    return by_service
 
 
 def _label(variants: tuple[str, ...], text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from packaging.utils import InvalidName, canonicalize_name
@@ -63,24 +62,16 @@ class WheelRule:
     metadata: str | None = None
     """The name of edits; None: those of the variant."""
 
-    def applies(self, filename: str) -> bool:
-        """Return whether the rule is for a wheel."""
-        return fnmatchcase(filename, self.match)
-
 
 @dataclass(frozen=True, slots=True)
 class RepackConfig:
-    """The content of a repack file; the mappings cannot be changed."""
+    """The content of a repack file."""
 
     metadata: Mapping[str, Edits] = field(default_factory=dict)
     variants: Mapping[str, NamedVariant] = field(default_factory=dict)
     rules: tuple[WheelRule, ...] = ()
     """Rules for wheels; the first that matches is used."""
     where: str = ""
-
-    def __post_init__(self) -> None:
-        for name in ("metadata", "variants"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def edits(self, name: str | None) -> Edits:
         """Return edits by name."""
@@ -93,7 +84,7 @@ class RepackConfig:
 
     def rule_for(self, filename: str) -> WheelRule | None:
         """Return the rule for a wheel; None if there is none."""
-        return next((rule for rule in self.rules if rule.applies(filename)), None)
+        return next((rule for rule in self.rules if fnmatchcase(filename, rule.match)), None)
 
     def _lookup(self, entries: Mapping[str, Any], table: str, name: str) -> Any:
         if name not in entries:
