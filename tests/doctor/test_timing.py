@@ -19,10 +19,10 @@ def test_answers_pass_through() -> None:
     bad = timed.ask(Question("second", ("/no such program",), {}, 60.0))
     assert (good.output.strip(), good.code) == (b"told", 3)
     assert bad.ending is Ending.NOT_STARTED
-    assert timed.probes == (
+    assert timed.probes == [
         TimedProbe("first", 2.5, Ending.EXITED, 3),
         TimedProbe("second", 0.25, Ending.NOT_STARTED, 0),
-    )
+    ]
 
 
 @pytest.mark.parametrize("ending", list(Ending))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Location, Severity
@@ -244,25 +244,19 @@ class TimedProbe:
         return descriptions.get(self.ending, str(self.ending))
 
 
+@dataclass(frozen=True, slots=True)
 class TimedProcesses:
     """A wrapper of ``Processes`` that records the duration of each child process."""
 
-    def __init__(
-        self, processes: Processes, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
-        self._processes = processes
-        self._clock = clock
-        self._probes: list[TimedProbe] = []
-
-    @property
-    def probes(self) -> tuple[TimedProbe, ...]:
-        """The finished child processes, in the order in which they ended."""
-        return tuple(self._probes)
+    processes: Processes
+    clock: Callable[[], float] = time.perf_counter
+    probes: list[TimedProbe] = field(default_factory=list)
+    """The finished child processes, in the order in which they ended."""
 
     def ask(self, question: Question) -> Answer:
         """Run a child process, and record its duration."""
-        started = self._clock()
-        answer = self._processes.ask(question)
-        seconds = self._clock() - started
-        self._probes.append(TimedProbe(question.name, seconds, answer.ending, answer.code))
+        started = self.clock()
+        answer = self.processes.ask(question)
+        seconds = self.clock() - started
+        self.probes.append(TimedProbe(question.name, seconds, answer.ending, answer.code))
         return answer

@@ -115,7 +115,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         echo = reporter.remark if request.debug or reporter.wants_details else None
         sdist = None
         with open_build_environments(request, context) as environments:
-            builder = ProjectBuilder(environments, environ, reporter.note, echo)
+            builder = ProjectBuilder(environments.make, environ, reporter.note, echo)
             if request.sdist or (jobs is not None and order.project.is_dir()):
                 sdist = builder.sdist(
                     order.project, recipes.of(None, option_recipe), new_folder("sdist-")

@@ -151,7 +151,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     with scratch_folder() as scratch:
         with open_build_environments(item.request, Context(item.environ)) as environments:
             folder = Path(mkdtemp(dir=scratch))
-            wheels = ProjectBuilder(environments, item.environ).wheels(item.order, folder)
+            wheels = ProjectBuilder(environments.make, item.environ).wheels(item.order, folder)
         paths = deliver([wheel.path for wheel in wheels], item.folder)
     return tuple(replace(wheel, path=path) for wheel, path in zip(wheels, paths, strict=True))
 

@@ -163,7 +163,7 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
         target=machine.target,
         environment=environment,
         detections=detections,
-        probes=timed.probes,
+        probes=tuple(timed.probes),
         settings=settings,
         sources=sources,
         contents=contents,

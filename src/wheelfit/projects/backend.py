@@ -43,7 +43,7 @@ _TICK_INTERVAL = 0.1
 
 
 class BuildEnvironment(Protocol):
-    """The environment in which a backend runs."""
+    """An environment in which a backend runs and that takes further packages."""
 
     @property
     def python(self) -> Path:
@@ -52,10 +52,6 @@ class BuildEnvironment(Protocol):
     @property
     def environ(self) -> Mapping[str, str]:
         """All environment variables of the backend's processes."""
-
-
-class ExtensibleEnvironment(BuildEnvironment, Protocol):
-    """An environment in which a backend runs and that takes further packages."""
 
     @property
     def marker_environment(self) -> Mapping[str, str]:
@@ -145,7 +141,8 @@ class Backend:
 
     :param project: the folder of the project.
     :param name: the name of the project in errors.
-    :param environment: the build environment; when a hook is called, it must have `requires`.
+    :param python: the interpreter that runs hooks; when one is called, it must have `requires`.
+    :param environ: all environment variables of the backend's processes.
     :param settings: the config settings of all hooks.
     :param log: the file for the output of the backend.
     :param children: the processes to which those of the backend are added.
@@ -157,7 +154,8 @@ class Backend:
         self,
         project: Path,
         name: str,
-        environment: BuildEnvironment,
+        python: Path,
+        environ: Mapping[str, str],
         *,
         settings: ConfigSettings,
         log: Path,
@@ -165,7 +163,7 @@ class Backend:
         echo: Callable[[str], None] | None = None,
     ) -> None:
         self._name = name
-        self._environment = environment
+        self._environ = environ
         self._settings = {
             key: value if isinstance(value, str) else list(value) for key, value in settings.items()
         }
@@ -177,7 +175,7 @@ class Backend:
         self._has_returned_list = True
         """Whether the last hook returned a list."""
         with self._failures_explained("read"):
-            self._builder = build.ProjectBuilder(project, str(environment.python), self._run)
+            self._builder = build.ProjectBuilder(project, str(python), self._run)
 
     @property
     def requires(self) -> tuple[str, ...]:
@@ -232,7 +230,7 @@ class Backend:
         cwd: str | None = None,
         extra_environ: Mapping[str, str] | None = None,
     ) -> None:
-        environ = {**self._environment.environ, PASSTHROUGH_VARIABLE: "1", **(extra_environ or {})}
+        environ = {**self._environ, PASSTHROUGH_VARIABLE: "1", **(extra_environ or {})}
         self._children.run(cmd, cwd, environ, self._log, self._echo_output)
         # The file by which the library gets the result of a hook.
         with suppress(OSError, ValueError, LookupError, TypeError):

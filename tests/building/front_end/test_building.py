@@ -46,7 +46,7 @@ def test_a_place_is_filled(tmp_path: Path) -> None:
     here = Here()
     told: list[str] = []
     order = BuildOrder(project, (PLAIN,), Recipe({"a": "b"}))
-    (wheel,) = ProjectBuilder(here, {}, told.append).wheels(order, tmp_path)
+    (wheel,) = ProjectBuilder(here.make, {}, told.append).wheels(order, tmp_path)
     assert here.added == ["one>=1", "two"]
     assert (wheel.label, wheel.method, wheel.backend) == (None, "plain", "own_backend")
     assert wheel.path.is_relative_to(tmp_path)
@@ -59,10 +59,10 @@ def test_no_room(tmp_path: Path) -> None:
     project = write_project(tmp_path / "p", "demo")
     gone = tmp_path / "gone"
     with pytest.raises(FileProblem, match="the build cannot continue") as raised:
-        ProjectBuilder(Here(), {}).wheels(BuildOrder(project, (PLAIN,), Recipe()), gone)
+        ProjectBuilder(Here().make, {}).wheels(BuildOrder(project, (PLAIN,), Recipe()), gone)
     assert str(raised.value.where).startswith(str(gone))
     with pytest.raises(FileProblem, match="the build cannot continue"):
-        ProjectBuilder(Here(), {}).sdist(project, Recipe(), gone)
+        ProjectBuilder(Here().make, {}).sdist(project, Recipe(), gone)
 
 
 @pytest.mark.parametrize("content", [b"no section\n", b"[build]\nx = \xff\n"])
@@ -73,5 +73,5 @@ def test_settings_of_setuptools_that_cannot_be_read(content: bytes, tmp_path: Pa
     here, told = Here(), str(tmp_path / "own.cfg")
     here.environ = {"DIST_EXTRA_CONFIG": told}
     with pytest.raises(InvalidConfiguration, match="DIST_EXTRA_CONFIG") as raised:
-        ProjectBuilder(here, {}).wheels(BuildOrder(project, (PLAIN,), Recipe()), tmp_path)
+        ProjectBuilder(here.make, {}).wheels(BuildOrder(project, (PLAIN,), Recipe()), tmp_path)
     assert raised.value.where == told

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.backend_settings import (
     DIALECTS,
@@ -47,7 +47,7 @@ from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed
-from wheelfit.projects.backend import Backend, BackendProcesses, ExtensibleEnvironment
+from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.wheels.binaries.optimisation import require_readers
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument, os_reason
@@ -66,14 +66,7 @@ if TYPE_CHECKING:
     from wheelfit.building.provider_answers import ProviderAnswers
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import PropertySet
-    from wheelfit.projects.backend import ConfigSettings
-
-
-class EnvironmentFactory(Protocol):
-    """A factory of build environments."""
-
-    def make(self, folder: Path) -> ExtensibleEnvironment:
-        """Return a new environment in a folder."""
+    from wheelfit.projects.backend import BuildEnvironment, ConfigSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +76,8 @@ class ProjectBuilder:
     The folder that a method takes must exist; all files are written below it.
     """
 
-    environments: EnvironmentFactory
+    make_environment: Callable[[Path], BuildEnvironment]
+    """Returns a new environment in a folder."""
     environ: Mapping[str, str] = field(hash=False)
     """The environment of the process; plugins see little of it (P-35)."""
     report: Callable[[str], None] = lambda _: None
@@ -129,13 +123,6 @@ class ProjectBuilder:
             ) from None
         finally:
             children.close()
-
-
-class _EnvironmentWithVariables(NamedTuple):
-    """A build environment with other variables."""
-
-    python: Path
-    environ: Mapping[str, str]
 
 
 _REPRODUCIBLE_VARIABLES = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
@@ -211,10 +198,10 @@ class _OpenOrder:
     def _new_folder(self, what: str) -> Path:
         return Path(mkdtemp(prefix=f"{what}-", dir=self.folder))
 
-    def _new_environment(self) -> ExtensibleEnvironment:
+    def _new_environment(self) -> BuildEnvironment:
         """Return a new environment with the backend and the plugins."""
         self.builder.report(f"preparing to build {self.source.name}")
-        environment = self.builder.environments.make(self._new_folder("environment"))
+        environment = self.builder.make_environment(self._new_folder("environment"))
         settings = self.order.recipe.config_settings
         environment.add(
             self._backend(environment, settings, environment.environ).requires, self.source.name
@@ -223,7 +210,7 @@ class _OpenOrder:
             environment.add(self.plugins, f"variants of {self.source.name}")
         return environment
 
-    def _examine(self, environment: ExtensibleEnvironment) -> BuildEnvironmentContents:
+    def _examine(self, environment: BuildEnvironment) -> BuildEnvironmentContents:
         table = self.source.table
         names = () if table is None else plugin_names(table)
         return examine_environment(
@@ -248,7 +235,7 @@ class _OpenOrder:
         return documents
 
     def _build_all(
-        self, environment: ExtensibleEnvironment, contents: BuildEnvironmentContents
+        self, environment: BuildEnvironment, contents: BuildEnvironmentContents
     ) -> dict[WheelToBuild, tuple[BackendWheel, str]]:
         """Build each wheel, and return it with its kind: native, plain or converted."""
         choices = self.order.choices
@@ -300,7 +287,7 @@ class _OpenOrder:
 
     def _build_natively(
         self,
-        environment: ExtensibleEnvironment,
+        environment: BuildEnvironment,
         contents: BuildEnvironmentContents,
         dialect: BackendSettings,
         choice: WheelToBuild,
@@ -338,7 +325,7 @@ class _OpenOrder:
 
     def _build_plain(
         self,
-        environment: ExtensibleEnvironment,
+        environment: BuildEnvironment,
         contents: BuildEnvironmentContents,
         choices: list[WheelToBuild],
     ) -> BackendWheel:
@@ -408,7 +395,7 @@ class _OpenOrder:
         self,
         settings: ConfigSettings,
         properties: PropertySet,
-        environment: ExtensibleEnvironment,
+        environment: BuildEnvironment,
         contents: BuildEnvironmentContents,
     ) -> BuildInputs:
         """Return the inputs of the backend, with the requested flags."""
@@ -433,7 +420,7 @@ class _OpenOrder:
 
     def _backend(
         self,
-        environment: ExtensibleEnvironment,
+        environment: BuildEnvironment,
         settings: ConfigSettings,
         environ: Mapping[str, str],
         log: Path | None = None,
@@ -441,7 +428,8 @@ class _OpenOrder:
         return Backend(
             self.source.folder,
             self.source.name,
-            _EnvironmentWithVariables(environment.python, environ),
+            environment.python,
+            environ,
             settings=settings,
             log=log or self._log(),
             children=self.children,
@@ -452,12 +440,12 @@ class _OpenOrder:
         """Return the path of a log for the backend's output."""
         return self._new_folder("log") / "build.log"
 
-    def _prepare(self, environment: ExtensibleEnvironment, inputs: BuildInputs) -> None:
+    def _prepare(self, environment: BuildEnvironment, inputs: BuildInputs) -> None:
         """Install the further build requirements for some inputs (B-12)."""
         backend = self._backend(environment, inputs.settings, inputs.environ)
         environment.add(backend.requires_for_build(self.order.kind), self.source.name)
 
-    def _run(self, environment: ExtensibleEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
+    def _run(self, environment: BuildEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
         """Run the build backend, and return the paths of the artifact and of the log."""
         log = self._log()
         kind, started = self.order.kind, time.monotonic()

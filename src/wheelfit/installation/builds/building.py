@@ -495,7 +495,8 @@ class BuildingRepository:
             backend = Backend(
                 project.folder,
                 project.name,
-                environment,
+                environment.python,
+                environment.environ,
                 settings=self._policy.settings,
                 log=self._new_folder("log") / "build.log",
                 children=self._children,

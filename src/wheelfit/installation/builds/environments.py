@@ -22,7 +22,7 @@ from wheelfit.installation.virtual_environments import (
     HIDDEN_VARIABLES,
     create_virtual_environment,
 )
-from wheelfit.projects.backend import ExtensibleEnvironment
+from wheelfit.projects.backend import BuildEnvironment
 from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.urls import redact
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.request import DirectWheel
 
 
-class ManagedBuildEnvironment(ExtensibleEnvironment, Protocol):
+class ManagedBuildEnvironment(BuildEnvironment, Protocol):
     """An environment for one build, whose packages are known."""
 
     @property
