@@ -12,8 +12,8 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from wheelfit.core.labels import parse_label
 from wheelfit.errors import InvalidRequirement
@@ -104,34 +104,42 @@ def _read(
         )
     if len(enclosing) > _MAX_DEPTH:
         raise UserError("requirements files include each other too deeply", where=name)
-    content = _Content()
-    for number, line, comment in _logical_lines(read(name)):
-        where = f"{name}:{number}"
-        _read_line(_expand(line, environ), where, content, comment, as_constraints=as_constraints)
-        for nested, constraints in content.nested:
-            inner = _read(
-                _relative_to(name, nested),
-                read,
-                environ,
-                as_constraints=as_constraints or constraints,
-                enclosing=(*enclosing, name),
+    content = RequirementsFile()
+    for number, raw_line, comment in _logical_lines(read(name)):
+        line, where = _expand(raw_line, environ), f"{name}:{number}"
+        if not line.startswith("-"):
+            requirement = replace(
+                _parse_requirement_line(line, where), label=_label_of_comment(comment, where)
             )
-            content.value = _merge(content.value, inner)
-        content.nested.clear()
-    find_links = tuple(_relative_to(name, location) for location in content.find_links)
-    return replace(content.value, find_links=find_links + content.value.find_links)
+            of_line = (
+                RequirementsFile(constraints=(requirement,))
+                if as_constraints
+                else RequirementsFile(requirements=(requirement,))
+            )
+            content = _merge(content, of_line)
+            continue
+        options = _OptionParser(line, where).parse()
+        if options.editable and as_constraints:
+            raise UserError("an editable project cannot be a constraint", where=where)
+        content = _merge(content, _content_of_options(options, name, where))
+        for nested, constraints in (
+            (options.requirement, as_constraints),
+            (options.constraint, True),
+        ):
+            if nested:
+                inner = _read(
+                    _relative_to(name, nested),
+                    read,
+                    environ,
+                    as_constraints=constraints,
+                    enclosing=(*enclosing, name),
+                )
+                content = _merge(content, inner)
+    return content
 
 
 _MAX_DEPTH = 100
 """The nesting depth of included files."""
-
-
-class _Content(Struct):
-    """The content of a file that is being read."""
-
-    value: RequirementsFile = field(default_factory=RequirementsFile)
-    nested: list[tuple[str, bool]] = field(default_factory=list)
-    find_links: list[str] = field(default_factory=list)
 
 
 # A comment begins at the start of a line or after white space; a URL may contain "#".
@@ -170,44 +178,20 @@ def _expand(line: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: environ.get(match[1], match[0]), line)
 
 
-def _read_line(
-    line: str, where: str, content: _Content, comment: str, *, as_constraints: bool
-) -> None:
-    if not line.startswith("-"):
-        requirement = replace(
-            _parse_requirement_line(line, where), label=_label_of_comment(comment, where)
-        )
-        value = content.value
-        content.value = (
-            replace(value, constraints=(*value.constraints, requirement))
-            if as_constraints
-            else replace(value, requirements=(*value.requirements, requirement))
-        )
-        return
-    options = _OptionParser(line, where).parse()
-    if options.editable:
-        if as_constraints:
-            raise UserError("an editable project cannot be a constraint", where=where)
-        requirement = RequirementLine(options.editable, where, editable=True)
-        content.value = replace(
-            content.value, requirements=(*content.value.requirements, requirement)
-        )
-    if options.requirement:
-        content.nested.append((options.requirement, False))
-    if options.constraint:
-        content.nested.append((options.constraint, True))
-    content.find_links.extend(options.find_links)
-    value = content.value
-    content.value = replace(
-        value,
-        index_url=options.index_url or value.index_url,
-        extra_index_urls=value.extra_index_urls + tuple(options.extra_index_url),
-        trusted_hosts=value.trusted_hosts + tuple(options.trusted_host),
-        no_index=value.no_index or options.no_index,
-        pre=value.pre or options.pre,
-        require_hashes=value.require_hashes or options.require_hashes,
-        only_binary=value.only_binary + tuple(options.only_binary),
-        prefer_binary=value.prefer_binary or options.prefer_binary,
+def _content_of_options(options: argparse.Namespace, name: str, where: str) -> RequirementsFile:
+    """Return what the options of one line say, without the files they name."""
+    editable = (RequirementLine(options.editable, where, editable=True),)
+    return RequirementsFile(
+        requirements=editable if options.editable else (),
+        index_url=options.index_url,
+        extra_index_urls=tuple(options.extra_index_url),
+        find_links=tuple(_relative_to(name, location) for location in options.find_links),
+        trusted_hosts=tuple(options.trusted_host),
+        no_index=options.no_index,
+        pre=options.pre,
+        require_hashes=options.require_hashes,
+        only_binary=tuple(options.only_binary),
+        prefer_binary=options.prefer_binary,
     )
 
 
@@ -300,16 +284,10 @@ def _relative_to(name: str, other: str) -> str:
 
 
 def _merge(outer: RequirementsFile, inner: RequirementsFile) -> RequirementsFile:
+    """Return the content of both; of options with a single value the inner one counts."""
     return RequirementsFile(
-        requirements=outer.requirements + inner.requirements,
-        constraints=outer.constraints + inner.constraints,
-        index_url=inner.index_url or outer.index_url,
-        extra_index_urls=outer.extra_index_urls + inner.extra_index_urls,
-        find_links=outer.find_links + inner.find_links,
-        trusted_hosts=outer.trusted_hosts + inner.trusted_hosts,
-        no_index=outer.no_index or inner.no_index,
-        pre=outer.pre or inner.pre,
-        require_hashes=outer.require_hashes or inner.require_hashes,
-        only_binary=outer.only_binary + inner.only_binary,
-        prefer_binary=outer.prefer_binary or inner.prefer_binary,
+        *(
+            first + second if isinstance(first, tuple) else second or first
+            for first, second in zip(astuple(outer), astuple(inner), strict=True)
+        )
     )
