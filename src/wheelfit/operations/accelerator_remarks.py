@@ -94,11 +94,14 @@ def _remarks(
     name, its requirements or its extras.
     """
     from wheelfit.resolution.accelerator_remedies import Remedies
-    from wheelfit.resolution.idle_accelerators import idle_accelerators
-    from wheelfit.resolution.unusable_libraries import unusable_libraries
+    from wheelfit.resolution.idle_accelerators import IdleAccelerators
+    from wheelfit.resolution.unusable_libraries import UnusableLibraries
 
     remedies = Remedies(resolution, context)
-    return (*unusable_libraries(changed, remedies), *idle_accelerators(changed, remedies))
+    return (
+        *UnusableLibraries(changed, remedies).remarks(),
+        *IdleAccelerators(changed, remedies).remarks(),
+    )
 
 
 def _is_concerned(

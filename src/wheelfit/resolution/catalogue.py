@@ -347,16 +347,14 @@ class Catalogue:
         if not self._request.dependencies:
             return []
         if package.release is None:
-            core, context, label = self._core(package.name, version)
+            core, context = self._core(package.name, version)
         else:
-            core, context, label = self._core_of_build(
-                package.name, package.release, build_index(version)
-            )
+            core, context = self._core_of_build(package.name, package.release, build_index(version))
             version = package.release
         if package.extra is not None and package.extra not in core.provides_extra:
             text = f"{package.name} {version} has no extra named {package.extra}"
             self.note(text, (package.name, version))
-        dependencies, ignored = self._dependencies_in(core, package.extra, context, label)
+        dependencies, ignored = self._dependencies_in(core, package.extra, context)
         for reason in ignored:
             self.note(f"{package.name} {version}: {reason}", (package.name, version))
         return dependencies
@@ -455,21 +453,21 @@ class Catalogue:
         """Yield the probable dependencies of a release, without notes; safe in other threads."""
         if not self._request.dependencies:
             return
-        core, context, label = self._core_of(package.name, version)
-        for dependency in self._dependencies_in(core, package.extra, context, label)[0]:
+        core, context = self._core_of(package.name, version)
+        for dependency in self._dependencies_in(core, package.extra, context)[0]:
             if dependency.package.name not in self._request.installed:
                 yield dependency
 
     def _dependencies_in(
-        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
+        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext
     ) -> tuple[list[Dependency], list[str]]:
         """Return the dependencies in metadata, and notes on ignored requirements; cached."""
         return self._dependencies.get(
-            (core, extra, context), lambda: self._read_dependencies(core, extra, context, label)
+            (core, extra, context), lambda: self._read_dependencies(core, extra, context)
         )
 
     def _read_dependencies(
-        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
+        self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext
     ) -> tuple[list[Dependency], list[str]]:
         environment = self.candidates.target.environment
         dependencies: list[Dependency] = []
@@ -486,7 +484,7 @@ class Catalogue:
                 continue
             # An extra has only the requirements that it adds to those of its project.
             if applies and applies_without_extra == (extra is None):
-                dependencies += self._dependencies_with_overrides(requirement, label)
+                dependencies += self._dependencies_with_overrides(requirement, context.label)
         return dependencies, ignored
 
     def note(self, text: str, release: tuple[NormalizedName, Version] | None = None) -> None:
@@ -556,39 +554,37 @@ class Catalogue:
         used = namespaces_used([installed.properties])
         return self.candidates.support_of(installed.document, used)
 
-    def _core(
-        self, name: NormalizedName, version: Version
-    ) -> tuple[CoreMetadata, VariantContext, str]:
+    def _core(self, name: NormalizedName, version: Version) -> tuple[CoreMetadata, VariantContext]:
         installed = self.kept_build(name)
         if installed is not None and installed.version == version:
             support = self._support(installed)
             properties = support.filter(installed.properties) if support else installed.properties
             context = VariantContext(installed.label or "", properties)  # F-102, F-103
-            return self._installed_core[name], context, context.label
+            return self._installed_core[name], context
         return self._core_of(name, version)
 
     def _core_of(
         self, name: NormalizedName, version: Version
-    ) -> tuple[CoreMetadata, VariantContext, str]:
+    ) -> tuple[CoreMetadata, VariantContext]:
         choice = self.candidates.usable_choice(name, version)
         wheel = choice.chosen
         if wheel is None:
             raise ValueError(name, version)  # the solver chooses usable releases only
         context = choice.context()
-        return self.candidates.core_metadata(wheel), context, context.label
+        return self.candidates.core_metadata(wheel), context
 
     def _core_of_build(
         self, name: NormalizedName, release: Version, index: int
-    ) -> tuple[CoreMetadata, VariantContext, str]:
+    ) -> tuple[CoreMetadata, VariantContext]:
         build = self.release_build(name, release, index)
         if build is None:
             raise ValueError(name, release, index)  # the solver chooses existing builds only
         if build.is_installed:
-            return self._installed_core[name], build.context, build.context.label
+            return self._installed_core[name], build.context
         wheel = self.candidates.wheel_with_label(name, release, build.label)
         if wheel is None:
             raise ValueError(name, release, index)  # the solver chooses usable builds only
-        return self.candidates.core_metadata(wheel), build.context, build.context.label
+        return self.candidates.core_metadata(wheel), build.context
 
     def _dependencies_with_overrides(
         self, requirement: Requirement, label: str

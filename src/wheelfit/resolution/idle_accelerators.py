@@ -34,24 +34,17 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 
-def idle_accelerators(
-    new_packages: Collection[NormalizedName], remedies: Remedies
-) -> Iterator[AcceleratorRemark]:
-    """Yield the idle accelerators, each once.
+class IdleAccelerators:
+    """The idle accelerators of a result, each reported once.
 
     :param new_packages: the packages to report: those that the result adds or replaces.
     """
-    yield from _IdleSearch(new_packages, remedies).run()
-
-
-class _IdleSearch:
-    """The search for idle accelerators of one result."""
 
     def __init__(self, new_packages: Collection[NormalizedName], remedies: Remedies) -> None:
         self._new_packages = new_packages
         self._remedies = remedies
 
-    def run(self) -> Iterator[AcceleratorRemark]:
+    def remarks(self) -> Iterator[AcceleratorRemark]:
         """Yield the idle accelerators, with remedies where there are any."""
         if not self._remedies.context.policy.preferences.variants:
             return

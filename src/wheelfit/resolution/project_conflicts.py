@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from packaging.utils import InvalidName, canonicalize_name
+
+from wheelfit.core.table_reader import FaultList, section
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
-    from wheelfit.resolution.project_sources import ReportFault
+    from wheelfit.core.table_reader import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +32,23 @@ class ConflictMember:
 
 
 def read_conflicts(
-    table: Mapping[str, Any],
-    name: NormalizedName | None,
-    known: Collection[ConflictMember],
-    fault: ReportFault,
+    root: Table, name: NormalizedName | None, known: Collection[ConflictMember]
 ) -> tuple[tuple[ConflictMember, ...], ...]:
     """Return the declared conflicts; at most one member of each may be requested.
 
-    :param table: the content of ``pyproject.toml``.
+    :param root: the content of ``pyproject.toml``.
     :param name: the name of the project; None if it is not a package.
     """
     conflicts: dict[tuple[ConflictMember, ...], None] = {}
     for tool in ("wheelfit", "uv"):
-        tool_tables = table.get("tool")
-        settings = tool_tables.get(tool) if isinstance(tool_tables, Mapping) else None
-        rows = settings.get("conflicts", []) if isinstance(settings, Mapping) else []
+        settings = section(root.content, FaultList(), "tool", tool)
+        rows = [] if settings is None else settings.content.get("conflicts", [])
         steps = ("tool", tool, "conflicts")
         if not isinstance(rows, list):
-            fault(steps, "must be a list of lists of tables")
+            root.fault("must be a list of lists of tables", *steps)
             continue
         for index, row in enumerate(rows):
-            members = _members((*steps, index), row, name, known, fault)
+            members = _members((*steps, index), row, name, known, root)
             if members is not None:
                 conflicts[members] = None
     return tuple(conflicts)
@@ -61,21 +59,21 @@ def _members(
     row: object,
     name: NormalizedName | None,
     known: Collection[ConflictMember],
-    fault: ReportFault,
+    root: Table,
 ) -> tuple[ConflictMember, ...] | None:
     """Return the members of a conflict; None after a fault."""
     members: dict[ConflictMember, None] = {}
     for index, item in enumerate(row if isinstance(row, list) else [row]):
         member = _member(item, name)
         if isinstance(member, str):
-            fault((*steps, index), member)
+            root.fault(member, *steps, index)
             return None
         if member not in known:
-            fault((*steps, index), f"the project has no {member}")
+            root.fault(f"the project has no {member}", *steps, index)
             return None
         members[member] = None
     if len(members) < 2:
-        fault(steps, "names fewer than two extras or groups")
+        root.fault("names fewer than two extras or groups", *steps)
         return None
     return tuple(members)
 

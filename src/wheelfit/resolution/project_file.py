@@ -22,7 +22,7 @@ from wheelfit.core import strict_toml
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.core.table_reader import FaultList, Table
+from wheelfit.core.table_reader import FaultList, Table, section
 from wheelfit.core.toml_lines import lines_of, with_lines
 from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.project_conflicts import ConflictMember, read_conflicts
@@ -126,7 +126,7 @@ class _ProjectReader:
         table = self._table.get("project")
         groups = self._table.get("dependency-groups", {})
         if table is None and not groups:
-            is_poetry = "poetry" in self._section("tool")
+            is_poetry = section(self._table, FaultList(), "tool", "poetry") is not None
             raise InvalidDocument(
                 [Fault("", "pyproject.toml has neither [project] nor [dependency-groups]")],
                 code="invalid-project",
@@ -135,16 +135,11 @@ class _ProjectReader:
                 if is_poetry
                 else "name requirements, or a file with -r",
             )
-        if table is not None and not isinstance(table, Mapping):
-            self._root.must_be("a table", table, "project")
-            table = None
-        python = self._read_name_and_python(table) if table is not None else None
-        dependencies = self._items(
-            ("project", "dependencies"), (table or {}).get("dependencies", [])
-        )
+        package = self._root.table("project").content
+        python = self._read_name_and_python(package) if isinstance(table, Mapping) else None
+        dependencies = self._items(("project", "dependencies"), package.get("dependencies", []))
         extras = self._tables(
-            ("project", "optional-dependencies"),
-            (table or {}).get("optional-dependencies", {}),
+            ("project", "optional-dependencies"), package.get("optional-dependencies", {})
         )
         group_items = self._tables(("dependency-groups",), groups, are_groups=True)
         resolver = _ReferenceResolver(
@@ -157,7 +152,7 @@ class _ProjectReader:
             resolver.of(dependencies),
             {name: resolver.of(items, extra=name) for name, items in extras.items()},
             {name: resolver.of(items, group=name) for name, items in group_items.items()},
-            read_sources(self._table, Path(self._where).parent, self._fault),
+            read_sources(self._root, Path(self._where).parent),
             self._conflicts(extras, group_items),
         )
         if self._faults:
@@ -174,16 +169,12 @@ class _ProjectReader:
         """Read the conflicts, and verify that no extra or group includes its conflict."""
         known = [ConflictMember("extra", name) for name in extras]
         known += [ConflictMember("group", name) for name in groups]
-        conflicts = read_conflicts(self._table, self._name, known, self._fault)
+        conflicts = read_conflicts(self._root, self._name, known)
         for members in conflicts:
             for member in members:
                 for other in _included(member, extras, groups) & {*members} - {member}:
-                    self._fault((), f"{member} includes {other}, with which it conflicts")
+                    self._root.fault(f"{member} includes {other}, with which it conflicts")
         return conflicts
-
-    def _section(self, name: str) -> Mapping[str, Any]:
-        value = self._table.get(name)
-        return value if isinstance(value, Mapping) else {}
 
     def _read_name_and_python(self, table: Mapping[str, Any]) -> SpecifierSet | None:
         """Read the name and the supported Pythons, and check that no dependencies are dynamic."""
@@ -191,11 +182,11 @@ class _ProjectReader:
         try:
             self._name = canonicalize_name(name, validate=True) if isinstance(name, str) else None
         except InvalidName:
-            self._fault(("project", "name"), f"{shown(name)} is not a valid project name")
+            self._root.fault(f"{shown(name)} is not a valid project name", "project", "name")
         else:
             if self._name is None:
                 if name is None:
-                    self._fault(("project", "name"), "is missing")
+                    self._root.fault("is missing", "project", "name")
                 else:
                     self._root.must_be("a string", name, "project", "name")
         self._check_dynamic(table)
@@ -205,7 +196,8 @@ class _ProjectReader:
         if isinstance(python, str):
             with suppress(InvalidSpecifier):
                 return SpecifierSet(python)
-        self._fault(("project", "requires-python"), f"{shown(python)} is not a version specifier")
+        problem = f"{shown(python)} is not a version specifier"
+        self._root.fault(problem, "project", "requires-python")
         return None
 
     def _check_dynamic(self, table: Mapping[str, Any]) -> None:
@@ -218,9 +210,9 @@ class _ProjectReader:
                 continue
             steps = ("project", "dynamic", index)
             if key in table:
-                self._fault(steps, f"{key} is set and also listed as dynamic")
+                self._root.fault(f"{key} is set and also listed as dynamic", *steps)
             else:
-                self._fault(steps, f"{key} are dynamic: only a build can determine them")
+                self._root.fault(f"{key} are dynamic: only a build can determine them", *steps)
                 self._is_dynamic = True
 
     def _tables(
@@ -236,10 +228,10 @@ class _ProjectReader:
             try:
                 name = canonicalize_name(key, validate=True)
             except InvalidName:
-                self._fault(steps_of_key, "is not a name")
+                self._root.fault("is not a name", *steps_of_key)
                 continue
             if name in items_by_name:
-                self._fault(steps_of_key, f"{name} is repeated in another spelling")
+                self._root.fault(f"{name} is repeated in another spelling", *steps_of_key)
                 continue
             items_by_name[name] = self._items(steps_of_key, items, are_groups=are_groups)
         return items_by_name
@@ -266,7 +258,7 @@ class _ProjectReader:
         try:
             requirement = parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement as error:
-            self._fault(steps, f"{shown(text)}: {error.message}")
+            self._root.fault(f"{shown(text)}: {error.message}", *steps)
             return
         if requirement.name == self._name:
             yield _OwnExtras(requirement.extras, requirement.marker, path)
@@ -276,17 +268,14 @@ class _ProjectReader:
     def _include(self, steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[_Item]:
         name = table.get("include-group")
         if table.keys() != {"include-group"} or not isinstance(name, str):
-            self._fault(steps, "is not an include-group, the only table allowed here")
+            self._root.fault("is not an include-group, the only table allowed here", *steps)
             return
         try:
             group = canonicalize_name(name, validate=True)
         except InvalidName:
-            self._fault(steps, f"{shown(name)} is not a valid group name")
+            self._root.fault(f"{shown(name)} is not a valid group name", *steps)
             return
         yield _Include(group, path_of(*steps))
-
-    def _fault(self, steps: tuple[str | int, ...], message: str) -> None:
-        self._root.fault(message, *steps)
 
 
 def _included(

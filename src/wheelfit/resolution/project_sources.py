@@ -6,13 +6,14 @@ list a dependency, wheelfit's is used. Indexes in them are settings, which are r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.strict_json import shown
+from wheelfit.core.table_reader import FaultList, section
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.markers import Marker
+    from wheelfit.core.table_reader import Table
 
 TOOLS = ("wheelfit", "uv")
 """The tables below ``tool`` that are read, in order of precedence."""
@@ -30,9 +32,6 @@ _REVISIONS = ("rev", "tag", "branch")
 _KEYS = frozenset(
     (*KINDS, *_REVISIONS, "subdirectory", "editable", "package", "marker", "extra", "group")
 )
-
-ReportFault: TypeAlias = Callable[[tuple[str | int, ...], str], None]
-"""Called with the path of an invalid value, and the reason."""
 
 
 class ProjectSource(NamedTuple):
@@ -57,56 +56,44 @@ def is_own_source(value: object) -> bool:
     return any(isinstance(row, Mapping) and not row.keys().isdisjoint(KINDS) for row in rows)
 
 
-def read_sources(
-    table: Mapping[str, Any], folder: Path, fault: ReportFault
-) -> Mapping[NormalizedName, tuple[ProjectSource, ...]]:
+def read_sources(root: Table, folder: Path) -> Mapping[NormalizedName, tuple[ProjectSource, ...]]:
     """Return the sources of dependencies, by name of the dependency.
 
-    :param table: the content of ``pyproject.toml``.
+    :param root: the content of ``pyproject.toml``.
     :param folder: the folder of the project, the base of relative paths.
     """
     by_name: dict[NormalizedName, tuple[ProjectSource, ...]] = {}
     for tool in TOOLS:
-        sources = _subtable(table, "tool", tool, "sources")
-        for key, value in sources.items():
+        sources = section(root.content, FaultList(), "tool", tool, "sources")
+        for key, value in () if sources is None else sources.content.items():
             steps = ("tool", tool, "sources", key)
             if not is_own_source(value):
                 continue
             try:
                 name = canonicalize_name(key, validate=True)
             except InvalidName:
-                fault(steps, "is not a valid project name")
+                root.fault("is not a valid project name", *steps)
                 continue
             rows = value if isinstance(value, list) else [value]
-            parsed = (_source(row, folder, steps, fault) for row in rows)
+            parsed = (_source(row, folder, steps, root) for row in rows)
             by_name.setdefault(name, tuple(source for source in parsed if source is not None))
     return by_name
 
 
-def _subtable(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """Return the table at a path of keys; empty if there is none."""
-    value: Any = table
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
-def _source(
-    row: object, folder: Path, steps: tuple[str, ...], fault: ReportFault
-) -> ProjectSource | None:
+def _source(row: object, folder: Path, steps: tuple[str, ...], root: Table) -> ProjectSource | None:
     """Return a source; None for an index, for a source that is turned off, and after a fault."""
     if not isinstance(row, Mapping) or row.keys().isdisjoint(KINDS):
         return None  # an index, which is a setting
     problem = _problem(row)
     if problem:
-        fault(steps, problem)
+        root.fault(problem, *steps)
         return None
     if row.get("workspace") is False:
         return None
     try:
         marker = parse_marker(row["marker"]) if "marker" in row else None
     except InvalidMarker as error:
-        fault(steps, f"{shown(row['marker'])} is not a marker: {error.message}")
+        root.fault(f"{shown(row['marker'])} is not a marker: {error.message}", *steps)
         return None
     return ProjectSource(
         _url(row, folder),

@@ -25,25 +25,18 @@ if TYPE_CHECKING:
     from wheelfit.resolution.accelerator_use import Remedy
 
 
-def unusable_libraries(
-    new_packages: Collection[NormalizedName], remedies: Remedies
-) -> Iterator[AcceleratorRemark]:
-    """Yield the unusable libraries in a result, once for each kind of accelerator.
+class UnusableLibraries:
+    """The unusable libraries in a result, reported once for each kind of accelerator.
 
     :param new_packages: the new packages, including libraries of which only the name is known;
         others are not reported.
     """
-    yield from _UnusableSearch(new_packages, remedies).run()
-
-
-class _UnusableSearch:
-    """The search for unusable libraries in one result."""
 
     def __init__(self, new_packages: Collection[NormalizedName], remedies: Remedies) -> None:
         self._new_packages = new_packages
         self._remedies = remedies
 
-    def run(self) -> Iterator[AcceleratorRemark]:
+    def remarks(self) -> Iterator[AcceleratorRemark]:
         """Yield the unusable libraries of the result."""
         by_namespace: dict[str, list[NormalizedName]] = {}
         for name in dict.fromkeys(self._new_packages):
