@@ -163,18 +163,19 @@ class Lock(Struct, frozen=True, eq=False):
         :param strict: whether faults that are otherwise only noted are errors (``--strict``).
         :raises InvalidLock: the data is invalid; lists all faults at once.
         """
-        copied = deepcopy(dict(table))
-        _check(copied, where)
-        return cls.of_checked(copied, where=where, strict=strict)
+        return cls.of_own(deepcopy(dict(table)), where=where, strict=strict)
 
     @classmethod
-    def of_checked(cls, table: dict[str, Any], *, where: str, strict: bool = False) -> Lock:
-        """Build a lock from the plain data of a valid one, which is not copied.
+    def of_own(
+        cls, table: dict[str, Any], *, where: str, strict: bool, is_valid: bool = False
+    ) -> Lock:
+        """Build a lock from plain data, which is not copied; otherwise like `of`.
 
-        :param table: the data of a lock that was read or built without an error.
-        :raises InvalidLock: ``strict``, and there is a fault.
+        :param is_valid: whether a lock with this data was read or built without an error before.
         """
         try:
+            if not is_valid:
+                check_lock(table)
             entries = tuple(effective_entries(table))
             packages = _packages(entries, strict=strict)
         except InvalidLock as error:
@@ -245,16 +246,7 @@ def read_lock(
     except ValueError as error:
         fault = Fault("", f"the file is not TOML: {error}", "F-30")
         raise InvalidLock([fault], where=where) from None
-    if not is_valid:
-        _check(table, where)
-    return Lock.of_checked(table, where=where, strict=strict)
-
-
-def _check(table: Mapping[str, Any], where: str) -> None:
-    try:
-        check_lock(table)
-    except InvalidLock as error:
-        raise InvalidLock(error.faults, where=where or None, hint=error.hint) from None
+    return Lock.of_own(table, where=where, strict=strict, is_valid=is_valid)
 
 
 def write_lock(lock: Lock) -> bytes:

@@ -72,14 +72,6 @@ class ListedEnvironment(Struct, frozen=True):
     """The choice among conflicting extras and groups that it was resolved for."""
 
 
-def list_wheels(solver: Solver, solution: Solution) -> ListedEnvironment:
-    """List every wheel that a machine of an environment could use.
-
-    :param solution: the solution of the environment, with the best label of each release.
-    """
-    return _LabelSearch(solver, solution).listed()
-
-
 def possible_needs(
     core: CoreMetadata,
     context: VariantContext,
@@ -127,8 +119,11 @@ class _LabelWithNeeds(NamedTuple):
     needs: tuple[Requirement, ...]
 
 
-class _LabelSearch:
-    """A search through labels until no label requires anything that is not locked."""
+class LabelSearch:
+    """A search through labels until no label requires anything that is not locked.
+
+    :param solution: the solution of an environment, with the best label of each release.
+    """
 
     def __init__(self, solver: Solver, solution: Solution) -> None:
         self._solver = solver
@@ -140,6 +135,7 @@ class _LabelSearch:
         self._pythons: dict[tuple[NormalizedName, Version], set[SpecifierSet]] = {}
 
     def listed(self) -> ListedEnvironment:
+        """Return every wheel that a machine of the environment could use."""
         candidates = self._read_until_stable()
         projects = {
             pin.name: self._listed_project(pin, self._candidates_for(pin, candidates))

@@ -16,9 +16,9 @@ from wheelfit.errors import InvalidMarker, NoConsistentSet, NoSolution, SourceBu
 from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import describe_environments, requires_python
-from wheelfit.locking.listed_wheels import list_wheels
+from wheelfit.locking.listed_wheels import LabelSearch
 from wheelfit.locking.marker_writer import MarkerWriter
-from wheelfit.locking.merging import merge
+from wheelfit.locking.merging import Merging
 from wheelfit.locking.plain_entries import put_entries
 from wheelfit.locking.request import in_extras, in_groups
 from wheelfit.locking.validation import CONFLICTS, ROOTS, TOOL
@@ -107,7 +107,7 @@ def lock_everywhere(
                 raise _with_environment(error, environment) from None
             failed.append((environment, error))
             continue
-        listed = replace(list_wheels(fork_solver, solution), fork=fork)
+        listed = replace(LabelSearch(fork_solver, solution).listed(), fork=fork)
         listed_environments.append(listed)
         for name, project in listed.projects.items():
             fork_versions.setdefault(name, project.version)
@@ -140,7 +140,7 @@ def build_lock(
     :raises NoFit: two environments that no marker distinguishes need different versions.
     """
     request = solver.request
-    merged = merge(listed_environments, solver, folder)
+    merged = Merging(listed_environments, solver, folder).merged()
     marker_writer = MarkerWriter(listed.environment for listed in listed_environments)
     pythons = sorted({listed.environment.python for listed in listed_environments})
     extras, groups = _extras(request), _groups(request)

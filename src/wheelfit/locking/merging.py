@@ -50,18 +50,6 @@ class MergedEntries:
     """The parts left out, each with the reason, one sentence each."""
 
 
-def merge(
-    listed_environments: Sequence[ListedEnvironment],
-    solver: Solver,
-    folder: Path | None = None,
-) -> MergedEntries:
-    """Return the entries of a lock for several environments.
-
-    :raises NoFit: two environments that no marker distinguishes need different versions.
-    """
-    return _Merging(listed_environments, solver, folder).merged()
-
-
 _MAX_FETCHED = 16
 """The most wheels that are fetched only for their hashes; further ones are not locked."""
 
@@ -74,7 +62,7 @@ class _Entry:
     listings: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)
 
 
-class _Merging:
+class Merging:
     """The merge of the solutions of some environments."""
 
     def __init__(
@@ -99,6 +87,10 @@ class _Merging:
         self._fetched = 0
 
     def merged(self) -> MergedEntries:
+        """Return the entries of a lock for all environments.
+
+        :raises NoFit: two environments that no marker distinguishes need different versions.
+        """
         for listed in self._listed_environments:
             self._add(listed)
         self._names.update(str(name) for name, _ in self._entries)

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from wheelfit.locking.fork import Fork
     from wheelfit.locking.request import LockNeeds
     from wheelfit.resolution.listing import Wheel
-    from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import RequestedRequirement
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.page import File, ProjectPage
@@ -416,10 +415,6 @@ class UniversalCandidates(Candidates):
             else:
                 detections[namespace] = Detection(namespace)
         return Support(detections, abi_namespaces=abi, known=known)
-
-    def warnings_about(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:  # noqa: ARG002
-        """Return no warnings: without a machine no hardware can go unused."""
-        return ()
 
 
 def _is_detectable(document: VariantDocument, namespace: str) -> bool:

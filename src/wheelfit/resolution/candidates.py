@@ -360,7 +360,9 @@ class Candidates:
             )
 
     def warnings_about(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:
-        """Return the warnings for the user about some choices."""
+        """Return the warnings about some choices; none without a machine to leave unused."""
+        if not self.is_for_one_machine:
+            return ()
         return warnings_about_choices(choices, self.policy.preferences)
 
     def _choose(self, name: NormalizedName, version: Version) -> ReleaseChoice:
