@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from locking.entries import AMD, X86_64
+from resolution.releases import add_release
 
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.resolution_setup import NVIDIA
@@ -68,14 +69,5 @@ class Shelf(FakeRepository):
         :param tags: of the wheels.
         :param providers: further ones.
         """
-        name, version = release.split()
         whole = document(variants, **providers)
-        for label in (*variants, *([""] if plain else [])):
-            own = {**whole, "variants": {label: variants[label]}} if label else None
-            ending = f"-{label}" if label else ""
-            self.add_wheel(
-                f"{name.replace('-', '_')}-{version}-{tags}{ending}.whl",
-                requires=(requires or {}).get(label, ()),
-                document=own,
-            )
-        self.add_file(f"{name.replace('-', '_')}-{version}-variants.json", whole)
+        add_release(self, release, whole, requires or {}, plain=plain, tags=tags)

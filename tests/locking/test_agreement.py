@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from locking.entries import TARGET, locked
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from resolution.releases import add_release, installed_build
 
-from wheelfit.core.core_metadata import CoreMetadata
-from wheelfit.core.index_metadata import read_wheel_document
-from wheelfit.core.labels import parse_label
 from wheelfit.errors import NoConsistentSet
 from wheelfit.locking.document import Lock
 from wheelfit.locking.locking import new_lock
@@ -22,7 +18,7 @@ from wheelfit.resolution.request import InstalledBuild
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.resolution_setup import NVIDIA
-from wheelfit.testing.wheels import release_document, single_label_document
+from wheelfit.testing.wheels import release_document
 
 BOUNDS = [f"{major}.{minor}" for major in (13, 12, 11) for minor in range(9, -1, -1)]
 GPU = FixedDetector({"nvidia": {"cuda_version_lower_bound": BOUNDS}})
@@ -41,25 +37,14 @@ def lock(**packages: str) -> Lock:
     repository = FakeRepository()
     for name, builds in packages.items():
         labels = [build for build in builds.split() if build != "-"]
-        for label in builds.split():
-            stem = f"{name}-1-py3-none-any" + ("" if label == "-" else f"-{label}")
-            own = None if label == "-" else single_label_document(document(*labels), label)
-            repository.add_wheel(f"{stem}.whl", document=own)
-        if labels:
-            repository.add_file(f"{name}-1-variants.json", document(*labels))
+        add_release(repository, f"{name} 1", document(*labels), plain="-" in builds)
     tables = [locked(repository, name, "1").table for name in packages]
     return new_lock(tables, roots=list(packages), where="pylock.toml")
 
 
 def installed(name: str, label: str) -> InstalledBuild:
     """Return an installed build for a CUDA version."""
-    core = CoreMetadata(canonicalize_name(name), Version("1"))
-    data = json.dumps(single_label_document(document(label), label)).encode()
-    read = read_wheel_document(data, parse_label(label), where=name)
-    properties = read.variants[parse_label(label)]
-    return InstalledBuild(
-        core.name, core.version, lambda: core, parse_label(label), properties, read
-    )
+    return installed_build(f"{name} 1", label, document(label))
 
 
 def choose(
@@ -152,12 +137,7 @@ def test_a_build_for_another_package_that_comes_with_the_value() -> None:
         "flash": {"torch1": {"abi": {"torch": ["1"]}}, "null": {}},
     }.items():
         document = release_document(variants, providers=providers)
-        for label in variants:
-            requires = needs[label] if name == "app" else []
-            own = single_label_document(document, label)
-            wheel = f"{name}-1-py3-none-any-{label}.whl"
-            repository.add_wheel(wheel, document=own, requires=requires)
-        repository.add_file(f"{name}-1-variants.json", document)
+        add_release(repository, f"{name} 1", document, needs if name == "app" else ())
     repository.add_wheel("torch-1-py3-none-any.whl")
     names = ("app", "other", "flash", "torch")
     tables = [locked(repository, name, "1").table for name in names]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from resolution.releases import add_release, installed_build, reasons
 
-from wheelfit.core.core_metadata import CoreMetadata, read_metadata
-from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.provider_lookup import ProviderPolicy
@@ -44,28 +42,15 @@ def add(
     extras: Sequence[str] = (),
 ) -> None:
     """Add a release: what its labels were built for, and what each of them needs."""
-    name, version = release.split()
-    for label in [*labels, ""] if plain else labels:
-        requires = needs.get(label, ()) if isinstance(needs, Mapping) else needs
-        stem = f"{name}-{version}-py3-none-any" + (f"-{label}" if label else "")
-        world.repository.add_wheel(f"{stem}.whl", requires=requires, extras=extras)
-    world.repository.add_file(f"{name}-{version}-variants.json", document(labels))
+    add_release(world.repository, release, document(labels), needs, plain=plain, extras=extras)
 
 
 def installed(
-    text: str, label: str | None = None, built_for: Features | None = None, *requires: str
+    text: str, label: str = "", built_for: Features | None = None, *requires: str
 ) -> InstalledBuild:
     """Return an installed distribution, maybe of a label."""
-    name, version = text.split()
-    core = CoreMetadata(canonicalize_name(name), Version(version), requires_texts=requires)
-    if label is None:
-        return InstalledBuild(core.name, core.version, lambda: core)
-    data = single_label_document(document({label: built_for or {}}), label)
-    read = read_wheel_document(json.dumps(data).encode(), parse_label(label), where=text)
-    properties = read.variants[parse_label(label)]
-    return InstalledBuild(
-        core.name, core.version, lambda: core, parse_label(label), properties, read
-    )
+    whole = document({label: built_for or {}}) if label else None
+    return installed_build(text, label, whole, requires)
 
 
 BOTH = {"pyt28": {"torch": ["2.8"]}, "pyt29": {"torch": ["2.9"]}}
@@ -140,24 +125,16 @@ class TestNeedsOfLabels:
         add(world, "flash 2", BOTH, {"pyt28": ["torch"], "pyt29": ["torch", "missing"]})
         resolution = world.resolve("flash")
         pin = resolution.pin(canonicalize_name("flash"))
-        assert pin is not None
         assert str(pin) == "flash 2 (pyt28)"
-        reasons = {
-            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
-        }
-        assert reasons["pyt29"].startswith("is built for torch 2.9, torch 2.8.1 is chosen")
+        assert reasons(pin)["pyt29"].startswith("is built for torch 2.9, torch 2.8.1 is chosen")
 
     def test_a_label_given_up_for_its_needs_alone(self, world: ResolutionSetup) -> None:
         """P-55: a label that would fit what was chosen names its needs as the reason."""
         labels = {"best": {"torch": ["2.8.1"]}, "good": {"torch": ["2.8"]}}
         add(world, "flash 2", labels, {"best": ["torch", "missing"], "good": ["torch"]})
         pin = world.resolve("flash").pin(canonicalize_name("flash"))
-        assert pin is not None
-        assert pin.label == "good"
-        reasons = {
-            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
-        }
-        assert "its requirements cannot be met" in reasons["best"]
+        assert str(pin) == "flash 2 (good)"
+        assert "its requirements cannot be met" in reasons(pin)["best"]
 
     def test_unsound_metadata_costs_one_label(self, world: ResolutionSetup) -> None:
         """F-94, F-112: a label whose metadata cannot be read gives way to the next one."""
@@ -232,12 +209,8 @@ class TestWhatIsNotThere:
         """P-54: the search continues, and the reason is told."""
         add(world, "flash 2", {**BOTH, "null": {}})
         pin = world.resolve("flash").pin(canonicalize_name("flash"))
-        assert pin is not None
-        assert pin.label == "null"
-        reasons = {
-            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
-        }
-        assert "torch is neither installed nor chosen" in reasons["pyt29"]
+        assert str(pin) == "flash 2 (null)"
+        assert "torch is neither installed nor chosen" in reasons(pin)["pyt29"]
 
     def test_very_many_labels(self, world: ResolutionSetup) -> None:
         """P-54: a release with very many such labels does not hold up the search."""

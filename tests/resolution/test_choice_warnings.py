@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from resolution.releases import add_release
 
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.shared_requirements import AGREEMENTS
@@ -73,33 +74,15 @@ def test_packages_that_share_a_caution() -> None:
     )
     names = ("torch", "torchaudio", "torchvision")
     for name in names:
-        for label in ("null", "cu129"):
-            world.repository.add_wheel(f"{name}-2-py3-none-any-{label}.whl")
-        world.repository.add_file(f"{name}-2-variants.json", document)
-    cautions = [note for note in world.resolve(*names).notes if "hardware is present" in note]
-    assert len(cautions) == 1
+        add_release(world.repository, f"{name} 2", document)
+    notes = world.resolve(*names).notes
+    cautions = [note for note in notes if "hardware is present" in note]
+    assert cautions == [notes[0]]  # it heads the notes
     assert cautions[0].startswith(
         "torch, torchaudio and torchvision: nvidia hardware is present, but the chosen builds "
-        "(null) do not use it; cu129: needs CUDA driver >= 12.9"
+        "(null) do not use it; cu129: needs CUDA driver >= 12.9, this machine has 12.4"
     )
     assert cautions[0].count("needs CUDA driver") == 1
-
-
-def test_an_installation_is_cautioned_first() -> None:
-    """A GPU that is there and not used heads the notes of a resolution."""
-    world = ResolutionSetup(
-        machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4"]}})
-    )
-    document = release_document(
-        {"null": {}, "cu129": {"nvidia": {"cuda_version_lower_bound": ["12.9"]}}},
-        providers={"nvidia": NVIDIA},
-    )
-    for label in ("null", "cu129"):
-        world.repository.add_wheel(f"torch-2-py3-none-any-{label}.whl")
-    world.repository.add_file("torch-2-variants.json", document)
-    notes = world.resolve("torch").notes
-    assert notes[0].startswith("torch: nvidia hardware is present, but the chosen build (null)")
-    assert "needs CUDA driver >= 12.9, this machine has 12.4" in notes[0]
 
 
 @pytest.mark.parametrize(("present", "cautions"), [("false", 0), ("true", 1)])
@@ -110,8 +93,6 @@ def test_hardware_whose_absence_is_an_answer(present: str, cautions: int) -> Non
         {"null": {}, "v9": {"tpu": {"present": ["true"], "generation": ["v9"]}}},
         providers={"tpu": TPU},
     )
-    for label in ("null", "v9"):
-        world.repository.add_wheel(f"jax-2-py3-none-any-{label}.whl")
-    world.repository.add_file("jax-2-variants.json", document)
+    add_release(world.repository, "jax 2", document)
     notes = [note for note in world.resolve("jax").notes if "tpu hardware is present" in note]
     assert len(notes) == cautions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from resolution.releases import add_release
 
 from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.core.ordering import Preferences
@@ -15,7 +16,7 @@ from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.explain import Explanation, explain_project, explain_release
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.resolution_setup import NVIDIA, ResolutionSetup
-from wheelfit.testing.wheels import release_document
+from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit_runtime.errors import ProjectNotFound
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 
@@ -27,6 +28,7 @@ CUDA = release_document(
     },
     providers={"nvidia": NVIDIA},
 )
+NEWEST_CUDA = single_label_document(CUDA, "cu129")
 
 
 def driver(*versions: str) -> FixedDetector:
@@ -38,9 +40,7 @@ def driver(*versions: str) -> FixedDetector:
 def world() -> ResolutionSetup:
     """Return a world with torch 2.8 in three variants and a plain wheel."""
     world = ResolutionSetup(machine=driver("12.8", "12.7"))
-    for label in ("-null", "-cu128", "-cu129", ""):
-        world.repository.add_wheel(f"torch-2.8-py3-none-any{label}.whl")
-    world.repository.add_file("torch-2.8-variants.json", CUDA)
+    add_release(world.repository, "torch 2.8", CUDA, plain=True)
     return world
 
 
@@ -121,8 +121,7 @@ class TestContract:
 
     def test_nothing_fits(self, world: ResolutionSetup) -> None:
         """Without a winner version and choice are null, the candidates are still shown."""
-        world.repository.add_wheel("torch-3-py3-none-any-cu129.whl", document=CUDA)
-        world.repository.add_file("torch-3-variants.json", CUDA)
+        add_release(world.repository, "torch 3", NEWEST_CUDA)
         mapping = explain(world, "torch>=3").to_mapping()
         assert (mapping["version"], mapping["chosen"]) == (None, None)
         assert [candidate["label"] for candidate in mapping["candidates"]] == ["cu129"]
@@ -133,8 +132,7 @@ class TestWhichRelease:
 
     def test_one_that_does_not_fit_is_passed_over(self, world: ResolutionSetup) -> None:
         """F-92: the older release is shown, with a note on the newer one."""
-        world.repository.add_wheel("torch-3-py3-none-any-cu129.whl")
-        world.repository.add_file("torch-3-variants.json", CUDA)
+        add_release(world.repository, "torch 3", NEWEST_CUDA)
         explanation = explain(world)
         assert explanation.version == Version("2.8")
         assert explanation.notes[0].startswith(
@@ -144,8 +142,7 @@ class TestWhichRelease:
     def test_several_for_one_reason_share_a_line(self, world: ResolutionSetup) -> None:
         """F-92: releases that are passed over for the same reason are one note."""
         for version in ("3", "4", "5"):
-            world.repository.add_wheel(f"torch-{version}-py3-none-any-cu129.whl")
-            world.repository.add_file(f"torch-{version}-variants.json", CUDA)
+            add_release(world.repository, f"torch {version}", NEWEST_CUDA)
         (note,) = [note for note in explain(world).notes if "passed over" in note]
         assert note.startswith(
             "torch 5, 4 and 3 are passed over, no wheel of them fits: cu129: needs CUDA driver"
@@ -208,8 +205,7 @@ class TestWarnings:
             {"gpu": {"nvidia": {"sm_arch": ["90_real"]}}},
             static={"nvidia": {"sm_arch": ["90_real"]}},
         )
-        world.repository.add_wheel("claim-1-py3-none-any-gpu.whl")
-        world.repository.add_file("claim-1-variants.json", document)
+        add_release(world.repository, "claim 1", document)
         explanation = explain(world, "claim")
         assert explanation.chosen is not None
         assert "its own list states that nvidia is supported" in explanation.warnings[0]
@@ -220,9 +216,7 @@ class TestWarnings:
             {"null": {}, "gpu": {"nvidia": {"sm_arch": ["90_real"]}}},
             static={"nvidia": {"sm_arch": ["90_real"]}},
         )
-        for label in ("gpu", "null"):
-            world.repository.add_wheel(f"claim-1-py3-none-any-{label}.whl")
-        world.repository.add_file("claim-1-variants.json", document)
+        add_release(world.repository, "claim 1", document)
         world.policy = ChoicePolicy(providers=ProviderPolicy(ignore_static=frozenset({"nvidia"})))
         explanation = explain(world, "claim")
         assert explanation.chosen is not None

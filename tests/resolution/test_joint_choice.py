@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from resolution.releases import add_release, installed_build, reasons
 
-from wheelfit.core.core_metadata import CoreMetadata, read_metadata
-from wheelfit.core.index_metadata import read_wheel_document
-from wheelfit.core.labels import Label, parse_label
+from wheelfit.core.labels import Label
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
 from wheelfit.core.shared_requirements import AGREEMENTS, Agreed, Agreement
@@ -29,7 +25,7 @@ from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.resolution_setup import NVIDIA, ResolutionSetup, requested
-from wheelfit.testing.wheels import release_document, single_label_document
+from wheelfit.testing.wheels import release_document
 
 BOUNDS = [f"{major}.{minor}" for major in (13, 12, 11) for minor in range(9, -1, -1)]
 GPU = FixedDetector({"nvidia": {"cuda_version_lower_bound": BOUNDS}})
@@ -57,30 +53,17 @@ def add(
     world: ResolutionSetup,
     release: str,
     labels: Mapping[str, str | Mapping[str, Any]],
-    needs: Sequence[str] = (),
+    needs: Sequence[str] | Mapping[str, Sequence[str]] = (),
     *,
     plain: bool = False,
 ) -> None:
     """Add a release with a build for each label, and maybe a plain wheel."""
-    name, version = release.split()
-    for label in [*labels, ""] if plain else labels:
-        stem = f"{name}-{version}-py3-none-any" + (f"-{label}" if label else "")
-        world.repository.add_wheel(f"{stem}.whl", requires=needs)
-    world.repository.add_file(f"{name}-{version}-variants.json", document(labels))
+    add_release(world.repository, release, document(labels), needs, plain=plain)
 
 
-def installed(text: str, label: str | None = None, cuda: str = "12.0") -> InstalledBuild:
+def installed(text: str, label: str = "", cuda: str = "12.0") -> InstalledBuild:
     """Return an installed distribution, maybe of a build for a CUDA version."""
-    name, version = text.split()
-    core = CoreMetadata(canonicalize_name(name), Version(version))
-    if label is None:
-        return InstalledBuild(core.name, core.version, lambda: core)
-    data = json.dumps(single_label_document(document({label: cuda}), label)).encode()
-    read = read_wheel_document(data, parse_label(label), where=text)
-    properties = read.variants[parse_label(label)]
-    return InstalledBuild(
-        core.name, core.version, lambda: core, parse_label(label), properties, read
-    )
+    return installed_build(text, label, document({label: cuda}) if label else None)
 
 
 BOTH = {"cu12": "12.8", "cu13": "13.0"}
@@ -110,12 +93,7 @@ class TestWithinOneVersion:
             "CUDA 12 for all, because flash 1 has only builds for CUDA 12: "
             "cu12 of torch 2, not cu13"
         )
-        pin = resolution.pin(canonicalize_name("torch"))
-        assert pin is not None
-        reasons = {
-            str(verdict.filename.label): verdict.reason for verdict in pin.choice.selection.verdicts
-        }
-        assert reasons["cu13"] == (
+        assert reasons(resolution.pin(canonicalize_name("torch")))["cu13"] == (
             "is built for CUDA 13, this environment has CUDA 12 because of flash"
         )
         assert not resolution.notes
@@ -290,12 +268,8 @@ class TestSeveralValues:
             labels = {
                 f"l{i}": {"blas_lapack": {"provider": some}} for i, some in enumerate(libraries)
             }
-            for label in labels:
-                world.repository.add_wheel(f"{name}-1-py3-none-any-{label}.whl")
-            world.repository.add_file(
-                f"{name}-1-variants.json",
-                release_document(labels, providers={"blas_lapack": provider}),
-            )
+            release = release_document(labels, providers={"blas_lapack": provider})
+            add_release(world.repository, f"{name} 1", release)
         resolution = world.resolve("one", "two", "three")
         assert {str(pin) for pin in resolution.pins} == {"one 1 (l0)", "two 1 (l0)", "three 1 (l1)"}
         assert resolution.agreements[0].values == ("mkl",)
@@ -429,25 +403,15 @@ class TestNoSet:
 
     def test_a_worse_build_before_none(self, world: ResolutionSetup) -> None:
         """A build is given up for what it needs where nothing goes with the better ones."""
-        for label, needs in (("best", ["absent"]), ("lean", [])):
-            stem = f"apex-1-py3-none-any-{label}.whl"
-            world.repository.add_wheel(stem, requires=needs)
-        world.repository.add_file(
-            "apex-1-variants.json", document({"best": "12.9", "lean": "12.8", "new": "13.0"})
-        )
-        world.repository.add_wheel("apex-1-py3-none-any-new.whl")
+        labels = {"best": "12.9", "lean": "12.8", "new": "13.0"}
+        add(world, "apex 1", labels, {"best": ["absent"]})
         assert world.pins("apex", "flash") == {"apex": "1:lean", "flash": "1:cu12"}
 
     def test_a_worse_build_of_what_is_installed(self, world: ResolutionSetup) -> None:
         """An installed build whose needs disagree gives way to another one of its version."""
         add(world, "torch 3", {"cu13": "13.0"})
-        for label, needs in (("a", ["torch==3"]), ("b", [])):
-            world.repository.add_wheel(f"app-1-py3-none-any-{label}.whl", requires=needs)
-        world.repository.add_file("app-1-variants.json", document({"a": "12.8", "b": "12.0"}))
-        core = read_metadata(
-            b"Metadata-Version: 2.1\nName: app\nVersion: 1\nRequires-Dist: torch==3\n", "app"
-        )
-        there = replace(installed("app 1", "a", "12.8"), read=lambda: core)
+        add(world, "app 1", {"a": "12.8", "b": "12.0"}, {"a": ["torch==3"]})
+        there = installed_build("app 1", "a", document({"a": "12.8"}), ["torch==3"])
         assert world.pins("app", installed=[there]) == {"app": "1:b"}
 
     def test_mixing_can_be_allowed(self, world: ResolutionSetup) -> None:

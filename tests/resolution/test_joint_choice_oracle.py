@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,10 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from resolution.releases import add_release, installed_build
 
-from wheelfit.core.core_metadata import CoreMetadata
-from wheelfit.core.index_metadata import read_wheel_document
-from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import parse_feature
 from wheelfit.core.shared_requirements import Agreement
 from wheelfit.errors import NoConsistentSet
@@ -23,7 +20,7 @@ from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import InstalledBuild
 from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.resolution_setup import ResolutionSetup
-from wheelfit.testing.wheels import release_document, single_label_document
+from wheelfit.testing.wheels import release_document
 from wheelfit_runtime.errors import NoFit
 
 pytestmark = pytest.mark.integration
@@ -64,14 +61,10 @@ class Problem:
         """Return it as the resolver sees it."""
         world = ResolutionSetup(policy=ChoicePolicy(agreements=self.agreements))
         for release, labels in self.labels.items():
-            name, version = release.split()
-            for label in labels:
-                stem = f"{name}-{version}-py3-none-any" + (f"-{label}" if label else "")
-                world.repository.add_wheel(
-                    f"{stem}.whl", requires=self.needs.get((release, label), ())
-                )
-            if any(labels):
-                world.repository.add_file(f"{name}-{version}-variants.json", self.document(release))
+            needs = {label: self.needs.get((release, label), ()) for label in labels}
+            add_release(
+                world.repository, release, self.document(release), needs, plain="" in labels
+            )
         candidates = world.candidates()
         for release in self.labels:
             name, version = release.split()
@@ -92,17 +85,8 @@ class Problem:
         """Return what is there."""
         if self.beside is None:
             return []
-        release, text = self.beside
-        name, version = release.split()
-        core = CoreMetadata(canonicalize_name(name), Version(version))
-        label = parse_label(text)
-        data = json.dumps(single_label_document(self.document(release), text)).encode()
-        document = read_wheel_document(data, label, where=release)
-        return [
-            InstalledBuild(
-                core.name, core.version, lambda: core, label, document.variants[label], document
-            )
-        ]
+        release, label = self.beside
+        return [installed_build(release, label, self.document(release))]
 
     # --- what is right ------------------------------------------------------------
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from error_codes import raises_code
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from resolution.releases import add_release, installed_build
 
 from wheelfit.core.core_metadata import CoreMetadata
 from wheelfit.core.labels import Label
-from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.errors import NoSolution, SourceBuildNotAllowed
@@ -58,14 +57,10 @@ def add_torch(
         'plain-tools; variant_label == ""',
         "numbers",
     ]
-    for label in labels:
-        world.repository.add_wheel(f"torch-{version}-py3-none-any-{label}.whl", requires=requires)
-    if plain:
-        world.repository.add_wheel(f"torch-{version}-py3-none-any.whl", requires=requires)
     document = release_document(
         {label: CUDA[label] for label in labels}, providers={"nvidia": NVIDIA}
     )
-    world.repository.add_file(f"torch-{version}-variants.json", document)
+    add_release(world.repository, f"torch {version}", document, requires, plain=plain)
 
 
 def numbers_on_offer() -> ResolutionSetup:
@@ -121,14 +116,11 @@ class TestMarkersOfTheChosenWheel:
         """F-110: what the user forbids stays in the sets, so that no dependency vanishes."""
         code = ["80_real", "90_real"]
         world.machine = FixedDetector({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
-        world.repository.add_wheel(
-            "gpu-1-py3-none-any-both.whl",
-            requires=['numbers; "nvidia :: sm_arch :: 90_real" in variant_properties'],
-        )
         document = release_document(
             {"both": {"nvidia": {"sm_arch": code}}}, providers={"nvidia": NVIDIA}
         )
-        world.repository.add_file("gpu-1-variants.json", document)
+        needs = ['numbers; "nvidia :: sm_arch :: 90_real" in variant_properties']
+        add_release(world.repository, "gpu 1", document, needs)
         pins = {"gpu": "1:both", "numbers": "1"}
         assert world.pins("gpu") == pins
         for value in code:  # the wheel still fits, by the other value
@@ -579,32 +571,27 @@ class TestDirectWheels:
         assert "secret" not in (excinfo.value.note or "")
 
 
-def present(text: str, requires: Sequence[str] = (), **more: Any) -> InstalledBuild:
-    """Return an installed distribution."""
-    name, version = text.split()
-    core = CoreMetadata(canonicalize_name(name), Version(version), requires_texts=tuple(requires))
-    return InstalledBuild(core.name, core.version, lambda: core, **more)
-
-
 class TestInstalled:
     """F-96: what is installed stays if it will do."""
 
     def test_it_stays(self, world: ResolutionSetup) -> None:
         """F-96: what satisfies is not looked up, and is not a pin."""
-        resolution = world.resolve("numbers", installed=[present("numbers 0.5")])
+        resolution = world.resolve("numbers", installed=[installed_build("numbers 0.5")])
         assert resolution.pins == ()
         assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]
         assert world.repository.requests == []
 
     def test_its_needs_count(self, world: ResolutionSetup) -> None:
         """What stays needs what it needs."""
-        resolution = world.resolve("app", installed=[present("app 1", ["cpu-tools"])])
+        resolution = world.resolve(
+            "app", installed=[installed_build("app 1", requires=["cpu-tools"])]
+        )
         assert [str(pin) for pin in resolution.pins] == ["cpu-tools 1"]
         assert Edge(canonicalize_name("app"), canonicalize_name("cpu-tools")) in resolution.edges
 
     def test_upgrading(self, world: ResolutionSetup) -> None:
         """``--upgrade`` looks up what is asked for, not what that needs."""
-        installed = [present("torch 2.7"), present("numbers 0.5")]
+        installed = [installed_build("torch 2.7"), installed_build("numbers 0.5")]
         resolution = world.resolve("torch", installed=installed, upgrade=True)
         assert {str(pin) for pin in resolution.pins} == {"torch 2.8 (cu128)", "cuda-runtime 1"}
         assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]
@@ -628,8 +615,8 @@ class TestInstalled:
     ) -> None:
         """What is older than what is there is taken only where what is asked for demands it."""
         world = numbers_on_offer()
-        assert world.pins(*words, installed=[present(there)], upgrade=True) == pins
-        resolution = world.resolve(*words, installed=[present(there)], upgrade=True)
+        assert world.pins(*words, installed=[installed_build(there)], upgrade=True) == pins
+        resolution = world.resolve(*words, installed=[installed_build(there)], upgrade=True)
         assert [str(kept) for kept in resolution.kept] == ([] if pins else [there])
         said = f"{there} is kept: it is newer than numbers 1, the newest available"
         assert any(note.startswith(said) for note in resolution.notes) is (not pins)
@@ -638,7 +625,7 @@ class TestInstalled:
     def test_an_upgrade_goes_back_for_no_other_upgrade(self, order: list[str]) -> None:
         """Of what is named together, one does not get newer at the cost of the other."""
         world = numbers_on_offer()
-        installed = [present("numbers 9.0"), present("picky 1")]
+        installed = [installed_build("numbers 9.0"), installed_build("picky 1")]
         assert world.pins(*order, installed=installed, upgrade=True) == {"picky": "2"}
 
     @pytest.mark.parametrize(("supported", "stays"), [("12.9", True), ("12.8", False)])
@@ -647,15 +634,8 @@ class TestInstalled:
     ) -> None:
         """F-96: an installed variant that no longer fits is exchanged, with the reason."""
         world.machine = driver(supported)
-        document = read_document(
-            release_document({"cu129": CUDA["cu129"]}, providers={"nvidia": NVIDIA}), where="here"
-        )
-        installed = present(
-            "torch 2.8",
-            label=Label("cu129"),
-            properties=document.variants[Label("cu129")],
-            document=document,
-        )
+        document = release_document({"cu129": CUDA["cu129"]}, providers={"nvidia": NVIDIA})
+        installed = installed_build("torch 2.8", "cu129", document)
         resolution = world.resolve("torch", installed=[installed])
         assert bool(resolution.kept) is stays
         assert any("needs CUDA driver >= 12.9" in note for note in resolution.notes) is not stays
@@ -663,23 +643,20 @@ class TestInstalled:
     def test_the_markers_of_a_variant(self, world: ResolutionSetup) -> None:
         """F-103: markers of what stays see the supported properties, as on installation."""
         variants = {"cu": {"nvidia": {"cuda_version_lower_bound": ["12.8", "13.0"]}}}
-        document = read_document(
-            release_document(variants, providers={"nvidia": NVIDIA}), where="here"
-        )
+        document = release_document(variants, providers={"nvidia": NVIDIA})
         marker = '"nvidia :: cuda_version_lower_bound :: {}" in variant_properties'
-        installed = present(
-            "app 1",
-            [f"numbers; {marker.format('12.8')}", f"cpu-tools; {marker.format('13.0')}"],
-            label=Label("cu"),
-            properties=document.variants[Label("cu")],
-            document=document,
-        )
+        needs = [f"numbers; {marker.format('12.8')}", f"cpu-tools; {marker.format('13.0')}"]
+        installed = installed_build("app 1", "cu", document, needs)
         assert world.pins("app", installed=[installed]) == {"numbers": "1"}
 
     def test_another_label_is_asked_for(self, world: ResolutionSetup) -> None:
         """F-96: asking for a label exchanges an installed variant."""
         world.policy = ChoicePolicy(preferences=Preferences(labels={"torch": Label("null")}))
-        installed = present("torch 2.8", label=Label("cu128"))
+        installed = installed_build(
+            "torch 2.8",
+            "cu128",
+            release_document({"cu128": CUDA["cu128"]}, providers={"nvidia": NVIDIA}),
+        )
         resolution = world.resolve("torch", installed=[installed])
         assert "torch 2.8 (null)" in [str(pin) for pin in resolution.pins]
 
@@ -729,28 +706,6 @@ class TestAskingAgain:
             "project cpu-tools",
             "metadata cpu_tools-1-py3-none-any.whl",
         ]
-
-    def test_confirming(self, world: ResolutionSetup) -> None:
-        """F-93: the wheel's own document must say what drove the choice."""
-        candidates = world.candidates()
-        choice = world.resolve("torch", candidates=candidates).pins[-1].choice
-
-        def inside(variants: dict[str, Any]) -> str | None:
-            import json
-
-            document = release_document(variants, providers={"nvidia": NVIDIA})
-            return candidates.metadata_disagreement(choice, json.dumps(document).encode())
-
-        assert inside({"cu128": CUDA["cu128"]}) is None
-        assert "differ" in (inside({"cu128": CUDA["cu129"]}) or "")
-        assert candidates.metadata_disagreement(choice, None) == "the wheel has no variant.json"
-        assert "cannot be used" in (candidates.metadata_disagreement(choice, b"{") or "")
-
-    def test_a_plain_wheel_needs_no_document(self, world: ResolutionSetup) -> None:
-        """F-10: whatever a plain wheel contains, nothing is compared."""
-        candidates = world.candidates()
-        choice = world.resolve("numbers", candidates=candidates).pins[0].choice
-        assert candidates.metadata_disagreement(choice, b"{") is None
 
 
 @pytest.mark.parametrize("threads", [1, 8])
