@@ -232,7 +232,6 @@ def _check_labels(rows: Sequence[Table], members: Sequence[FamilyMember]) -> Non
 
 
 def _line(table: Table, key: str, *, is_required: bool = False) -> str:
-    """Return a string of one line."""
     text = (table.required(key) if is_required else table.string(key)) or ""
     if text.isprintable():
         return text

@@ -50,7 +50,6 @@ class FamilyMember:
     when: PropertySet = PropertySet()
     """The properties a machine must support; empty: for any machine without a better member."""
     versions: SpecifierSet = ANY_VERSION
-    """The releases that it covers."""
     platforms: tuple[str, ...] = ()
     """The platforms of the wheels that it covers, such as ``linux_x86_64``; empty: all."""
     projects: tuple[str, ...] = ()

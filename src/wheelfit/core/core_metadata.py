@@ -83,7 +83,6 @@ class CoreMetadata(Struct, frozen=True):
     provides_extra: frozenset[NormalizedName] = frozenset()
     license: LicenseFields = NO_LICENSE
     where: str = ""
-    """The wheel, for errors."""
     digest: bytes = b""
     """SHA-256 of all of the metadata; empty if it was not read from a file. Ignored in
     comparisons."""

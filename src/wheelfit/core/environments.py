@@ -133,7 +133,6 @@ def _version_text(release: Iterable[int]) -> str:
 
 
 def _with_both_python_versions(environment: dict[str, str]) -> dict[str, str]:
-    """Set both variables of Python to consistent values."""
     full = environment.get("python_full_version")
     if full is not None:
         parts = [*full.split("."), "0", "0"]

@@ -249,7 +249,6 @@ class HostDetector:
 
     file: HostFile
     name: str
-    """The host file, for messages."""
     kind: Literal["file", "preset", "machine"] = "file"
     """Its kind, for messages; ``machine``: the current machine."""
 

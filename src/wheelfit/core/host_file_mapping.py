@@ -131,7 +131,6 @@ def to_mapping(file: HostFile) -> dict[str, Any]:
 
 
 def _without_empty(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping without empty values."""
     return {key: value for key, value in mapping.items() if value}
 
 
@@ -146,8 +145,6 @@ class _Reader(FirstFault):
 
 
 class _Table(Table):
-    """A table of a host file."""
-
     __slots__ = ()
     report: _Reader
 

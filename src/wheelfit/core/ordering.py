@@ -293,7 +293,6 @@ class Ranking:
 
 
 def _merged(*lists: Iterable[str]) -> list[str]:
-    """Return the items of all lists, each once."""
     return list(dict.fromkeys(chain.from_iterable(lists)))
 
 

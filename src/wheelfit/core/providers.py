@@ -68,7 +68,6 @@ class BrokenProvider(Struct, frozen=True):
     """A provider entry that cannot be used (F-130)."""
 
     reason: str
-    """Its fault, as in the document."""
 
 
 Provider: TypeAlias = StaticProvider | PluginProvider | BuiltinProvider | BrokenProvider

@@ -36,7 +36,6 @@ class Agreement(NamedTuple):
     title: str
     """The name in messages, such as ``CUDA``."""
     features: tuple[Feature, ...]
-    """The features with the values."""
     part: Part = "whole"
     """The part of a value that must be equal: the number before the first dot, or all of it."""
     is_bound: bool = False

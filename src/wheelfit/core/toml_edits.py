@@ -275,7 +275,6 @@ def _stands_first(text: str, index: int) -> bool:
 
 
 def _indent(text: str, index: int) -> str:
-    """Return the blanks at the beginning of a line."""
     line = text[text.rfind("\n", 0, index) + 1 : index]
     return line[: len(line) - len(line.lstrip())]
 

@@ -106,7 +106,6 @@ class PolicyFile(Struct, frozen=True):
     """A policy file; of several, the strictest rules apply."""
 
     where: str
-    """The file, for messages."""
     plugins: PluginRule = "user"
     entries: tuple[TrustEntry, ...] = ()
     """The plugins that the site has reviewed."""

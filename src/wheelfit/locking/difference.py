@@ -76,7 +76,6 @@ def _versions(packages: list[LockedPackage]) -> tuple[str, ...]:
 
 
 def _details(old: list[LockedPackage], new: list[LockedPackage]) -> Iterator[str]:
-    """Yield the differences between entries of the same versions."""
     if _versions(old) != _versions(new):
         return
     old_names = {wheel.filename.text for package in old for wheel in package.wheels}

@@ -95,7 +95,6 @@ class LockedSource(Struct, frozen=True):
     system: str = ""
     """The version control system of a repository, such as ``git``."""
     commit: str = ""
-    """The commit of a repository."""
     requested_revision: str | None = None
     """The requested branch, tag or commit of a repository; None: none was requested."""
 
@@ -140,7 +139,6 @@ class Lock(Struct, frozen=True, eq=False):
     packages: tuple[LockedPackage, ...]
     """In the order of the file; by name if some of them are for wheelfit alone."""
     where: str
-    """The file, for messages."""
     notes: tuple[str, ...]
     """The parts that cannot be used or are newer than this program, one sentence each."""
     roots: tuple[Requirement, ...] | None

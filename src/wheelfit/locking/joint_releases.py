@@ -83,8 +83,6 @@ def resolve_jointly(
 
 @dataclass(frozen=True, slots=True)
 class _Project:
-    """A project of a family, with the releases that the request allows."""
-
     name: NormalizedName
     releases: Mapping[Version, frozenset[str]]
     """Releases with builds for accelerators, newest first, each with its kinds."""

@@ -59,7 +59,6 @@ class ListedProject(Struct, frozen=True):
     needs: Mapping[Label | None, Needs] = field(default_factory=dict)
     """The possible requirements of each label's wheel."""
     pythons: frozenset[SpecifierSet] = frozenset()
-    """The Python requirements of its wheels."""
 
 
 class ListedEnvironment(Struct, frozen=True):

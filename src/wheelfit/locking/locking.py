@@ -43,7 +43,6 @@ class LockResult(Struct, frozen=True):
 
     lock: Lock
     environments: tuple[ListedEnvironment, ...]
-    """The solution of each environment."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
 
@@ -225,7 +224,6 @@ def _is_root_needed(
 
 
 def _with_tables_of_other_tools(lock: Lock, old: Lock, where: str) -> Lock:
-    """Return a lock with the ``tool`` tables of other tools from an older lock."""
     kept = old.to_mapping().get("tool", {})
     kept.pop(TOOL, None)
     if not kept:
@@ -282,7 +280,6 @@ def _easiest_to_resolve(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFi
 
 
 def _with_environment(error: NoFit, environment: LockEnvironment) -> NoFit:
-    """Add the name of the environment to an error."""
     if error.where is None:
         error.where = environment.name
     return error

@@ -56,8 +56,6 @@ _MAX_FETCHED = 16
 
 @dataclass(slots=True)
 class _Entry:
-    """One release, as it is listed in all environments that have it."""
-
     markers: RequestMarkers
     listings: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)
 
@@ -273,7 +271,6 @@ def _index(release: Release) -> str | None:
 
 
 def _with_hash(wheel: Wheel, path: Path) -> Wheel:
-    """Add the hash and the size of a file to a wheel."""
     with reporting_os_errors("the wheel cannot be read", where=str(path)), path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = os.fstat(file.fileno()).st_size

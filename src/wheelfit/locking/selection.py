@@ -88,7 +88,6 @@ class LockSelection(Struct, frozen=True):
     roots: tuple[Requirement, ...] | None = None
     """The applicable roots of the lock; None: the lock lists none."""
     context: ChoiceContext = ChoiceContext()
-    """The context in which the wheels were chosen."""
 
     def resolution(self) -> Resolution:
         """Return the selection as a resolution to install."""
@@ -589,7 +588,6 @@ def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], wher
 
 
 def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]) -> None:
-    """Check that no two requested extras or groups conflict."""
     for members in lock.conflicts:
         requested = [str(member) for member in members if _holds(member, environment, lock.where)]
         if len(requested) > 1:

@@ -66,7 +66,6 @@ class Solution:
     environment: LockEnvironment
     resolution: Resolution
     candidates: Candidates = field(repr=False)
-    """The candidates it was chosen from."""
     additional: tuple[RequestedRequirement, ...] = ()
     """The requirements of labels other than the chosen ones."""
 

@@ -39,7 +39,6 @@ class TreeBranch:
     """One requirement of a package, and the labels of the wheels that have it."""
 
     name: NormalizedName
-    """The name of the needed project."""
     labels: tuple[Label | None, ...]
     """The labels of the wheels with the requirement; None is the plain wheel."""
     by_all_wheels: bool
@@ -77,7 +76,6 @@ class TreePackage:
     chosen: WheelFilename | None = None
     """The wheel that the machine gets; None in the tree for all machines."""
     reason: str = ""
-    """The reason for the choice of that wheel, in words."""
 
     @property
     def has_variants(self) -> bool:
@@ -386,7 +384,6 @@ def _reachable(
     depth: int | None = None,
     excluded: Container[int] = (),
 ) -> frozenset[int]:
-    """Return the positions reached from some, without excluded ones."""
     steps = dict.fromkeys(starts, 0)
     pending = deque(steps)
     while pending:

@@ -75,7 +75,6 @@ def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> 
 
 
 def _is_available(requirement: str, candidates: Candidates) -> bool:
-    """Return whether a required project has a usable release."""
     listing = candidates.listing(canonicalize_name(Requirement(requirement).name))
     return listing is not None and bool(listing.releases.possible())
 

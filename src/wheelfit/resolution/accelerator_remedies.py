@@ -48,11 +48,8 @@ class Remedies:
 
     def __init__(self, resolution: Resolution, context: AcceleratorContext) -> None:
         self.resolution = resolution
-        """The result."""
         self.context = context
-        """The candidates, with the machine and the installed builds."""
         self.pins = {pin.name: pin for pin in resolution.pins}
-        """The pins of the result, by name."""
         self._supports: dict[str, Support] = {}
 
     # --- the machine --------------------------------------------------------------------------
@@ -244,7 +241,6 @@ def needs_of_extras(
 
 
 def _is_of_extra(requirement: Requirement, extra: str, environment: Mapping[str, str]) -> bool:
-    """Return whether a requirement applies only with an extra."""
     extras = frozenset((extra,))
     return not requirement.applies(environment) and requirement.applies(environment, extras)
 

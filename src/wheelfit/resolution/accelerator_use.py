@@ -34,7 +34,6 @@ class AcceleratorRemark(NamedTuple):
     kind: str
     """``unusable-libraries``, or ``idle``: an accelerator is installed that nothing uses."""
     namespace: str
-    """The namespace of the accelerator."""
     packages: tuple[str, ...]
     """The packages that need the libraries, or could use the accelerator."""
     libraries: tuple[str, ...]
@@ -44,7 +43,6 @@ class AcceleratorRemark(NamedTuple):
     remedies: tuple[str, ...]
     """The remedy, as typed on the command line."""
     message: str
-    """The complete message."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -69,9 +67,7 @@ class AcceleratorContext(NamedTuple):
     bridge: Callable[[NormalizedName], BridgeFamily | None]
     """Returns the family in use for a project."""
     environment: Mapping[str, str]
-    """The marker environment of the target."""
     installed: Collection[NormalizedName] = ()
-    """The installed packages."""
     candidates: Candidates | None = None
     """The candidates; None for a lock without sources, or for several machines."""
     lock: str = ""

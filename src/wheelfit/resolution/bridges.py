@@ -203,8 +203,6 @@ def _distribution_of(pin: Pin, family: BridgeFamily) -> NormalizedName:
 
 @dataclass(frozen=True, slots=True)
 class _Clash:
-    """Members of one family that would be installed together."""
-
     family: BridgeFamily
     members: tuple[NormalizedName, ...]
 

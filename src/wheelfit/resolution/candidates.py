@@ -78,7 +78,6 @@ class ChoicePolicy(Struct, frozen=True):
     hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict)
     """The allowed digests of a project's files (F-94); default: any."""
     agreements: tuple[Agreement, ...] = AGREEMENTS
-    """The agreements of builds that are installed together."""
     mixed: frozenset[str] = frozenset()
     """The names of agreements that do not bind, because the user allows the mixture."""
     sources: SourcePolicy | None = None
@@ -161,7 +160,6 @@ class Candidates:
         self._clear_caches()
 
     def _clear_caches(self) -> None:
-        """Clear the caches of the context."""
         self._derived: Self | None = None  # the last one, which is usually needed again
         self._metadata: Memo[tuple[_ProjectState, Version], ReleaseMetadata] = Memo()
         self._offers: Memo[_ProjectState, tuple[PropertySet, ...]] = Memo()

@@ -96,7 +96,6 @@ class Catalogue:
         choose_builds_of_all: bool = False,
     ) -> None:
         self.candidates = candidates
-        """The releases of the sources."""
         self._lower_bounds = lower_bounds
         self._choose_builds_of_all = choose_builds_of_all
         self._request = request
@@ -393,7 +392,6 @@ class Catalogue:
                 yield newer
 
     def _is_source_only(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether only the source distribution of a release fits."""
         chosen = self.candidates.choice(name, version).chosen
         return chosen is not None and chosen.is_unbuilt
 

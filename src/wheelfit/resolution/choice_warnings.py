@@ -65,7 +65,6 @@ def _unused_accelerators(
 
 
 def _failure_warnings(support: Support) -> Iterator[str]:
-    """Yield the failed detections (P-17)."""
     for namespace, detection in support.detections.items():
         if detection.status is Status.FAILED:
             evidence = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence)

@@ -54,7 +54,6 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     """The notes of a short explanation."""
     notes: tuple[str, ...] = ()
-    """Further notes."""
     source: str = ""
     """The source that supplies the project, without credentials (F-126)."""
     detections: tuple[Detection, ...] = ()

@@ -76,7 +76,6 @@ class HeldBackSearch:
 
     @cached_property
     def _roots_by_name(self) -> Mapping[NormalizedName, Sequence[Dependency]]:
-        """The user's requirements by project."""
         return _by_name(self._roots)
 
     @cached_property

@@ -251,7 +251,6 @@ class IdleAccelerators:
 
 
 def _accelerators(members: Iterable[FamilyMember]) -> tuple[str, ...]:
-    """Return the namespaces of the accelerators that members of a family use."""
     return tuple(dict.fromkeys(name for member in members for name in accelerators_of(member.when)))
 
 

@@ -107,7 +107,6 @@ class Attempt(Struct, Generic[Solution], frozen=True):
     solution: Solution
     """The same set in the form of the caller."""
     effort: Effort = Effort.NOT_OLDER
-    """The effort with which it was found."""
 
 
 class RefusedAttempt(Struct, frozen=True):
@@ -143,7 +142,6 @@ class ForcedValue(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
     """The reasons, as clauses; empty if all builds agreed in the free choice."""
     changes: tuple[Concession, ...] = ()
-    """The replaced builds."""
 
 
 class AgreementOutcome(Struct, frozen=True):
@@ -233,7 +231,6 @@ class AgreedBuilds(Struct, Generic[Solution], frozen=True):
     solution: Solution
     """The set in the form of the caller."""
     outcomes: tuple[AgreementOutcome, ...]
-    """The outcome of each agreement for the whole environment."""
 
 
 def choose_agreeing_builds(
@@ -551,7 +548,6 @@ class _AgreementSearch(Struct, Generic[Solution]):
         return tuple(names), tuple(clauses)
 
     def _rivals(self, agreed: Agreed) -> frozenset[str]:
-        """Return the other values of the builds in the free choice."""
         free_values = (
             agreed.agreement.values(build.properties) for build in self._free.chosen.values()
         )

@@ -198,7 +198,6 @@ class Releases(Mapping[Version, Release]):
         return len(self._listed)
 
     def _unbuilt(self, files: ReleaseFiles) -> Wheel:
-        """Return the unbuilt wheel for the source distribution of a release."""
         file, rejection = self._rules.source(best_source(files.sources))
         filename = provisional_filename(self._name, files.version)
         unbuilt = replace(file, filename=filename, origin=WheelOrigin(file.filename))

@@ -175,7 +175,6 @@ class MatchExplanations:
         return f"`wheelfit install {' '.join(options)}` builds from source, which runs code"
 
     def _python_hint(self) -> str:
-        """Return the hint to use another Python."""
         pythons = {_fitting_python(needed, self._python) for needed in self._pythons.values()}
         if None in pythons or len(pythons) > 1:
             return f"use another Python version than {self._python.major}.{self._python.minor}"
@@ -262,7 +261,6 @@ class MatchExplanations:
         )
 
     def _sources(self, name: NormalizedName) -> tuple[str, ...]:
-        """Return the source distributions of the mentioned releases, newest first."""
         listing = self._candidates.listing(name)
         mentioned = [version for project, version in self._unusable if project == name]
         return tuple(

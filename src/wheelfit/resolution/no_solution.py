@@ -46,11 +46,8 @@ class FailedSearch(Struct, frozen=True):
     step: Step
     """The last step of the proof."""
     catalogue: Catalogue
-    """The releases offered to the solver."""
     roots: Sequence[Dependency]
-    """The requested packages."""
     constraints: Sequence[Dependency]
-    """The user's constraints."""
     prereleases: bool
     """Whether pre-releases were allowed."""
 

@@ -90,7 +90,6 @@ class Overview:
     degradations: tuple[Degradation, ...] = ()
     """The degradations by faulty metadata (F-136)."""
     machines: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The descriptions of the machines, by name."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""

@@ -47,7 +47,6 @@ class Dependency(Struct, frozen=True):
 
     package: Package
     versions: VersionSet
-    """The allowed versions."""
     text: object = ""
     """Its original text, for proofs: ``torch>=2.8``. ``str()`` is called only when a proof is
     written.

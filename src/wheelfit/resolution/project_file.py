@@ -50,7 +50,6 @@ class ProjectFile:
     """The requirements of a project."""
 
     where: str
-    """The file."""
     name: NormalizedName | None = None
     """None: the file has only groups."""
     requires_python: SpecifierSet | None = None
@@ -92,16 +91,12 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class _Include:
-    """A reference to another group in a group."""
-
     group: NormalizedName
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnExtras:
-    """A reference to extras of the project itself."""
-
     extras: frozenset[NormalizedName]
     marker: Marker | None
     path: str

@@ -105,7 +105,6 @@ def _source(row: object, folder: Path, steps: tuple[str, ...], root: Table) -> P
 
 
 def _problem(row: Mapping[str, Any]) -> str:
-    """Return the fault of a source; empty if there is none."""
     kinds = [key for key in KINDS if key in row]
     if len(kinds) > 1:
         return f"has both {kinds[0]} and {kinds[1]}"

@@ -216,7 +216,6 @@ def _newest_first(top: Step) -> list[Step]:
 
 
 def _derived(top: Step) -> list[Step]:
-    """Return the derived steps of a proof, up to a limit."""
     seen: dict[int, Step] = {}
     pending = [top]
     while pending and len(seen) <= _MAX_READABLE:
@@ -438,7 +437,6 @@ def _builds(term: Term, members: Sequence[Version]) -> tuple[str, bool]:
 
 
 def _labels(term: Term) -> str:
-    """Return the labels of builds, such as ``a, b or c``."""
     names = dict(zip(term.admitted_versions, term.builds, strict=True))
     labels = dict.fromkeys(
         names[number] for number in term.versions.members(term.admitted_versions)

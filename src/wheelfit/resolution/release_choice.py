@@ -33,9 +33,7 @@ class ReleaseChoice(Struct, frozen=True):
 
     release: Release
     selection: Selection
-    """The verdicts, best first."""
     metadata: ReleaseMetadata = field(default_factory=ReleaseMetadata)
-    """The metadata that decided about variants."""
     support: Support | None = None
     """The support of the target for it; None if no variant wheel has fitting tags."""
     notes: tuple[str, ...] = ()

@@ -206,8 +206,6 @@ class _Unusable(Exception):
 
 
 class _MetadataReader:
-    """A reader of the metadata of one release, with the unusable labels."""
-
     def __init__(
         self,
         release: Release,

@@ -50,7 +50,6 @@ class DirectWheel(Struct, frozen=True):
     file: File
     """Its location, with the hashes that were passed with it."""
     extras: frozenset[NormalizedName] = frozenset()
-    """The requested extras."""
     where: str = ""
     """File and line that names it; empty: the command line."""
 
@@ -73,7 +72,6 @@ class DirectSource(Struct, frozen=True):
     name: NormalizedName | None = None
     """The project that it must be; None: any."""
     extras: frozenset[NormalizedName] = frozenset()
-    """The requested extras."""
     hashes: frozenset[tuple[str, str]] = frozenset()
     """Digests of which the archive must have one; empty: any."""
     editable: bool = False
@@ -98,7 +96,6 @@ class InstalledBuild(Struct, frozen=True):
     label: Label | None = None
     """The label that was chosen; None for a plain wheel."""
     properties: PropertySet = EMPTY
-    """The properties of that label."""
     document: VariantDocument | None = None
     """Its ``variant.json``, which shows whether it is still compatible (F-96); None: unknown."""
 
@@ -144,7 +141,6 @@ class ResolutionRequest(Struct, frozen=True):
     prereleases: bool = False
     """Whether pre-releases are treated like final releases."""
     dependencies: bool = True
-    """Whether dependencies are resolved too."""
     require_hashes: bool = False
     """Whether every project must have allowed hashes."""
     hashes_required_by: str = ""

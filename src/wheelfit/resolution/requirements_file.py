@@ -36,7 +36,6 @@ class RequirementLine(Struct, frozen=True):
     hashes: tuple[tuple[str, str], ...] = ()
     """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file is allowed."""
     editable: bool = False
-    """Whether it is a project to use in place (``-e``)."""
     label: Label | None = None
     """The label of the variant, from a comment ``# wheelfit: label LABEL``; None: any build."""
 
@@ -196,7 +195,6 @@ def _content_of_options(options: argparse.Namespace, name: str, where: str) -> R
 
 
 def _label_of_comment(comment: str, where: str) -> Label | None:
-    """Return the label that a comment names."""
     directive = _DIRECTIVE.match(comment)
     if directive is None:
         return None
@@ -242,8 +240,6 @@ def _parse_requirement_line(line: str, where: str) -> RequirementLine:
 
 
 class _OptionParser(argparse.ArgumentParser):
-    """A parser of a line that consists of options."""
-
     def __init__(self, line: str, where: str) -> None:
         super().__init__(add_help=False, allow_abbrev=False)
         self._line = line

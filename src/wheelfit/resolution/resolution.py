@@ -35,15 +35,12 @@ class Pin(Struct, frozen=True):
     file: File
     filename: WheelFilename
     choice: ReleaseChoice
-    """The choice among the wheels of its release."""
     properties: PropertySet = EMPTY
     """The properties of its label; empty for a plain wheel."""
     supported: PropertySet = EMPTY
     """The properties that the target supports, for markers (F-103)."""
     extras: frozenset[NormalizedName] = frozenset()
-    """The required extras."""
     reason: str = ""
-    """The reason this wheel of the release was chosen."""
     requested: bool = False
     """Whether the user requested it, not only another package."""
     is_direct: bool = False
@@ -136,7 +133,6 @@ class Resolution(Struct, frozen=True):
     kept: tuple[InstalledBuild, ...] = ()
     """The installed builds that belong to the solution unchanged, by name."""
     edges: tuple[Edge, ...] = ()
-    """The dependencies, by names."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each, the most important first."""
     details: tuple[str, ...] = ()
@@ -155,7 +151,6 @@ class Resolution(Struct, frozen=True):
     """The installed packages to remove without a successor, with the reason as a clause.
     """
     context: ChoiceContext = ChoiceContext()
-    """The context in which the wheels were chosen."""
 
     def pin(self, name: NormalizedName) -> Pin | None:
         """Return the pin of a project, or None if it has none."""

@@ -170,8 +170,6 @@ def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool
 
 
 class _Solution(Struct, frozen=True):
-    """A solution of the solver, with its catalogue."""
-
     solved: Solved
     catalogue: Catalogue
     versions: Mapping[NormalizedName, Version]
@@ -192,8 +190,6 @@ class _Solution(Struct, frozen=True):
 
 
 class _RequestResolver:
-    """The resolver of one request."""
-
     def __init__(
         self,
         request: ResolutionRequest,
@@ -344,7 +340,6 @@ class _RequestResolver:
             yield Dependency(Package(name), versions, reason, is_pin=not is_free)
 
     def _has_other_versions(self, name: NormalizedName) -> bool:
-        """Return whether there are other versions of an installed project."""
         present = self._request.builds_in_environment.get(name)
         listing = None if present is None else self._candidates.listing(name)
         if present is None or listing is None:

@@ -295,8 +295,6 @@ class _Constraints(dict[Package, VersionSet]):
 
 
 class _Provider(BaseProvider[Package, Any]):
-    """The library's interface to the releases."""
-
     def __init__(
         self,
         releases: Releases,

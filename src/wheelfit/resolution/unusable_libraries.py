@@ -89,7 +89,6 @@ class UnusableLibraries:
     def _use_of(
         self, namespace: str, names: Sequence[NormalizedName], reason: str
     ) -> AcceleratorRemark:
-        """Return the remark on unusable libraries."""
         unusable = set(names)
         dependents = dict.fromkeys(
             edge.needing
@@ -172,7 +171,6 @@ class UnusableLibraries:
         )
 
     def _extras_with_libraries(self) -> Iterator[str]:
-        """Yield requirements with extras for accelerators, as they are typed."""
         for pin in self._remedies.resolution.pins:
             if not (
                 pin.requested

@@ -93,8 +93,6 @@ V0_0_3 = Draft2025("L3", "draft v0.0.3", static_on_top=True)
 
 
 class _Providers(Struct):
-    """A reader of the provider entries of one document."""
-
     findings: Findings
     old_priorities: priorities.OldPriorities
     static: Mapping[str, Any]

@@ -78,9 +78,7 @@ class Manifest:
     lock: str = ""
     """SHA-256 of the lock it was made from."""
     extras: tuple[str, ...] = ()
-    """The requested extras of the lock."""
     groups: tuple[str, ...] = ()
-    """The requested dependency groups of the lock."""
     options: tuple[str, ...] = ()
     """The other options by which the wheels were chosen, as on the command line."""
 

@@ -181,7 +181,6 @@ def marker_of(target: Target) -> str:
 
 
 def _plain_entry(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the entry for tools without variant support."""
     if "wheels" not in entry:
         return entry
     filenames = [file_name_of(wheel) or "" for wheel in entry["wheels"]]
