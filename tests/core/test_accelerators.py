@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.core.accelerators import (
+    ACCELERATORS,
+    LIBRARIES,
     accelerator_extras,
     libraries_in_words,
     library_major,
@@ -26,6 +28,9 @@ from wheelfit_runtime.platforms import providers
         ("nvidia-cublas", "", "nvidia", None),
         ("nvidia-cufft", "12.2.0.1", "nvidia", None),  # of CUDA 13: its number is its own
         ("nvidia-cutlass-cu99", "1", "nvidia", None),
+        ("nvidia-nccl-cu12", "2.27", "nvidia", "12"),
+        ("intel-sycl-rt", "2025.3", "intel", None),
+        ("nvidia-variant-provider", "0.0.1", None, None),
         ("rocm-sdk-core", "7.14", "amd", None),
         ("nvidia-ml-py", "13.1", None, None),
         ("tritonclient", "2.60", None, None),
@@ -36,6 +41,7 @@ def test_library_packages(name: str, version: str, owner: str | None, major: str
     """Names and local versions give the platform and its major version."""
     assert owner_of_libraries(name) == owner
     assert library_major(name, version) == major
+    assert set(LIBRARIES.values()) <= set(ACCELERATORS)
 
 
 def test_properties() -> None:

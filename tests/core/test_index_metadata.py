@@ -173,17 +173,11 @@ def test_mixed_layouts() -> None:
 
 
 def test_missing_provider() -> None:
-    """F-130: a namespace without a provider stays unsupported."""
+    """F-22, F-62, F-130: a namespace without a provider stays unsupported, and is not written."""
     one = document("one", needs("1"), "xy", {"x": X})
     combined = combine([("1", one), ("2", document("two", needs("2")))])
     assert set(combined.providers) == {"x"}
     assert combined.priorities == ("x", "y")
-
-
-def test_namespace_without_provider() -> None:
-    """F-22, F-62: A merged document with a namespace without provider is not written."""
-    one = document("one", needs("1"), "xy", {"x": X})
-    combined = combine([("1", one), ("2", document("two", needs("2")))])
     with pytest.raises(InvalidDocument) as excinfo:
         write_document(combined)
     assert [(fault.path, fault.rule) for fault in excinfo.value.faults] == [("providers.y", "F-22")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -11,7 +10,6 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
-import wheelfit
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import (
@@ -149,19 +147,6 @@ def test_what_is_written() -> None:
         for old in ("L1", "L2", "L3", "L4", "L5", "L6", "L7"):
             written = to_mapping(replace(DOCUMENT, layout=old, schema="as it was"), layout)
             assert written["$schema"] in (f"{host}/850/v0.2.0.json", f"{host}/825/v0.1.1.json")
-
-
-def test_who_knows_layouts() -> None:
-    """F-41: layouts are known where documents are read and written, and nowhere else."""
-    source = Path(wheelfit.__file__).parent
-    users = {
-        path.relative_to(source).as_posix()
-        for path in source.rglob("*.py")
-        # The names of the two schemas that are written are not the layouts themselves.
-        if re.search(r"(?m)^ *(from|import) .*\blayouts\b(?!\.schema)", path.read_text())
-    }
-    others = {user for user in users if not user.startswith("core/variant_json_layouts/")}
-    assert others <= {"core/metadata.py", "core/project_table.py"}
 
 
 PLUGIN = PluginProvider(("a",))

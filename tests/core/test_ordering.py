@@ -263,11 +263,6 @@ class TestPrefer:
         """F-69: the preferred comes first among its own kind; unknown entries are ignored."""
         assert labels(preferences=prefer(*texts))[0] == first
 
-    def test_nothing_is_lost_or_gained(self) -> None:
-        """F-91: preferring reorders the compatible variants and does no more."""
-        wanted = prefer("blas", "x86_64 :: level :: v4", "nvidia :: sm_arch :: 90_real")
-        assert sorted(labels(preferences=wanted)) == sorted(labels())
-
 
 class TestForbidAndRequire:
     """F-91: the user narrows."""
@@ -315,25 +310,6 @@ class TestForbidAndRequire:
         """F-110: markers see what the system supports, whatever the user forbids."""
         kept = SUPPORT.filter(VARIANTS[Label("avx2")])
         assert [item.value for item in kept] == ["v1", "v3"]
-
-    @pytest.mark.parametrize("label", sorted(VARIANTS))
-    @pytest.mark.parametrize(
-        "wanted",
-        [
-            Preferences(forbid=("nvidia",)),
-            Preferences(forbid=(Feature("blas", "library"), Property("x86_64", "level", "v3"))),
-            Preferences(require=("nvidia", Feature("blas", "library"))),
-        ],
-    )
-    def test_every_exclusion_has_an_objection(self, label: str, wanted: Preferences) -> None:
-        """A variant that only the preferences exclude is told which one it was."""
-        wheel = VARIANTS[Label(label)]
-        key = Ranking(DOCUMENT, SUPPORT, wanted).key(wheel)
-        objection = wanted.objection(wheel, SUPPORT)
-        if SUPPORT.refusal(wheel) is None:
-            assert (key is None) == (objection is not None)
-        else:
-            assert key is None
 
 
 UNLIKE_GPUS = Detection(

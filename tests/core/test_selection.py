@@ -197,11 +197,6 @@ class TestOrder:
         second = choose(f"{ANY}-cu128", f"{ANY}-v3")
         assert reason(second, f"{ANY}-v3").endswith("it has nvidia :: bound :: 12.8")
 
-    def test_the_input_order_does_not_matter(self) -> None:
-        """F-68: the result is total."""
-        names = [f"{ANY}-cu128", ANY, f"1-{ANY}", f"{ANY}-cu130", "cp312-cp312-win32", f"{ANY}-no"]
-        assert told(choose(*names)) == told(choose(*reversed(names)))
-
 
 class TestRejections:
     """F-90, F-94, F-130: what is out, and why."""

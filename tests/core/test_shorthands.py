@@ -10,9 +10,7 @@ import pytest
 from wheelfit.core import shorthands
 from wheelfit.core.accelerators import (
     ACCELERATORS,
-    LIBRARIES,
     accelerators_of,
-    owner_of_libraries,
 )
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import NULL, Label
@@ -287,23 +285,3 @@ def test_the_reference_has_every_row() -> None:
 def test_examples() -> None:
     """The examples in the docstrings are true."""
     assert doctest.testmod(shorthands).failed == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "owner"),
-    [
-        ("nvidia-cublas-cu12", "nvidia"),
-        ("nvidia-cudnn-cu13", "nvidia"),
-        ("nvidia-nccl-cu12", "nvidia"),
-        ("cuda-toolkit", "nvidia"),
-        ("rocm-sdk-core", "amd"),
-        ("intel-sycl-rt", "intel"),
-        ("nvidia-ml-py", None),
-        ("nvidia-variant-provider", None),
-        ("torch", None),
-    ],
-)
-def test_packages_of_libraries(name: str, owner: str | None) -> None:
-    """What holds a vendor's libraries is known by its name, and what only asks a driver is not."""
-    assert owner_of_libraries(name) == owner
-    assert set(LIBRARIES.values()) <= set(ACCELERATORS)
