@@ -31,7 +31,7 @@ from wheelfit.resolution.request import RequestedRequirement
 from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -92,14 +92,14 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
 @dataclass(frozen=True, slots=True)
 class _Include:
     group: NormalizedName
-    path: str
+    steps: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnExtras:
     extras: frozenset[NormalizedName]
     marker: Marker | None
-    path: str
+    steps: tuple[str | int, ...]
 
 
 _Item: TypeAlias = RequestedRequirement | _Include | _OwnExtras
@@ -137,9 +137,7 @@ class _ProjectReader:
             ("project", "optional-dependencies"), package.get("optional-dependencies", {})
         )
         group_items = self._tables(("dependency-groups",), groups, are_groups=True)
-        resolver = _ReferenceResolver(
-            extras, group_items, lambda *fault: self._faults(Fault(*fault))
-        )
+        resolver = _ReferenceResolver(extras, group_items, self._root)
         project = ProjectFile(
             self._where,
             self._name,
@@ -249,16 +247,16 @@ class _ProjectReader:
         return items
 
     def _requirement(self, steps: tuple[str | int, ...], text: str) -> Iterator[_Item]:
-        path = path_of(*steps)
         try:
             requirement = parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement as error:
             self._root.fault(f"{shown(text)}: {error.message}", *steps)
             return
         if requirement.name == self._name:
-            yield _OwnExtras(requirement.extras, requirement.marker, path)
+            yield _OwnExtras(requirement.extras, requirement.marker, steps)
         else:
-            yield RequestedRequirement(requirement, f"{self._where}:{self._lines.get(path, 1)}")
+            line = self._lines.get(path_of(*steps), 1)
+            yield RequestedRequirement(requirement, f"{self._where}:{line}")
 
     def _include(self, steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[_Item]:
         name = table.get("include-group")
@@ -270,7 +268,7 @@ class _ProjectReader:
         except InvalidName:
             self._root.fault(f"{shown(name)} is not a valid group name", *steps)
             return
-        yield _Include(group, path_of(*steps))
+        yield _Include(group, steps)
 
 
 def _included(
@@ -297,18 +295,18 @@ def _included(
 class _ReferenceResolver:
     """A resolver of references to extras and groups.
 
-    :param fault: called with the path of an invalid reference, and the reason.
+    :param root: the file, which reports invalid references.
     """
 
     def __init__(
         self,
         extras: Mapping[NormalizedName, Sequence[_Item]],
         groups: Mapping[NormalizedName, Sequence[_Item]],
-        fault: Callable[[str, str], None],
+        root: Table,
     ) -> None:
         self._extras = extras
         self._groups = groups
-        self._fault = fault
+        self._root = root
         self._requirements_left = _MAX_REQUIREMENTS
 
     def of(
@@ -335,7 +333,7 @@ class _ReferenceResolver:
             self._requirements_left -= 1
             if self._requirements_left == 0 or len(enclosing) > _MAX_DEPTH:
                 self._requirements_left = 0
-                self._fault("", "its extras and groups include each other too often")
+                self._root.fault("its extras and groups include each other too often")
                 return
             if isinstance(item, RequestedRequirement):
                 requirement = item.requirement
@@ -348,9 +346,9 @@ class _ReferenceResolver:
             elif isinstance(item, _Include):
                 key = ("group", item.group)
                 if key in enclosing:
-                    self._fault(item.path, f"the group {item.group} includes itself")
+                    self._root.fault(f"the group {item.group} includes itself", *item.steps)
                 elif item.group not in self._groups:
-                    self._fault(item.path, f"there is no group {item.group}")
+                    self._root.fault(f"there is no group {item.group}", *item.steps)
                 elif (*key, marker) not in included:
                     included.add((*key, marker))
                     yield from self._each(
@@ -361,7 +359,7 @@ class _ReferenceResolver:
                 for name in sorted(item.extras):
                     key = ("extra", name)
                     if name not in self._extras:
-                        self._fault(item.path, f"the project has no extra {name}")
+                        self._root.fault(f"the project has no extra {name}", *item.steps)
                     # Extras may well name each other.
                     elif key not in enclosing and (*key, combined) not in included:
                         included.add((*key, combined))
