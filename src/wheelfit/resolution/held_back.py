@@ -269,7 +269,7 @@ def _wrong_python(release: Release, python: Version) -> str:
     """Return a clause on the Python that all wheels of a release need; empty if one fits."""
     specifiers = {wheel.file.requires_python for wheel in release.wheels} - {None}
     reasons = [python_rejection(str(text), python) for text in sorted(map(str, specifiers))]
-    return str(reasons[0]).partition(",")[0] if reasons and all(reasons) else ""
+    return str(reasons[0]).rpartition(", this is")[0] if reasons and all(reasons) else ""
 
 
 def _reason_in_listing(release: Release) -> str:

@@ -105,11 +105,11 @@ class TestVersions:
     def test_release_for_another_python(self, workshop: Workshop) -> None:
         """If the wheels need another Python, the note names that reason."""
         build_wheel(workshop.wheels, "reader", "0.9")
-        tag, python = "cp399-cp399-any", ">=3.99"
+        tag, python = "cp399-cp399-any", "!=3.99.1,>=3.99"
         build_wheel(workshop.wheels, "reader", "1.0", tag=tag, requires_python=python)
         sdist(workshop, "reader")
         result = workshop.install("reader", "--only-binary=:all:")
-        assert "reader 0.9 (latest 1.0 needs Python >=3.99)" in result.err
+        assert "reader 0.9 (latest 1.0 needs Python !=3.99.1,>=3.99)" in result.err
 
     def test_prefer_binary_without_wheels(self, workshop: Workshop) -> None:
         """``--prefer-binary`` allows a source distribution where there is no wheel, as in pip."""
