@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from resolution.graphs import Graph, dependencies
 
 from wheelfit.resolution.proof import write_proof
 from wheelfit.resolution.solver import Unsolvable, solve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def answer(graph: Graph, *roots: str, **options: Any) -> dict[str, str]:
@@ -67,6 +70,27 @@ class TestExtras:
         assert answer(graph, "lib[fast]") == {"lib": "298", "lib[fast]": "298", "speed": "298"}
         assert {version.major for name, version in graph.asked if name == "lib"} == {299, 298}
 
+    @pytest.mark.parametrize(
+        ("options", "releases"),
+        [({}, {}), ({"constraints": ["speed<1"]}, {"speed 1": []})],
+        ids=["no release", "constraint"],
+    )
+    def test_with_an_unmet_dependency(
+        self, options: Mapping[str, Any], releases: Mapping[str, list[str]]
+    ) -> None:
+        """A dependency that nothing meets excludes all releases with it in a few steps."""
+        graph = Graph(
+            {
+                **{f"lib {number}": [] for number in range(300)},
+                "lib[fast] 0": [],
+                **{f"lib[fast] {number}": ["speed>=1"] for number in range(1, 300)},
+                **releases,
+            }
+        )
+        assert answer(graph, "lib[fast]", rounds=50, **options) == {"lib": "0", "lib[fast]": "0"}
+        with pytest.raises(Unsolvable):
+            answer(graph, "lib[fast]>=1", rounds=50, **options)
+
     def test_in_proofs(self) -> None:
         """A proof says that an extra comes in the version of its project."""
         graph = Graph(
@@ -79,8 +103,8 @@ class TestExtras:
             }
         )
         assert proof(graph, "app", "lib[fast]").startswith(
-            "because app 1 needs lib>1 and lib[fast] 1 needs lib of the same version, "
-            "app 1 and lib[fast] 1 cannot be used together\n"
+            "because lib[fast] 1 needs lib of the same version and app 1 needs lib>1, "
+            "lib[fast] 1 and app 1 cannot be used together\n"
         )
 
     def test_are_limited_like_their_project(self) -> None:

@@ -120,7 +120,12 @@ class _Search:
         self._roots = roots
         self._constraints = _Constraints(constraints)
         self._policy = VersionPolicy(releases, prereleases=prereleases)
-        for dependency in [*constraints, *self._constraints.dependencies_by_project(roots)]:
+        dependencies = [*self._constraints.dependencies_by_project(roots)]
+        self._limits = {
+            **self._constraints,
+            **{dependency.package: dependency.versions for dependency in dependencies},
+        }
+        for dependency in (*constraints, *dependencies):
             self._policy.add_dependency(dependency)
         releases.prefetch(roots)
         self.excluded: list[_Clause] = []
@@ -128,7 +133,9 @@ class _Search:
     def run(self) -> Solved:
         """Return the solution of the library."""
         while True:
-            provider = _Provider(self._releases, self._policy, self._roots, self.excluded)
+            provider = _Provider(
+                self._releases, self._policy, self._roots, self.excluded, self._limits
+            )
             resolver: Resolver[Package, Version] = Resolver(
                 provider,
                 max_iterations=self._rounds,
@@ -301,12 +308,15 @@ class _Provider(BaseProvider[Package, Any]):
         policy: VersionPolicy,
         roots: Sequence[Dependency],
         clauses: Sequence[_Clause],
+        limits: Mapping[Package, VersionSet],
     ) -> None:
+        self._limits = limits
         self._releases = releases
         self._policy = policy
-        self._root_order: dict[Package, int] = {}
-        for dependency in roots:
-            self._root_order.setdefault(dependency.package, len(self._root_order))
+        names = list(dict.fromkeys(dependency.package.name for dependency in roots))
+        self._root_order = {
+            dependency.package: names.index(dependency.package.name) for dependency in roots
+        }
         self._clauses = [_incompatibility(clause) for clause in clauses]
         self._with_limits: set[tuple[Package, Version]] = set()
         self._extras_tied: set[tuple[Package, Version]] = set()
@@ -318,6 +328,7 @@ class _Provider(BaseProvider[Package, Any]):
         self._narrowed: dict[tuple[Package, VersionSet], VersionSet] = {}
         self._ranges: Mapping[Package, Any] = {}
         self._decisions: Mapping[Package, Any] = {}
+        self._culprit_counts: Mapping[Package, int] = {}
         self._builds: dict[Package, list[Build]] = {}
         for package in dict.fromkeys(clause[0].package for clause in clauses):
             # Excluded builds still appear in proofs.
@@ -345,9 +356,34 @@ class _Provider(BaseProvider[Package, Any]):
         # The library relies on any other None depending on the range alone.
         if chosen is None:
             chosen = self._first_usable(package, version_range)
-        if chosen is not None and package.release is not None and package.extra is None:
+        if chosen is not None and package.release is None:
+            self._exclude_with_unmet_dependency(package, chosen, version_range)
+        elif chosen is not None and package.extra is None:
             self._limit(package, chosen)
         return chosen
+
+    def _exclude_with_unmet_dependency(
+        self, package: Package, chosen: Version, versions: VersionSet
+    ) -> None:
+        """Add a dependency that nothing can meet for the older versions that have it too.
+
+        One conflict then excludes them all. Each would cause one of its own, and each of those
+        costs more than the one before.
+        """
+        for dependency, needed in self.get_dependencies(package, chosen).items():
+            if self._culprit_counts.get(dependency, 0) < _MANY_CONFLICTS:
+                continue
+            limit = self._limits.get(dependency, VersionSet.full())
+            if self._first_usable(dependency, needed & limit) is not None:
+                continue
+            for version in self._policy.choices(package.name, versions):
+                if not self._releases.is_usable(package.name, version):
+                    continue
+                if self.get_dependencies(package, version).get(dependency) != needed:
+                    break
+                gap = self.widen_decision(package, version) or VersionSet.singleton(version)
+                clause = [Term(package, gap), Term(dependency, needed, positive=False)]
+                self._clauses.append(_incompatibility(clause))
 
     def _tie(self, extra: Package) -> bool:
         """Tie an extra to the version of its project; return whether that is new.
@@ -435,15 +471,19 @@ class _Provider(BaseProvider[Package, Any]):
 
         Of the others, packages in many conflicts come first, then those with the fewest versions.
 
+        An extra comes before its project, which then has one version left.
+
         Tiers: 0 the user's packages, 1 builds, 2 many conflicts, 3 a single version, 4 others,
         5 a cause of many conflicts.
         """
+        if culprit_counts is not None:
+            self._culprit_counts = culprit_counts
         index = self._root_order.get(Package(package.name, package.extra))
         if package.release is not None:
             root_index = len(self._root_order) if index is None else index
             return 1, root_index, 1 if package.extra else 0
         if index is not None:
-            return 0, index, 0
+            return 0, index, 0 if package.extra else 1
         preferred = self._releases.preferred_version(package.name)
         if preferred is not None and preferred in version_range:
             count = 1
@@ -457,7 +497,6 @@ class _Provider(BaseProvider[Package, Any]):
             tier = 5
         else:
             tier = 4
-        # An extra comes before its project, which then has one version left.
         return tier, count, 0 if package.extra else 1
 
     # --- dependencies ---------------------------------------------------------

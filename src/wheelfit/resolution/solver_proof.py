@@ -101,18 +101,25 @@ class Translation:
             text = " and ".join(self._limits.get(term.package.name, []))
         return Step(kind, terms, text, causes)
 
-    @staticmethod
-    def _equivalent_cause(node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step | None:
+    def _equivalent_cause(
+        self, node: Incompatibility[Any, Any], causes: tuple[Step, ...]
+    ) -> Step | None:
         """Return the cause that means the same to users; None if there is none.
 
-        The other cause states only that a release consists of its builds.
+        The other cause states only that a release consists of its builds, or that there are no
+        versions between two adjacent ones.
         """
         if len(causes) != 2 or any(getattr(term.package, "release", None) for term in node.terms):
             return None
         left, right = causes
-        if left.kind is StepKind.HAS_BUILDS:
-            return right
-        return left if right.kind is StepKind.HAS_BUILDS else None
+        for step, other, cause in ((left, right, node.cause_left), (right, left, node.cause_right)):
+            if other.kind is StepKind.HAS_BUILDS:
+                return step
+            if other.kind is StepKind.UNAVAILABLE and cause is not None and _ties_extra(cause):
+                (term,) = other.terms
+                if not term.versions.members(term.admitted_versions):
+                    return step
+        return None
 
     def _projects_built_for(self, term: Term) -> str:
         """Return the projects that builds were made for, such as ``torch``."""
@@ -158,7 +165,7 @@ def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
 
 def _ties_extra(node: Incompatibility[Any, Any]) -> bool:
     """Return whether a clause ties an extra to the version of its project."""
-    if len(node.terms) != 2 or not node.terms[1].is_positive():
+    if len(node.terms) != 2 or node.cause is not IncompatibilityCause.DEPENDENCY:
         return False
     extra, base = node.terms[0].package, node.terms[1].package
     return bool(extra.extra is not None and extra.base == base)
