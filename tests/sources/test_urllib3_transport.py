@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from wheelfit.sources.certificates import unverified_context, verifying_context
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urllib3_transport import Urllib3Transport
-from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CERTIFICATES = Path(__file__).parent / "certificates"
+Transports: TypeAlias = "Callable[..., Urllib3Transport]"
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def transports() -> Iterator[Callable[..., Urllib3Transport]]:
         transport.close()
 
 
-def test_headers_and_body(server: Any, transports: Callable[..., Urllib3Transport]) -> None:
+def test_headers_and_body(server: Any, transports: Transports) -> None:
     """Status, headers in lower case, and the body as it was sent."""
     server.replies["/x"] = lambda request: server.reply(request.headers["x-asked"].encode())
     response = transports().send(f"{server.url}/x", {"X-Asked": "yes"})
@@ -45,9 +44,7 @@ def test_headers_and_body(server: Any, transports: Callable[..., Urllib3Transpor
     response.close()
 
 
-def test_redirects_are_not_followed(
-    server: Any, transports: Callable[..., Urllib3Transport]
-) -> None:
+def test_redirects_are_not_followed(server: Any, transports: Transports) -> None:
     """Following is decided elsewhere."""
     server.replies["/x"] = server.reply(status=302, headers={"Location": "/y"})
     response = transports().send(f"{server.url}/x", {})
@@ -55,9 +52,7 @@ def test_redirects_are_not_followed(
     assert (response.status, server.paths) == (302, ["/x"])
 
 
-def test_connections_are_used_again(
-    server: Any, transports: Callable[..., Urllib3Transport]
-) -> None:
+def test_connections_are_used_again(server: Any, transports: Transports) -> None:
     """A body read to its end leaves the connection for the next request."""
     server.replies["/x"] = server.reply(b"x" * 1000)
     transport = transports()
@@ -71,7 +66,7 @@ def test_connections_are_used_again(
 class TestInterruptions:
     """Every failure becomes words, without URL or login, and a guess whether to try again."""
 
-    def test_refused(self, transports: Callable[..., Urllib3Transport]) -> None:
+    def test_refused(self, transports: Transports) -> None:
         """Nobody listens."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -83,13 +78,13 @@ class TestInterruptions:
             "little",
         )
 
-    def test_no_such_host(self, transports: Callable[..., Urllib3Transport]) -> None:
+    def test_no_such_host(self, transports: Transports) -> None:
         """The name means nothing."""
         with pytest.raises(Interrupted) as excinfo:
             transports(timeout=5.0).send("http://no-such-host.invalid/", {})
         assert excinfo.value.retry_chance == "little"
 
-    def test_silence(self, transports: Callable[..., Urllib3Transport]) -> None:
+    def test_silence(self, transports: Transports) -> None:
         """A server that says nothing is left after the time allowed."""
         with socket.socket() as deaf:
             deaf.bind(("127.0.0.1", 0))
@@ -98,7 +93,7 @@ class TestInterruptions:
                 transports(timeout=0.1).send(f"http://127.0.0.1:{deaf.getsockname()[1]}/", {})
 
     @pytest.mark.parametrize("cut", [0, 500])
-    def test_cut(self, server: Any, transports: Callable[..., Urllib3Transport], cut: int) -> None:
+    def test_cut(self, server: Any, transports: Transports, cut: int) -> None:
         """A body shorter than announced is broken, however it ends."""
         server.replies["/x"] = server.reply(b"x" * 1000, cut_after=cut)
         response = transports().send(f"{server.url}/x", {})
@@ -106,13 +101,12 @@ class TestInterruptions:
             list(response.chunks())
         response.close()
 
-    def test_hang_up(self, transports: Callable[..., Urllib3Transport]) -> None:
+    def test_hang_up(self, transports: Transports) -> None:
         """A server that hangs up at once is worth another try."""
         with socket.socket() as rude:
             rude.bind(("127.0.0.1", 0))
             rude.listen()
             rude.settimeout(5)
-            import threading
 
             def hang_up() -> None:
                 connection, _ = rude.accept()
@@ -127,7 +121,7 @@ class TestInterruptions:
         assert excinfo.value.retry_chance == "good"
 
     @pytest.mark.parametrize("url", ["http:///x", "http://h:99999/", "http://[::1/"])
-    def test_bad_urls(self, transports: Callable[..., Urllib3Transport], url: str) -> None:
+    def test_bad_urls(self, transports: Transports, url: str) -> None:
         """A URL that is none is not tried again."""
         with pytest.raises((Interrupted, ValueError)) as excinfo:
             transports().send(url, {})
@@ -138,34 +132,28 @@ class TestInterruptions:
 class TestTls:
     """Certificates are checked, except where the user says otherwise."""
 
-    def test_unknown_authority(
-        self, tls_server: Any, transports: Callable[..., Urllib3Transport]
-    ) -> None:
+    def test_unknown_authority(self, tls_server: Any, transports: Transports) -> None:
         """A certificate that nobody vouches for ends the matter, with a hint."""
         with pytest.raises(Interrupted, match="not trusted") as excinfo:
             transports().send(f"{tls_server.url}/", {})
         assert excinfo.value.retry_chance == "none"
         assert "--cert" in (excinfo.value.hint or "")
 
-    def test_named_authority(
-        self, tls_server: Any, transports: Callable[..., Urllib3Transport]
-    ) -> None:
+    def test_named_authority(self, tls_server: Any, transports: Transports) -> None:
         """With the right authority named, it is trusted."""
         context = verifying_context(str(CERTIFICATES / "authority.pem"), None, environ={})
         response = transports(context=context).send(f"{tls_server.url}/", {})
         response.close()
         assert response.status == 404
 
-    def test_wrong_name(self, stranger: Any, transports: Callable[..., Urllib3Transport]) -> None:
+    def test_wrong_name(self, stranger: Any, transports: Transports) -> None:
         """A certificate for another name is not, even if its authority is known."""
         context = verifying_context(str(CERTIFICATES / "stranger.pem"), None, environ={})
         with pytest.raises(Interrupted, match=r"not trusted.*127\.0\.0\.1"):
             transports(context=context).send(f"{stranger.url}/", {})
 
     @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-    def test_trusted_host(
-        self, tls_server: Any, transports: Callable[..., Urllib3Transport]
-    ) -> None:
+    def test_trusted_host(self, tls_server: Any, transports: Transports) -> None:
         """A trusted host is not checked; every other one still is."""
         transport = transports(
             insecure=unverified_context(None), is_trusted=lambda host, _: host == "127.0.0.1"
@@ -175,11 +163,6 @@ class TestTls:
         assert response.status == 404
         with pytest.raises(Interrupted):
             transport.send(f"https://localhost:{tls_server.port}/", {})
-
-    def test_error_through_the_client(self, tls_server: Any, make_client: Any) -> None:
-        """The user reads which server, what is wrong and what to do; nothing is tried again."""
-        with pytest.raises(Unreachable, match="not trusted"):
-            make_client().get(f"{tls_server.url}/")
 
 
 class TestCutting:
@@ -192,7 +175,7 @@ class TestCutting:
         self,
         server: Any,
         tls_server: Any,
-        transports: Callable[..., Urllib3Transport],
+        transports: Transports,
         *,
         tls: bool,
         whole: bool,
@@ -225,7 +208,7 @@ class TestCutting:
             assert transport.send(f"{asked.url}/other", {}).status == 404
 
     def test_another_answer_on_the_same_connection(
-        self, server: Any, transports: Callable[..., Urllib3Transport]
+        self, server: Any, transports: Transports
     ) -> None:
         """An answer that is closed does not cut the next one of its connection."""
         server.replies["/"] = server.reply(b"whole")
@@ -240,9 +223,7 @@ class TestCutting:
         assert server.connections == 1
 
 
-def test_small_pieces_are_gathered(
-    server: Any, transports: Callable[..., Urllib3Transport]
-) -> None:
+def test_small_pieces_are_gathered(server: Any, transports: Transports) -> None:
     """What comes in small pieces at once is one chunk; nothing is lost where it breaks off."""
     server.replies["/"] = server.reply(b"x" * 100_000, cut_after=99_999)
     response = transports().send(f"{server.url}/", {})
@@ -256,7 +237,7 @@ def test_small_pieces_are_gathered(
 class TestProxy:
     """Requests go through the proxy that was chosen."""
 
-    def test_http(self, server: Any, transports: Callable[..., Urllib3Transport]) -> None:
+    def test_http(self, server: Any, transports: Transports) -> None:
         """The proxy sees the whole URL and its own login, and the server's login as it is."""
         server.replies["http://h.example/x"] = server.reply(b"via proxy")
         proxy = server.url.replace("://", "://me:p%40ss@")
@@ -266,15 +247,10 @@ class TestProxy:
         response.close()
         assert server.requests[0].headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
 
-    def test_refusing_proxy(self, transports: Callable[..., Urllib3Transport]) -> None:
+    def test_refusing_proxy(self, transports: Transports) -> None:
         """A proxy that is not there is named as the cause, without its password."""
         transport = transports(proxy=lambda _: "http://me:secret@127.0.0.1:1")
         with pytest.raises(Interrupted, match="proxy") as excinfo:
             transport.send("https://h.example/x", {})
         assert "secret" not in str(excinfo.value)
         assert "proxy" in (excinfo.value.hint or "")
-
-
-def test_contexts_check_by_default() -> None:
-    """The context that checks does check."""
-    assert verifying_context(None, None, environ={}).verify_mode is ssl.CERT_REQUIRED

@@ -6,11 +6,11 @@ import random
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator
 
 import pytest
+from wheels.members import verdict
 
-from wheelfit.wheels.inflate import inflate, inflate_whole
+from wheelfit.wheels.inflate import inflate
 from wheelfit.wheels.zip_directory import DEFLATED, STORED, Member
 from wheelfit_runtime.errors import InvalidWheel
 
@@ -35,31 +35,6 @@ def packed_with(content: bytes, level: int, strategy: int) -> bytes:
     """Deflate."""
     packer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, 8, strategy)
     return packer.compress(content) + packer.flush()
-
-
-def verdict(packed: bytes, content: bytes, *, method: int = DEFLATED, piece: int = 70_001) -> str:
-    """Unpack a member that promises ``content``; return why it is refused, or nothing.
-
-    In pieces and at once: both ways must come to the same end.
-    """
-    place = (zlib.crc32(content), len(packed), len(content), 0, 3, 0)
-    member = Member("some/data", method, 0, 0, 0, *place)
-
-    def pieces() -> Iterator[bytes]:
-        for start in range(0, len(packed), piece):
-            yield packed[start : start + piece]
-
-    def told(way: Callable[[], bytes]) -> str:
-        try:
-            assert way() == content
-        except InvalidWheel as error:
-            return error.message
-        return ""
-
-    whole = told(lambda: inflate_whole(member, packed, where="some.whl"))
-    apart = told(lambda: b"".join(inflate(member, pieces(), where="some.whl")))
-    assert bool(whole) == bool(apart)
-    return apart
 
 
 def damaged(packed: bytes, chance: random.Random) -> bytes:
