@@ -37,7 +37,7 @@ def read_body(
     :raises Interrupted: it broke off, or took too long.
     :raises UnexpectedStatus: it is longer, or in an encoding that was not requested.
     """
-    if _announced(response) > limit:  # the compressed body alone is too long
+    if (announced_size(response) or 0) > limit:  # the compressed body alone is too long
         raise _too_long(limit, response.status, where)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
@@ -60,10 +60,10 @@ def _chunks_before_deadline(response: Response, timeout: float) -> Iterator[byte
             raise Interrupted("the answer takes too long", retry_chance="none")
 
 
-def _announced(response: Response) -> int:
-    """Return the length that the server announces; 0 if there is no valid one."""
+def announced_size(response: Response) -> int | None:
+    """Return the bytes of the body that the server announces; None: no valid number."""
     text = response.headers.get("content-length", "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
 def _joined(chunks: Iterable[bytes], limit: int, status: int, where: str) -> bytes:

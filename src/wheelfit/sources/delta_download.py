@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.hash_check import HashCheck
-from wheelfit.sources.segmented_download import UnusableDownload
+from wheelfit.sources.segmented_download import UnusableDownload, start_thread
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.delta import (
@@ -36,7 +36,7 @@ from wheelfit.wheels.zip_directory import find_end
 from wheelfit_runtime.errors import InvalidWheel, NetworkError, WheelfitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from packaging.utils import NormalizedName
 
@@ -259,7 +259,9 @@ class DeltaDownload:
         self._ended = threading.Event()
         self._error: BaseException | None = None
         functions = [self._fetch, self._hash, *([self._copy] if self.keeps_archive else [])]
-        self._threads = [self._start_thread(function) for function in functions]
+        self._threads = [
+            start_thread(function, self._fail, "delta-download") for function in functions
+        ]
 
     def __enter__(self) -> Self:
         return self
@@ -307,17 +309,6 @@ class DeltaDownload:
         self._base.close()
 
     # --- threads ----------------------------------------------------------------------
-
-    def _start_thread(self, work: Callable[[], None]) -> threading.Thread:
-        def guarded() -> None:
-            try:
-                work()
-            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
-                self._fail(error)
-
-        thread = threading.Thread(target=guarded, name="delta-download", daemon=True)
-        thread.start()
-        return thread
 
     def _fail(self, error: BaseException) -> None:
         if self._error is None:

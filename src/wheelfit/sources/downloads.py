@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.sources.arriving_file import ArrivingFile
+from wheelfit.sources.body import announced_size
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.download_limits import ConnectionLimits, DownloadBudget
 from wheelfit.sources.hash_check import HashCheck
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _CONTENT_RANGE = pattern(r"bytes (\d{1,18})-\d+/(\d+|\*)", re.ASCII)
-_LENGTH = pattern(r"\d{1,18}", re.ASCII)
 _DEFAULT_POLICY = SegmentPolicy()
 
 
@@ -221,14 +221,13 @@ class Download:
         etag = response.headers.get("etag", "")
         strong_etag = "" if etag.startswith("W/") else etag
         self._validator = strong_etag or response.headers.get("last-modified", "")
-        length = response.headers.get("content-length", "")
-        announced_size = int(length) if _LENGTH.fullmatch(length) else None
-        if announced_size is not None:
-            self._budget.check(announced_size, self._where)
+        size = announced_size(response)
+        if size is not None:
+            self._budget.check(size, self._where)
             supports_ranges = response.headers.get("accept-ranges", "").lower() != "none"
-            if self._may_use_ranges and supports_ranges and announced_size >= MIN_SIZE:
-                raise _LargeFileAnnounced(announced_size)
-        self._progress.start(announced_size if announced_size is not None else self._file.size)
+            if self._may_use_ranges and supports_ranges and size >= MIN_SIZE:
+                raise _LargeFileAnnounced(size)
+        self._progress.start(size if size is not None else self._file.size)
 
     def _check_encoding(self, response: Response, first: bytes) -> None:
         """Raise an error for an unrequested encoding; some servers only claim to use one."""

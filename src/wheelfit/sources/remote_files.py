@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.sources.body import announced_size
 from wheelfit.sources.cache import member_key, wheel_size_key
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
@@ -299,10 +300,9 @@ class RemoteFiles:
                 with self._client.stream(file.url) as (response, where):
                     if response.status != 200:
                         raise unexpected(response.status, where)
-                    announced = response.headers.get("content-length", "")
+                    total = announced_size(response)
             except NetworkError as error:
                 return FileSize(None, why_unknown=error.message)
-            total = int(announced) if announced.isdecimal() else None
         is_known = total is not None and not unpacked
         return FileSize(total, why_unknown="" if is_known else _NO_RANGES)
 

@@ -158,7 +158,7 @@ class SegmentedDownload:
 
         :param slot: the slot of the first thread, which it releases.
         """
-        self._start_thread(partial(self._work, slot))
+        self._start_worker(slot)
 
     def finish(self) -> None:
         """Wait until the file is complete and verified.
@@ -195,16 +195,12 @@ class SegmentedDownload:
 
     # --- threads ----------------------------------------------------------------------
 
-    def _start_thread(self, work: Callable[[], None]) -> None:
-        def guarded() -> None:
-            try:
-                work()
-            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
-                self.source.fail(error)
-                self._is_verified.set()
+    def _start_worker(self, slot: ConnectionSlot) -> None:
+        start_thread(partial(self._work, slot), self._fail, "transfer")
 
-        # A daemon, so that the program can end while a server sends nothing.
-        threading.Thread(target=guarded, name="transfer", daemon=True).start()
+    def _fail(self, error: BaseException) -> None:
+        self.source.fail(error)
+        self._is_verified.set()
 
     def _hash(self, start: int, data: bytes) -> None:
         """Hash the received bytes that follow the hashed part without a gap.
@@ -316,7 +312,7 @@ class SegmentedDownload:
                 if slot is None:
                     return
                 self._workers += 1
-            self._start_thread(partial(self._work, slot))
+            self._start_worker(slot)
 
     # --- requests -----------------------------------------------------------------------
 
@@ -382,6 +378,25 @@ class SegmentedDownload:
             since = self._policy.clock()
         if segment.position < segment.stop:
             raise Interrupted("the answer broke off before its end")
+
+
+def start_thread(
+    work: Callable[[], None], fail: Callable[[BaseException], None], name: str
+) -> threading.Thread:
+    """Start a thread, whose error is passed to a function.
+
+    It is a daemon, so that the program can end while a server sends nothing.
+    """
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
+            fail(error)
+
+    thread = threading.Thread(target=guarded, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def _headers(byte_range: Range, validator: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.merged import IndexStrategy
@@ -136,48 +136,20 @@ class SourceSettings(Struct, frozen=True):
                 return f"{project} comes from the index {redact(pin.index)}"
         return ""
 
-    def with_options(
-        self,
-        *,
-        index_url: str | None = None,
-        extra_index_urls: Iterable[str] = (),
-        find_links: Iterable[str] = (),
-        no_index: bool = False,
-        cert: str | None = None,
-        client_cert: str | None = None,
-        proxy: str | None = None,
-        trusted_hosts: Iterable[str] = (),
-        timeout: float | None = None,
-        retries: int | None = None,
-        connections: int | None = None,
-        cache: bool = True,
-    ) -> SourceSettings:
-        """Return the settings changed by options of a command line.
+    def with_options(self, **options: Any) -> SourceSettings:
+        """Return the settings changed by options of a command line, by the names of fields.
 
-        As in pip, a single value replaces the configured one (None: not given), a list is appended
-        to the configured one, and a switch cannot be turned back.
+        As in pip, a list is appended to the configured one, a switch cannot be turned back, and any
+        other value replaces the configured one, unless it is None.
         """
-        single = {
-            "index_url": index_url,
-            "cert": cert,
-            "client_cert": client_cert,
-            "proxy": proxy,
-            "timeout": timeout,
-            "retries": retries,
-            "connections": connections,
-        }
-        changed: dict[str, Any] = {
-            name: value for name, value in single.items() if value is not None
-        }
-        return replace(
-            self,
-            extra_index_urls=(*self.extra_index_urls, *extra_index_urls),
-            find_links=(*self.find_links, *find_links),
-            no_index=self.no_index or no_index,
-            trusted_hosts=(*self.trusted_hosts, *trusted_hosts),
-            cache=self.cache and cache,
-            **changed,
-        )
+        changed: dict[str, Any] = {}
+        for name, value in options.items():
+            default = getattr(_DEFAULTS, name)
+            if isinstance(default, tuple):
+                changed[name] = (*getattr(self, name), *value)
+            elif value is not None and not (isinstance(default, bool) and value == default):
+                changed[name] = value
+        return replace(self, **changed)
 
     @property
     def index_urls(self) -> tuple[str, ...]:
@@ -199,3 +171,6 @@ class SourceSettings(Struct, frozen=True):
         for index in (*(index for index in named if not index.default), main, *extra):
             by_url.setdefault(index.url, index)
         return tuple(by_url.values())
+
+
+_DEFAULTS = SourceSettings()

@@ -16,6 +16,7 @@ from wheelfit.sources.client import REACH_HINT
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.recorded_hashes import RecordedHashes, changed
 from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
 from wheelfit.sources.settings import FamilyHosts
 from wheelfit.sources.urls import redact
@@ -90,7 +91,7 @@ class BridgedRepository:
         self._repository = repository
         self._catalogue = catalogue
         self._open_index = open_index
-        self._store = store
+        self._recorded = None if store is None else RecordedHashes(store)
         self._note = note
         self._from_record: set[str] = set()  # URLs of files with a recorded hash
         self.unreachable_owners: dict[NormalizedName, str] = {}
@@ -364,11 +365,9 @@ class BridgedRepository:
 
     def _with_recorded_hashes(self, page: ProjectPage | None) -> ProjectPage | None:
         """Return a page with the recorded hashes of files that were used before."""
-        if page is None or self._store is None or not any(map(self._lacks_hash, page.files)):
+        recorded = self._recorded
+        if page is None or recorded is None or not any(map(self._lacks_hash, page.files)):
             return page
-        from wheelfit.sources.recorded_hashes import RecordedHashes
-
-        recorded = RecordedHashes(self._store)
         files = []
         for file in page.files:
             sha256 = recorded.of(file) if self._lacks_hash(file) else None
@@ -393,17 +392,12 @@ class BridgedRepository:
         except HashMismatch as error:
             if file.url not in self._from_record:
                 raise
-            from wheelfit.sources.recorded_hashes import changed
-
             raise changed(parse_wheel_filename(file.filename).name, file, error.note) from error
 
     def _check_recorded(self, file: File, sha256: str) -> None:
         """Record the hash of a file, or compare it with the record."""
-        if self._store is not None:
-            from wheelfit.sources.recorded_hashes import RecordedHashes
-
-            name = parse_wheel_filename(file.filename).name
-            RecordedHashes(self._store).check(name, file, sha256)
+        if self._recorded is not None:
+            self._recorded.check(parse_wheel_filename(file.filename).name, file, sha256)
 
     def _declared_metadata(self, file: File) -> bytes:
         """Return the METADATA of a member's own wheel.
