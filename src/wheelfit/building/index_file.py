@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.core import index_metadata
-from wheelfit.core.filename import index_file_name, parse_wheel_filename
+from wheelfit.core.filename import index_file_name, wheel_filename_of
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import write_document
-from wheelfit.errors import InconsistentDocuments, InvalidFilename, reporting_os_errors
+from wheelfit.errors import InconsistentDocuments, reporting_os_errors
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel, WheelfitError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import Release, WheelFilename
+    from wheelfit.core.filename import Release
 
 
 def write_index_files(folder: Path) -> tuple[Path, ...]:
@@ -71,7 +71,7 @@ def check_consistency(wheels: Mapping[Path, Path]) -> None:
     """
     wheels_by_release: dict[Release, list[tuple[str, Path]]] = {}
     for final_path, path in wheels.items():
-        filename = _filename(final_path)
+        filename = wheel_filename_of(final_path.name)
         if filename is not None and filename.is_variant:
             wheels_by_release.setdefault((filename.name, filename.version), []).append(
                 (final_path.name, path)
@@ -79,7 +79,7 @@ def check_consistency(wheels: Mapping[Path, Path]) -> None:
     neighbours: dict[Release, list[Path]] = {}
     for folder in {final_path.parent for final_path in wheels} if wheels_by_release else ():
         for path in folder.glob("*.whl"):
-            filename = _filename(path)
+            filename = wheel_filename_of(path.name)
             if filename is not None and filename.is_variant and path not in wheels:
                 neighbours.setdefault((filename.name, filename.version), []).append(path)
     for release, release_wheels in wheels_by_release.items():
@@ -100,17 +100,10 @@ def _releases(folder: Path) -> Mapping[Release, list[Path]]:
     with reporting_os_errors("the folder cannot be read", where=str(folder)):
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
     for path in paths:
-        filename = _filename(path)
+        filename = wheel_filename_of(path.name)  # installers ignore an invalid one, too
         if filename is not None and filename.is_variant:
             releases.setdefault((filename.name, filename.version), []).append(path)
     return releases
-
-
-def _filename(path: Path) -> WheelFilename | None:
-    try:
-        return parse_wheel_filename(path.name)
-    except InvalidFilename:
-        return None  # installers ignore it, too
 
 
 def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> bytes:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from wheelfit.building.repack.edits import NO_EDITS, apply_edits
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
@@ -18,7 +17,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import RewriteOptions, rewrite
@@ -213,13 +212,9 @@ def _renamed_folders(
     folders = {archive.dist_info: f"{stem}.dist-info"}
     for top in {path.partition("/")[0] for path in archive.names() if ".data/" in path}:
         name, _, version = top.removesuffix(".data").rpartition("-")
-        if not top.endswith(".data") or canonicalize_name(name) != old.name:
-            continue
-        try:
-            if parse_version(version) == old.version:
-                folders[top] = f"{stem}.data"
-        except InvalidVersion:
-            continue
+        is_of_release = canonicalize_name(name) == old.name and version_of(version) == old.version
+        if top.endswith(".data") and is_of_release:
+            folders[top] = f"{stem}.data"
     return folders
 
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.findings import Location
 from wheelfit.checking.wheels.wheel import filename_findings
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, sdist_release
+from wheelfit.core.filename import (
+    parse_index_file_name,
+    parse_wheel_filename,
+    sdist_release,
+    wheel_filename_of,
+)
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.urls import redact
 
@@ -46,9 +51,7 @@ def listed_releases(files: Iterable[File]) -> dict[Release, ListedRelease]:
     releases: dict[Release, ListedRelease] = {}
     for file in files:
         if file.filename.endswith(".whl"):
-            try:
-                name = parse_wheel_filename(file.filename)
-            except InvalidFilename:
+            if (name := wheel_filename_of(file.filename)) is None:
                 continue
             release = releases.setdefault((name.name, name.version), ListedRelease())
             release.wheels.append((file, name))

@@ -7,7 +7,6 @@ the first character of the third part show which optional parts there are.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,11 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
 from packaging.utils import NormalizedName, canonicalize_name, parse_sdist_filename
-from packaging.version import InvalidVersion
 
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.strict_json import shortened
-from wheelfit.core.versions import is_endless, parse_version
+from wheelfit.core.versions import is_endless, version_of
 from wheelfit.errors import InvalidFilename
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
@@ -130,6 +128,16 @@ def parse_wheel_filename(text: str) -> WheelFilename:
     )
 
 
+def wheel_filename_of(filename: str) -> WheelFilename | None:
+    """Return the parsed file name of a wheel; None for names of other files, and invalid ones."""
+    if not filename.endswith(_SUFFIX):
+        return None
+    try:
+        return parse_wheel_filename(filename)
+    except InvalidFilename:
+        return None
+
+
 def is_newer_format(filename: str) -> bool:
     """Return whether a file has the name of a wheel of format 2.0 or newer (PEP 777)."""
     return filename.endswith(_NEWER_SUFFIX)
@@ -146,9 +154,8 @@ def parse_newer_wheel_filename(text: str) -> WheelFilename | None:
     """
     if not is_newer_format(text):
         return None
-    with suppress(InvalidFilename):
-        return replace(parse_wheel_filename(text.removesuffix(_NEWER_SUFFIX) + _SUFFIX), text=text)
-    return None
+    filename = wheel_filename_of(text.removesuffix(_NEWER_SUFFIX) + _SUFFIX)
+    return filename and replace(filename, text=text)
 
 
 def with_label(filename: WheelFilename, label: Label | None) -> WheelFilename:
@@ -205,12 +212,8 @@ def release_of(filename: str) -> Release | None:
     """
     if (release := parse_index_file_name(filename)) is not None:
         return release
-    try:
-        if filename.endswith(_SUFFIX):
-            wheel = parse_wheel_filename(filename)
-            return wheel.name, wheel.version
-    except InvalidFilename:
-        return None
+    if (wheel := wheel_filename_of(filename)) is not None:
+        return wheel.name, wheel.version
     return sdist_release(filename)
 
 
@@ -250,12 +253,7 @@ def _name(text: str) -> NormalizedName | None:
     return canonicalize_name(text)
 
 
-@lru_cache(maxsize=4096)
-def _version(text: str) -> Version | None:
-    try:
-        return parse_version(text)
-    except InvalidVersion:
-        return None
+_version = lru_cache(maxsize=4096)(version_of)
 
 
 def wheel_tags(filename: WheelFilename) -> str:

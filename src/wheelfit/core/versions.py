@@ -39,6 +39,14 @@ def parse_version(text: str) -> Version:
     return Version(text)
 
 
+def version_of(text: str) -> Version | None:
+    """Return the version that a text is; None: it is not a version."""
+    try:
+        return parse_version(text)
+    except InvalidVersion:
+        return None
+
+
 def parse_specifiers(text: str) -> SpecifierSet:
     """Read a set of specifiers, which are then safe to use.
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
@@ -338,10 +337,9 @@ class _Removal:
 
 def _is_same_version(left: str, right: str) -> bool:
     """Return whether two texts are the same version, as 1.0 and 1.0.0 are (PEP 440)."""
-    try:
-        return parse_version(left) == parse_version(right)
-    except InvalidVersion:
-        return left == right
+    left_version, right_version = version_of(left), version_of(right)
+    is_comparable = left_version is not None and right_version is not None
+    return left_version == right_version if is_comparable else left == right
 
 
 def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[InventoryEntry]:

@@ -11,8 +11,8 @@ import logging
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
+from wheelfit.core.filename import wheel_filename_of
+from wheelfit.errors import AttestationProblem, install_hint
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -94,10 +94,8 @@ def verify_provenance(
 
 def _is_labelled(filename: str) -> bool:
     """Return whether a file is a wheel with a label, whose name the library refuses."""
-    try:
-        return parse_wheel_filename(filename).is_variant
-    except InvalidFilename:
-        return False
+    wheel = wheel_filename_of(filename)
+    return wheel is not None and wheel.is_variant
 
 
 def _verify_labelled(publisher: Any, attestation: Any, filename: str, sha256: str) -> None:

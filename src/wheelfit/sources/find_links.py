@@ -10,13 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
-from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
+from packaging.utils import InvalidName, canonicalize_name
 
-from wheelfit.core.filename import (
-    parse_index_file_name,
-    parse_newer_wheel_filename,
-    parse_wheel_filename,
-)
+from wheelfit.core.filename import parse_newer_wheel_filename, release_of
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.file_readers import DelegatedFiles
@@ -244,7 +240,7 @@ def local_file(name: str, base: str, source: str) -> File:
 
     :param base: the URL of the folder, without a slash at its end.
     """
-    return File(filename=name, url=f"{base}/{_quoted(name)}", source=source)
+    return File(filename=name, url=f"{base}/{quote_from_bytes(os.fsencode(name))}", source=source)
 
 
 def _read_page(path: Path) -> bytes:
@@ -258,22 +254,12 @@ def _read_page(path: Path) -> bytes:
     return body
 
 
-def _quoted(name: str) -> str:
-    return quote_from_bytes(os.fsencode(name))
-
-
 def _project_of(filename: str) -> NormalizedName | None:
     """Return the project of a file; None if its name does not show it."""
-    try:
-        if filename.endswith(".whl"):
-            return parse_wheel_filename(filename).name
-        if filename.endswith(VARIANTS_SUFFIX):
-            parsed = parse_index_file_name(filename)
-            return parsed[0] if parsed is not None else None
-        newer = parse_newer_wheel_filename(filename)
-        return newer.name if newer is not None else parse_sdist_filename(filename)[0]
-    except (InvalidFilename, ValueError):  # ValueError also for a number with too many digits
-        pass
+    if (release := release_of(filename)) is not None:
+        return release[0]
+    if (newer := parse_newer_wheel_filename(filename)) is not None:
+        return newer.name
     # A wheel with an invalid name is kept, so that users get the reason why it is not used.
     if filename.endswith(".whl") and "-" in filename:
         return canonicalize_name(filename.partition("-")[0])

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidFilename
+from wheelfit.core.filename import wheel_filename_of
 from wheelfit.sources.file_readers import DelegatedFiles
 from wheelfit.sources.page import ACTIVE, ProjectPage
 from wheelfit.sources.repository import stamp_of
@@ -227,12 +226,8 @@ class Pool(DelegatedFiles):
 
 def _is_wheel_of(version: Version, filename: str) -> bool:
     """Return whether a file is a wheel of a version, by its name."""
-    if not filename.endswith(".whl"):
-        return False
-    try:
-        return parse_wheel_filename(filename).version == version
-    except InvalidFilename:
-        return False
+    wheel = wheel_filename_of(filename)
+    return wheel is not None and wheel.version == version
 
 
 def _pages(repositories: Iterable[Repository], name: NormalizedName) -> list[ProjectPage]:

@@ -7,18 +7,16 @@ unpacking.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder, header_value
 from wheelfit.wheels.record import DIGEST_SIZES, StreamHash, leads_out, parse_record
 from wheelfit.wheels.zip_archive import ZipArchive, faults_error
@@ -295,11 +293,6 @@ class WheelArchive(ZipArchive):
         if name is None or canonicalize_name(name) != self.filename.name:
             fault = f"METADATA has the name {name!r}, the file name {self.filename.name!r}"
             yield Fault("METADATA", fault, "B-34")
-        is_same_version = False
-        with suppress(InvalidVersion):
-            is_same_version = version is not None and parse_version(version) == (
-                self.filename.version
-            )
-        if not is_same_version:
+        if version is None or version_of(version) != self.filename.version:
             fault = f"METADATA has the version {version!r}, the file name {self.filename.version}"
             yield Fault("METADATA", fault, "B-34")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
@@ -67,11 +66,7 @@ def _is_named_like(folder: str, filename: WheelFilename) -> bool:
     if not folder.endswith(_SUFFIX):
         return False  # the suffix is in another case
     name, _, version = folder.removesuffix(_SUFFIX).rpartition("-")
-    try:
-        is_same_version = parse_version(version) == filename.version
-    except InvalidVersion:
-        return False
-    return is_same_version and canonicalize_name(name) == filename.name
+    return version_of(version) == filename.version and canonicalize_name(name) == filename.name
 
 
 DATA_FOLDERS = frozenset({"purelib", "platlib", "headers", "scripts", "data"})

@@ -17,8 +17,7 @@ from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.checking.findings import listed_briefly
 from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
-from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import InvalidFilename
+from wheelfit.core.filename import parse_wheel_filename, wheel_filename_of
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.elf import MAGIC
@@ -471,9 +470,8 @@ def choose_wheels(
     """
     best_files: dict[Version, tuple[tuple[bool, bool, str], File]] = {}
     for file in files:
-        try:
-            name = parse_wheel_filename(file.filename)
-        except InvalidFilename:
+        name = wheel_filename_of(file.filename)
+        if name is None:
             continue
         pre = bool(specifier.prereleases)
         if file.yanked is not None or not specifier.contains(name.version, prereleases=pre):

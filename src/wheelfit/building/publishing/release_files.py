@@ -20,10 +20,10 @@ from wheelfit.core.filename import (
     index_file_name,
     is_newer_format,
     parse_index_file_name,
-    parse_wheel_filename,
     sdist_release,
+    wheel_filename_of,
 )
-from wheelfit.errors import InvalidFilename, reporting_os_errors
+from wheelfit.errors import reporting_os_errors
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import FileProblem, os_reason
 
@@ -187,9 +187,8 @@ def _is_publishable(name: str) -> bool:
 def _read_filename(path: Path) -> tuple[FileKind, Release, Label | None] | None:
     if (source := sdist_release(path.name)) is not None:
         return FileKind.SOURCE, source, None
-    try:
-        name = parse_wheel_filename(path.name)
-    except InvalidFilename:
+    name = wheel_filename_of(path.name)
+    if name is None:
         return None
     kind = FileKind.PLAIN if name.label is None else FileKind.VARIANT
     return kind, (name.name, name.version), name.label

@@ -31,11 +31,10 @@ from wheelfit.core.filename import (
     NEWER_FORMAT,
     is_newer_format,
     parse_index_file_name,
-    parse_wheel_filename,
     sdist_release,
+    wheel_filename_of,
 )
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.errors import InvalidFilename
 from wheelfit.sources.hash_check import check_bytes
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS
@@ -421,18 +420,14 @@ def _merged(groups: dict[Path, _ReleaseFiles]) -> Iterator[tuple[Path, _ReleaseF
 
 def _label_of(path: Path) -> Label | None:
     """Return the label in the name of a document's folder, if that is of an unpacked wheel."""
-    try:
-        return parse_wheel_filename(path.parent.name).label
-    except InvalidFilename:
-        return None
+    filename = wheel_filename_of(path.parent.name)
+    return None if filename is None else filename.label
 
 
 def _unreadable_facts(path: Path) -> WheelFacts | None:
     """Return the facts of an unreadable wheel, for the checks of its release."""
-    try:
-        return WheelFacts(str(path), parse_wheel_filename(path.name))
-    except InvalidFilename:
-        return None
+    filename = wheel_filename_of(path.name)
+    return None if filename is None else WheelFacts(str(path), filename)
 
 
 def _size(path: Path) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from packaging.version import InvalidVersion
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, listed_briefly
@@ -18,7 +17,7 @@ from wheelfit.checking.wheels.loading import search_path_findings
 from wheelfit.checking.wheels.platform_tags import platform_findings
 from wheelfit.checking.wheels.stable_abi import stable_abi_findings
 from wheelfit.core.sizes import size_in_words
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit.wheels.binaries.facts import CodeKind, is_below
 from wheelfit.wheels.binaries.gpus import (
     accepting_gpus,
@@ -298,13 +297,11 @@ def _ptx_findings(
 
 
 def _bound(values: Sequence[str]) -> _Bound | None:
-    bounds = []
-    for value in values:
-        try:
-            version = parse_version(value)
-        except InvalidVersion:
-            continue
-        bounds.append(_Bound(value, (version.major, version.minor)))
+    bounds = (
+        _Bound(value, (version.major, version.minor))
+        for value in values
+        if (version := version_of(value)) is not None
+    )
     return min(bounds, key=lambda bound: bound.version, default=None)
 
 

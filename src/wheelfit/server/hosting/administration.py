@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from packaging.utils import InvalidName, canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import project_of
 from wheelfit.core.project_patterns import check_patterns, normalised
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit.server.store.audit import ACTIONS, AuditFilter
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.tokens import issue_token, open_stage
@@ -232,10 +232,7 @@ def _published_files(store: Store, name: NormalizedName, version: str | None) ->
         return []
     if version is None:
         return list(listing.files)
-    try:
-        parsed = parse_version(version)
-    except InvalidVersion:
-        return []
+    parsed = version_of(version)
     return [file for file in listing.files if Version(file.version) == parsed]
 
 

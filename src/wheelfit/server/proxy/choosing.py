@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wheelfit.core.compatible_tags import platform_values
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.requirements import marker_start
-from wheelfit.errors import InvalidFilename
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -128,13 +127,7 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
     name, version, *rest = filename.plain.removesuffix(".whl").split("-")
     tags = "-".join(rest[-3:])
     text = f"{name}-{version}-{number}_{filename.label}-{tags}.whl"
-    if len(text) > _MAX_LENGTH:
-        return None
-    try:
-        parse_wheel_filename(text)
-    except InvalidFilename:
-        return None
-    return text
+    return text if len(text) <= _MAX_LENGTH and wheel_filename_of(text) is not None else None
 
 
 def find_original(files: Iterable[File], name: str) -> File | None:
@@ -145,13 +138,10 @@ def find_original(files: Iterable[File], name: str) -> File | None:
             return file
         if not (number.isascii() and number.isdecimal() and len(number) < 10):
             continue
-        if not file.filename.endswith(".whl"):
+        filename = wheel_filename_of(file.filename)
+        if filename is None or not filename.is_variant:
             continue
-        try:
-            filename = parse_wheel_filename(file.filename)
-        except InvalidFilename:
-            continue
-        if filename.is_variant and proxied_name(filename, int(number)) == name:
+        if proxied_name(filename, int(number)) == name:
             return file
     return None
 

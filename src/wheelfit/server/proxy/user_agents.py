@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from wheelfit.core.compatible_tags import (
     interpreter_values,
@@ -20,7 +20,7 @@ from wheelfit.core.compatible_tags import (
     tags_for,
 )
 from wheelfit.core.target import Target
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,9 +148,8 @@ def _version_pair(text: str) -> tuple[int, int]:
 
 
 def _version(text: str) -> str:
-    try:
-        version = parse_version(text)
-    except InvalidVersion:
+    version = version_of(text)
+    if version is None:
         return ""
     is_known = version.major == 3 and version.minor < 100 and len(version.release) <= 3
     return text if is_known else ""

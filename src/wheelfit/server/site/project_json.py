@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.filename import parse_wheel_filename, release_of
-from wheelfit.errors import InvalidFilename
+from wheelfit.core.filename import release_of, wheel_filename_of
 from wheelfit.sources.page import VARIANTS_SUFFIX, time_of_upload
 
 if TYPE_CHECKING:
@@ -116,8 +115,5 @@ def _python(filename: str) -> str:
     """Return the Python tags of a wheel; ``source`` for other files."""
     if not filename.endswith(".whl"):
         return "source"
-    try:
-        tags = parse_wheel_filename(filename).tags
-    except InvalidFilename:
-        return ""
-    return ".".join(sorted({tag.interpreter for tag in tags}))
+    wheel = wheel_filename_of(filename)
+    return "" if wheel is None else ".".join(sorted({tag.interpreter for tag in wheel.tags}))

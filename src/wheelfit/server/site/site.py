@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Response, content_response, etag_of
 from wheelfit.server.offering import withheld_reason
@@ -219,7 +218,7 @@ class Site:
         project = self._facts.project(canonicalize_name(name))
         requested = None if project is None else project.newest
         if version is not None:
-            requested = _version(version)
+            requested = version_of(version)
         if project is None or requested is None or requested not in project.listing.releases:
             release = None if requested is None else (canonicalize_name(name), requested)
             reason = "" if project is None else withheld_reason(project.page, release)
@@ -487,7 +486,7 @@ class Site:
         return _Page("which.html", values, 200 if problem is None else 400)
 
     def _find(self, name: str, version: str) -> tuple[ProjectFacts, ReleaseFacts] | None:
-        parsed = _version(version)
+        parsed = version_of(version)
         project = self._facts.project(canonicalize_name(name))
         facts = None if project is None or not parsed else self._facts.release(project, parsed)
         return None if project is None or facts is None else (project, facts)
@@ -520,13 +519,6 @@ def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _
 
 def _problem_values(heading: str, error: WheelfitError | None = None) -> dict[str, Any]:
     return {"heading": heading, "error": error, "close": (), "search": ""}
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return parse_version(text)
-    except InvalidVersion:
-        return None
 
 
 def _requirement(name: NormalizedName, version: Version | None) -> str:

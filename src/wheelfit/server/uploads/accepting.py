@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.core.versions import parse_specifiers, parse_version
+from wheelfit.core.versions import parse_specifiers, version_of
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.project_rules import NO_RULES
@@ -259,11 +258,7 @@ def _metadata_violations(upload: Upload, file: NewFile) -> Iterator[Violation]:
     if canonicalize_name(name) != file.project:
         message = f"the form says {name[:80]!r}, the file {file.project!r}"
         yield Violation("form-disagrees", message, "the form: name")
-    try:
-        is_same = parse_version(version) == file.version
-    except InvalidVersion:
-        is_same = False
-    if not is_same:
+    if version_of(version) != file.version:
         message = f"the form says {version[:80]!r}, the file {str(file.version)!r}"
         yield Violation("form-disagrees", message, "the form: version")
     requires_python = upload.first("requires_python")

@@ -10,11 +10,16 @@ import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import (
+    index_file_name,
+    parse_index_file_name,
+    parse_wheel_filename,
+    wheel_filename_of,
+)
 from wheelfit.core.index_metadata import combine, read_wheel_document
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import write_document
-from wheelfit.errors import InconsistentDocuments, InvalidFilename
+from wheelfit.errors import InconsistentDocuments
 from wheelfit.sources.page import File
 from wheelfit_runtime.errors import IntegrityError, InvalidDocument, NetworkError
 
@@ -84,10 +89,5 @@ def make_document(
 
 def release_of_variant(filename: str) -> tuple[NormalizedName, Version] | None:
     """Return the release of a wheel with a label; None for every other file."""
-    if not filename.endswith(".whl"):
-        return None
-    try:
-        parsed = parse_wheel_filename(filename)
-    except InvalidFilename:
-        return None
-    return (parsed.name, parsed.version) if parsed.is_variant else None
+    wheel = wheel_filename_of(filename)
+    return (wheel.name, wheel.version) if wheel is not None and wheel.is_variant else None

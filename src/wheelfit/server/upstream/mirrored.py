@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
-from wheelfit.errors import InvalidFilename, StorageUnavailable, TooLarge
+from wheelfit.core.filename import (
+    parse_index_file_name,
+    parse_wheel_filename,
+    project_of,
+    wheel_filename_of,
+)
+from wheelfit.errors import StorageUnavailable, TooLarge
 from wheelfit.server.backing_services import upstream_dependency
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.upstream.counts import MirrorCounts
@@ -418,9 +423,7 @@ class MirroredIndex(ContentFiles):
 
     def _has_readable_metadata(self, file: File) -> bool:
         """Return whether METADATA can be read by ranges; each server is tested once."""
-        try:
-            parse_wheel_filename(file.filename)
-        except InvalidFilename:
+        if wheel_filename_of(file.filename) is None:
             return False
         server = str(origin(file.url))
         supports_ranges, until = self._ranges.get(server, (False, float("-inf")))

@@ -13,10 +13,9 @@ from packaging.tags import compatible_tags, cpython_tags
 
 from wheelfit.core.bridges import is_tag_of_platform, path_in_mirror
 from wheelfit.core.durations import parse_duration
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.project_patterns import check_patterns, fits
 from wheelfit.core.sizes import parse_size
-from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.sources.cooldown import Cooldown, parse_cutoff
 from wheelfit.sources.urls import origin, redact
@@ -124,9 +123,8 @@ class MirrorSettings:
         """Return whether a file is for one of the Pythons and platforms, or a source archive."""
         if not (self.python or self.platforms) or not filename.endswith(".whl"):
             return True
-        try:
-            tags = parse_wheel_filename(filename).tags
-        except InvalidFilename:
+        wheel = wheel_filename_of(filename)
+        if wheel is None:
             return False
         accepted = frozenset().union(*map(_interpreters, self.python))
         return any(
@@ -136,7 +134,7 @@ class MirrorSettings:
                 or tag.platform == "any"
                 or any(is_tag_of_platform(tag.platform, platform) for platform in self.platforms)
             )
-            for tag in tags
+            for tag in wheel.tags
         )
 
     def admits(self, project: NormalizedName) -> bool:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from wheelfit.core.filename import (
     index_file_name,
-    parse_wheel_filename,
     release_of,
+    wheel_filename_of,
     wheel_tags,
     with_label,
 )
@@ -136,21 +136,12 @@ def _is_of_variants(file: File) -> bool:
     """Return whether a file shows that its project publishes variants."""
     if file.filename.endswith(VARIANTS_SUFFIX):
         return True
-    filename = _wheel(file)
+    filename = wheel_filename_of(file.filename)
     return filename is not None and filename.is_variant
 
 
 def _is_source(file: File) -> bool:
     return not file.filename.endswith(".whl") and release_of(file.filename) is not None
-
-
-def _wheel(file: File) -> WheelFilename | None:
-    if not file.filename.endswith(".whl"):
-        return None
-    try:
-        return parse_wheel_filename(file.filename)
-    except InvalidFilename:
-        return None
 
 
 class _PageBuilder:
@@ -258,7 +249,7 @@ class _PageBuilder:
         wheels = self._pages.get(id(page))
         if wheels is None:
             is_bridged = page.bridge is not None
-            named = ((file, _wheel(file)) for file in page.files)
+            named = ((file, wheel_filename_of(file.filename)) for file in page.files)
             wheels = self._pages[id(page)] = [
                 (file, filename)
                 for file, filename in named
@@ -284,9 +275,8 @@ class _PageBuilder:
     def _selector(self, member: FamilyMember, file: File, filename: WheelFilename) -> File | None:
         stem, tags = self._family.name.replace("-", "_"), wheel_tags(filename)
         text = "-".join((stem, str(filename.version), tags, str(member.label))) + ".whl"
-        try:
-            selector = parse_wheel_filename(text)
-        except InvalidFilename:
+        selector = wheel_filename_of(text)
+        if selector is None:
             return None
         return File(
             text,
