@@ -19,6 +19,7 @@ from wheelfit.building.batch import Batch, Outcome, is_transient
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
 from wheelfit.errors import LinkRefused, WorkerLost
+from wheelfit.sources.progress import NoProgress
 from wheelfit.testing.batch_items import BatchItem, run_item
 from wheelfit_runtime.error_codes import Code
 from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, UserError
@@ -168,7 +169,7 @@ def test_processes_are_other_processes(tmp_path: Path) -> None:
 def test_progress_and_news(tmp_path: Path) -> None:
     """Each item counts what it weighs, once, failed or not, and is told of when it is done."""
 
-    class Told:
+    class Told(NoProgress):
         total: int | None = 0
         count = 0
         is_done = False
@@ -176,18 +177,11 @@ def test_progress_and_news(tmp_path: Path) -> None:
         def start(self, total: int | None) -> None:
             self.total = total
 
-        def set_full_size(self, size: int) -> None:
-            pass
-
         def advance(self, count: int) -> None:
             self.count += count
 
         def done(self) -> None:
             self.is_done = True
-
-        def unpacking(self, total: int) -> Told:
-            del total
-            return self
 
     told, news = Told(), list[Outcome[BatchItem, Mapping[str, object]]]()
     errands = [BatchItem(n, tmp_path, "disk" if n == 1 else "") for n in range(4)]

@@ -105,7 +105,6 @@ def _minor(path: Path) -> int:
 
 
 @pytest.mark.integration
-@pytest.mark.integration
 def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
     """The work goes on with the other worker, and all of it is done."""
     errands = [BatchItem(n, tmp_path, seconds=0.02) for n in range(60)]
@@ -126,7 +125,6 @@ def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.integration
 def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
     """Without its scheduler the work ends with one error, soon."""
     errands = [BatchItem(n, tmp_path, seconds=0.02) for n in range(200)]
@@ -142,7 +140,6 @@ def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
             carried_out(cluster, errands, on_outcome=kill)
 
 
-@pytest.mark.integration
 @pytest.mark.integration
 def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
     """What Dask gives up for the deaths of its workers is the fault of one item."""
@@ -176,7 +173,6 @@ def test_no_workers(tmp_path: Path) -> None:
         pytest.fail("it was opened")
 
 
-@pytest.mark.integration
 @pytest.mark.integration
 def test_worker_without_wheelfit(tmp_path: Path) -> None:
     """A worker whose Python has no wheelfit is named."""

@@ -51,14 +51,6 @@ def tool(tmp_path: Path) -> str:
     return shlex.join([sys.executable, str(script)]) + " {wheel} {dest_dir}"
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    """Return a folder for results."""
-    folder = tmp_path / "out folder"
-    folder.mkdir()
-    return folder
-
-
 def wheel(folder: Path, label: str | None = "v3") -> Path:
     """Build a wheel for one platform."""
     document = DOCUMENT if label else None
@@ -67,12 +59,12 @@ def wheel(folder: Path, label: str | None = "v3") -> Path:
 
 
 @pytest.mark.parametrize("label", ["v3", None])
-def test_the_label_stays(tool: str, tmp_path: Path, out: Path, label: str | None) -> None:
+def test_the_label_stays(tool: str, tmp_path: Path, output: Path, label: str | None) -> None:
     """F-10: the tool sees a plain name; its result has the new tag, the label and the document."""
     source = wheel(tmp_path, label)
-    result = repair_wheel(source, tool, out)
+    result = repair_wheel(source, tool, output)
     stem = "fast-1.0-py3-none-manylinux_2_28_x86_64"
-    assert [path.name for path in out.iterdir()] == [f"{stem}{'-v3' if label else ''}.whl"]
+    assert [path.name for path in output.iterdir()] == [f"{stem}{'-v3' if label else ''}.whl"]
     with WheelArchive(result) as archive:
         archive.verify()
         assert archive.metadata()
@@ -91,16 +83,16 @@ def test_the_label_stays(tool: str, tmp_path: Path, out: Path, label: str | None
     ],
 )
 def test_nothing_else_comes_of_it(
-    tool: str, tmp_path: Path, out: Path, word: str, message: str
+    tool: str, tmp_path: Path, output: Path, word: str, message: str
 ) -> None:
     """A tool that fails, or gives another wheel than it got, leaves nothing behind."""
     with pytest.raises(BuildFailed, match=message) as excinfo:
-        repair_wheel(wheel(tmp_path), f"{tool} {word}", out)
+        repair_wheel(wheel(tmp_path), f"{tool} {word}", output)
     assert word != "fail" or excinfo.value.note == "no room"
-    assert not list(out.iterdir())
+    assert not list(output.iterdir())
 
 
-def test_another_wheel(tool: str, tmp_path: Path, out: Path) -> None:
+def test_another_wheel(tool: str, tmp_path: Path, output: Path) -> None:
     """A sound wheel with other properties than the one that was given is refused."""
     document = release_document(
         {"v3": {"blas": {"library": ["openblas"]}}}, static={"blas": {"library": ["openblas"]}}
@@ -109,14 +101,14 @@ def test_another_wheel(tool: str, tmp_path: Path, out: Path) -> None:
     other = build_wheel(tmp_path / "x", "fast", "1.0", tag=tag, label="v3", document=document)
     other = other.replace(other.with_name(other.name.replace("-v3", "")))
     with pytest.raises(BuildFailed, match="the result is another wheel"):
-        repair_wheel(wheel(tmp_path), f"{tool} take {other}", out)
+        repair_wheel(wheel(tmp_path), f"{tool} take {other}", output)
 
 
 @pytest.mark.parametrize("command", ["auditwheel {wheel}", "auditwheel -w {dest_dir}"])
-def test_a_command_without_a_place(tmp_path: Path, out: Path, command: str) -> None:
+def test_a_command_without_a_place(tmp_path: Path, output: Path, command: str) -> None:
     """A command that does not say where the wheel is, or its result goes, is not run."""
     with pytest.raises(BuildFailed, match=r"has no \{"):
-        repair_wheel(wheel(tmp_path), command, out)
+        repair_wheel(wheel(tmp_path), command, output)
 
 
 MINGW = "x86_64-w64-mingw32-gcc"
@@ -145,11 +137,11 @@ def windows_wheel(tmp_path: Path) -> Path:
     return build_wheel(tmp_path, "fast", "1.0", tag=tag, label="v3", document=DOCUMENT, files=files)
 
 
-def test_delvewheel(windows_wheel: Path, tmp_path: Path, out: Path) -> None:
+def test_delvewheel(windows_wheel: Path, tmp_path: Path, output: Path) -> None:
     """F-10: libraries for Windows are put in; label, document, and a RECORD of all files stay."""
     words = [sys.executable, "-m", "delvewheel", "repair", "--add-path", tmp_path / "libraries"]
     command = f"{shlex.join(map(str, words))} -w {{dest_dir}} {{wheel}}"
-    result = repair_wheel(windows_wheel, command, out)
+    result = repair_wheel(windows_wheel, command, output)
     assert result.name == windows_wheel.name
     with WheelArchive(result) as archive, WheelArchive(windows_wheel) as before:
         archive.verify()
@@ -161,10 +153,10 @@ def test_delvewheel(windows_wheel: Path, tmp_path: Path, out: Path) -> None:
         assert b"fast.libs" in archive.read("fast/__init__.py")
 
 
-def test_no_such_tool(tmp_path: Path, out: Path) -> None:
+def test_no_such_tool(tmp_path: Path, output: Path) -> None:
     """A tool that is not there is named."""
     with pytest.raises(BuildFailed, match="no-such-tool cannot be run: No such file"):
-        repair_wheel(wheel(tmp_path), "no-such-tool {wheel} {dest_dir}", out)
+        repair_wheel(wheel(tmp_path), "no-such-tool {wheel} {dest_dir}", output)
 
 
 def test_wheels_for_any_platform(tmp_path: Path) -> None:

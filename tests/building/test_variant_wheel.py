@@ -47,14 +47,6 @@ def plain(tmp_path: Path) -> Path:
     return path.rename(path.with_name("Fast.FFT-2.1.0-7-py3-none-any.whl"))
 
 
-@pytest.fixture
-def output(tmp_path: Path) -> Path:
-    """Make a folder for results."""
-    folder = tmp_path / "output"
-    folder.mkdir()
-    return folder
-
-
 @pytest.mark.parametrize("label", ["mkl", "v3", "null"])
 def test_plain_to_variant(plain: Path, output: Path, label: str) -> None:
     """B-2, B-6, B-32, F-17, F-24: the label is in the name, and alone in the document.

@@ -41,38 +41,30 @@ ACTS: list[Operation] = [
 ]
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    """Make a folder for results."""
-    folder = tmp_path / "out"
-    folder.mkdir()
-    return folder
-
-
 @pytest.mark.parametrize("operation", ACTS, ids=lambda operation: type(operation).__name__)
-def test_travels(operation: Operation, tmp_path: Path, out: Path) -> None:
+def test_travels(operation: Operation, tmp_path: Path, output: Path) -> None:
     """A job and what became of it can be sent to another process and back."""
     source = build_wheel(tmp_path, "fast", "1.0", label="mkl", document=CONTENT)
-    job = WheelJob(source, operation, out, RewriteOptions(epoch=0), copy_unchanged=True)
+    job = WheelJob(source, operation, output, RewriteOptions(epoch=0), copy_unchanged=True)
     assert pickle.loads(pickle.dumps(job)) == job
     done = run_job(job)
     assert pickle.loads(pickle.dumps(done)) == done
     assert done.is_new
-    assert done.path.parent == out
+    assert done.path.parent == output
 
 
 @pytest.mark.integration
-def test_in_other_processes(tmp_path: Path, out: Path) -> None:
+def test_in_other_processes(tmp_path: Path, output: Path) -> None:
     """B-39: workers write what this process writes; an error comes back as it is."""
     wheels = [build_wheel(tmp_path / name, name, "1.0") for name in ("a", "b")]
     here = tmp_path / "here"
     here.mkdir()
     operation = Repack(label=MKL, document=DOCUMENT)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        theirs = list(pool.map(run_job, [WheelJob(wheel, operation, out) for wheel in wheels]))
+        theirs = list(pool.map(run_job, [WheelJob(wheel, operation, output) for wheel in wheels]))
         wheels[0].write_bytes(b"no wheel")
         failed = pool.submit(
-            run_job, WheelJob(wheels[0], operation, out, options=RewriteOptions(overwrite=True))
+            run_job, WheelJob(wheels[0], operation, output, options=RewriteOptions(overwrite=True))
         ).exception()
     assert isinstance(failed, InvalidWheel)
     ours = run_job(WheelJob(wheels[1], operation, here))
@@ -80,25 +72,22 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
     assert theirs[1].content_verified
 
 
-def test_repair(tmp_path: Path, out: Path) -> None:
+def test_repair(tmp_path: Path, output: Path) -> None:
     """A wheel for any platform needs no repair; one for a platform is given to the command."""
     operation = Repair("false {wheel} {dest_dir}")
-    assert not run_job(WheelJob(build_wheel(tmp_path, "fast", "1.0"), operation, out)).is_new
+    assert not run_job(WheelJob(build_wheel(tmp_path, "fast", "1.0"), operation, output)).is_new
     source = build_wheel(tmp_path, "fast", "1.0", tag="py3-none-linux_x86_64")
     with pytest.raises(BuildFailed, match="false failed with 1"):
-        run_job(WheelJob(source, operation, out))
+        run_job(WheelJob(source, operation, output))
 
 
-def test_nothing_to_do(tmp_path: Path, out: Path) -> None:
+def test_nothing_to_do(tmp_path: Path, output: Path) -> None:
     """A wheel that needs nothing is left alone, or copied byte by byte if that is wanted."""
     plain = build_wheel(tmp_path, "fast", "1.0")
     for operation in (MakePlain(skip_plain=True), Convert()):
-        done = run_job(WheelJob(plain, operation, out))
+        done = run_job(WheelJob(plain, operation, output))
         assert (done.path, done.is_new) == (plain, False)
-        done = run_job(
-            WheelJob(
-                plain, operation, out, options=RewriteOptions(overwrite=True), copy_unchanged=True
-            )
-        )
+        options = RewriteOptions(overwrite=True)
+        done = run_job(WheelJob(plain, operation, output, options, copy_unchanged=True))
         assert done.is_new
         assert done.path.read_bytes() == plain.read_bytes()

@@ -12,12 +12,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
 
+from packaging.utils import canonicalize_name
+
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Disconnect, Request, Response
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.uploads.form import read_form
+from wheelfit.sources.page import File
 
-__all__ = ["LegacyIndex"]
+__all__ = ["LegacyIndex", "listed_files"]
+
+
+def listed_files(folder: Path, project: str) -> dict[str, File]:
+    """Return the files of a project that an index of a folder lists, by name."""
+    page = FolderIndex(folder).project(canonicalize_name(project))
+    return {file.filename: file for file in page.files} if page else {}
 
 
 class LegacyIndex:

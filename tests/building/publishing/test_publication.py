@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import NormalizedName
 from packaging.version import Version
-from server.legacy import LegacyIndex
-from server.uploading import DOCUMENT
+from server.legacy import LegacyIndex, listed_files
 
 from wheelfit.building.publishing.publication import publish_as_one, publish_in_order
 from wheelfit.building.publishing.release_files import OutgoingFile, collect_files
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.errors import UploadRefused
-from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Response
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS, NoProgress
+from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal, UnexpectedStatus, Unreachable
 
-FAST = canonicalize_name("fast")
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[OutgoingFile, ...]:
-    """Give a release with two variants."""
-    for label in (None, "mkl", "open"):
-        build_wheel(tmp_path / "dist", "fast", "1.0", label=label,
-                    document=DOCUMENT if label else None)  # fmt: skip
-    return collect_files([tmp_path / "dist"]).files
+ERRORS = [Unreachable("gone"), UnexpectedStatus("broken", status=500)]
 
 
 class Waiting:
@@ -133,9 +123,7 @@ def test_all_are_shown_at_once(files: tuple[OutgoingFile, ...]) -> None:
     assert index.waiting == {}
 
 
-@pytest.mark.parametrize(
-    "error", [Unreachable("gone"), UnexpectedStatus("broken", status=500)], ids=str
-)
+@pytest.mark.parametrize("error", ERRORS, ids=str)
 def test_an_interruption_leaves_a_stage_to_go_on_with(
     files: tuple[OutgoingFile, ...], error: Exception
 ) -> None:
@@ -153,11 +141,7 @@ def test_an_interruption_leaves_a_stage_to_go_on_with(
     assert len(index.published) == 3
 
 
-@pytest.mark.parametrize(
-    "error",
-    [Unreachable("gone"), UnexpectedStatus("broken", status=500), KeyboardInterrupt()],
-    ids=str,
-)
+@pytest.mark.parametrize("error", [*ERRORS, KeyboardInterrupt()], ids=str)
 def test_an_interruption_before_the_first_file_leaves_no_stage(
     files: tuple[OutgoingFile, ...], error: BaseException
 ) -> None:
@@ -170,31 +154,22 @@ def test_an_interruption_before_the_first_file_leaves_no_stage(
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("number", "error"),
     [
-        UploadRefused("no", details=[{"reference": "bad-record", "message": "", "where": ""}]),
-        UploadRefused("no", details=[{"reference": "inconsistent-variants", "message": "",
-                                      "where": ""}]),
-    ],
+        (2, UploadRefused("no", details=[{"reference": reference, "message": "", "where": ""}]))
+        for reference in ("bad-record", "inconsistent-variants")
+    ] + [(0, PolicyRefusal("a token for another project"))],
 )  # fmt: skip
-def test_a_refusal_leaves_nothing(files: tuple[OutgoingFile, ...], error: Exception) -> None:
+def test_a_refusal_leaves_nothing(
+    files: tuple[OutgoingFile, ...], number: int, error: Exception
+) -> None:
     """After a refusal the stage is gone, since the files will be others."""
     index = Waiting()
-    index.fails[files[2].filename] = error
-    with pytest.raises(UploadRefused):
+    index.fails[files[number].filename] = error
+    with pytest.raises(type(error)):
         index.run(files)
     assert index.waiting == {}
     assert index.published == {}
-
-
-def test_who_may_not_leaves_nothing_behind_either(files: tuple[OutgoingFile, ...]) -> None:
-    """A token that is for another project ends it, and nothing is published."""
-    index = Waiting()
-    index.fails[files[0].filename] = PolicyRefusal("not yours")
-    with pytest.raises(PolicyRefusal):
-        index.run(files)
-    assert index.published == {}
-    assert index.waiting == {}
 
 
 def test_stages_of_others_are_left_alone(files: tuple[OutgoingFile, ...]) -> None:
@@ -267,15 +242,13 @@ def legacy(tmp_path: Path) -> Iterator[LegacyIndex]:
         yield running
 
 
-def in_order(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> Any:
+def in_order(
+    legacy: LegacyIndex, files: tuple[OutgoingFile, ...], progress: Progress = NO_PROGRESS
+) -> Any:
     """Publish files, and an index file."""
-
-    def listed() -> dict[str, File]:
-        page = FolderIndex(legacy.folder).project(FAST)
-        return {file.filename: file for file in page.files} if page else {}
-
     sender = TwineSender(legacy.url, None, pause=lambda _: None)
-    return publish_in_order(files, {files[0].release: b"{}"}, sender, listed, NO_PROGRESS)
+    listed = partial(listed_files, legacy.folder, "fast")
+    return publish_in_order(files, {files[0].release: b"{}"}, sender, listed, progress)
 
 
 class Hurrying(NoProgress):
@@ -292,22 +265,11 @@ class Hurrying(NoProgress):
         self._legacy.answers[self._file.name] = [Response.text(400, "File already exists.")]
 
 
-def hurried(legacy: LegacyIndex, files: tuple[OutgoingFile, ...], quicker: Path) -> Any:
-    """Publish files while somebody else is quicker with one of them."""
-
-    def listed() -> dict[str, File]:
-        page = FolderIndex(legacy.folder).project(FAST)
-        return {file.filename: file for file in page.files} if page else {}
-
-    sender = TwineSender(legacy.url, None, pause=lambda _: None)
-    return publish_in_order(files, {}, sender, listed, Hurrying(legacy, quicker))
-
-
 def test_whoever_is_quicker_with_the_same_does_no_harm(
     legacy: LegacyIndex, files: tuple[OutgoingFile, ...]
 ) -> None:
     """A name that is taken meanwhile by the same content is there, and the rest goes on."""
-    act = hurried(legacy, files, files[1].path)
+    act = in_order(legacy, files, Hurrying(legacy, files[1].path))
     assert act.existing == (files[1].filename,)
     assert act.sent == (files[0].filename, files[2].filename)
 
@@ -318,7 +280,7 @@ def test_whoever_is_quicker_with_something_else_is_named(
     """F-131: the conflict is the one that would have been seen before."""
     other = build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
     with pytest.raises(UploadRefused, match="with other content: sha256") as excinfo:
-        hurried(legacy, files, other)
+        in_order(legacy, files, Hurrying(legacy, other))
     assert [detail["reference"] for detail in excinfo.value.details] == ["name-taken"]
 
 

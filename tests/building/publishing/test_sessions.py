@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from building.publishing.session_index import Session, SessionServer, Upload
-from packaging.utils import canonicalize_name
-from server.uploading import DOCUMENT
+from server.legacy import listed_files
 
 from wheelfit.building.publishing.release_files import OutgoingFile, collect_files
 from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
 from wheelfit.errors import UploadRefused
 from wheelfit.operations.context import Context
 from wheelfit.operations.publish import PublishReport, PublishRequest, publish
-from wheelfit.server.folder import FolderIndex
-from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import InvalidPage, NetworkError
@@ -36,23 +34,10 @@ def index(tmp_path: Path) -> Iterator[SessionServer]:
         yield running
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[OutgoingFile, ...]:
-    """Return a release with two variants."""
-    for label in (None, "mkl", "open"):
-        build_wheel(tmp_path / "dist", "fast", "1.0", label=label,
-                    document=DOCUMENT if label else None)  # fmt: skip
-    return collect_files([tmp_path / "dist"]).files
-
-
 def run(index: SessionServer, files: tuple[OutgoingFile, ...]) -> Any:
     """Publish files."""
-
-    def listed() -> dict[str, File]:
-        page = FolderIndex(index.folder).project(canonicalize_name("fast"))
-        return {file.filename: file for file in page.files} if page else {}
-
     client = SessionIndex(index.root, None, pause=lambda _: None)
+    listed = partial(listed_files, index.folder, "fast")
     return publish_in_sessions(files, {files[0].release: b"{}"}, client, listed, NO_PROGRESS)
 
 
@@ -200,12 +185,10 @@ def _without(index: SessionServer) -> Any:
 
     from wheelfit.server.messages import Response
 
-    page = FolderIndex(index.folder).project(canonicalize_name("fast"))
-    assert page is not None
     listed = [
         {"filename": file.filename, "url": f"../../files/{file.filename}",
          "hashes": dict(file.hashes)}
-        for file in page.files
+        for file in listed_files(index.folder, "fast").values()
         if file.filename != index.refuses
     ]  # fmt: skip
     said = {"meta": {"api-version": "1.0"}, "name": "fast", "files": listed}

@@ -50,14 +50,6 @@ def wheel(tmp_path: Path) -> Path:
     )
 
 
-@pytest.fixture
-def output(tmp_path: Path) -> Path:
-    """Make a folder for results."""
-    folder = tmp_path / "output"
-    folder.mkdir()
-    return folder
-
-
 def test_renamed(wheel: Path, output: Path) -> None:
     """B-43: file, dist-info, data, METADATA and RECORD are renamed, top-level packages never."""
     path = repack_wheel(wheel, output, RENAME)
