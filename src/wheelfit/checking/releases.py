@@ -54,7 +54,7 @@ class IndexFacts:
     """Its bytes, to locate lines."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReleaseFacts:
     """The files of one release that belong together: of one index, or of one folder."""
 
@@ -62,8 +62,8 @@ class ReleaseFacts:
     version: Version
     where: str
     """The folder, or the page without credentials."""
-    wheels: tuple[WheelFacts, ...] = ()
-    index_files: tuple[IndexFacts, ...] = ()
+    wheels: list[WheelFacts] = field(default_factory=list)
+    index_files: list[IndexFacts] = field(default_factory=list)
     has_source: bool = False
     is_listed: bool = False
     """Whether an index page lists them; a missing index file is then an error (F-70)."""
@@ -74,6 +74,19 @@ class ReleaseFacts:
     def variants(self) -> tuple[WheelFacts, ...]:
         """The wheels with a label."""
         return tuple(wheel for wheel in self.wheels if wheel.filename.label is not None)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether there is a list of its files."""
+        return bool(self.index_files) or self.is_listed
+
+    def add(self, other: ReleaseFacts) -> None:
+        """Add the files of another folder."""
+        self.wheels += other.wheels
+        self.index_files += other.index_files
+        self.has_source |= other.has_source
+        self.is_listed |= other.is_listed
+        self.is_whole &= other.is_whole
 
 
 def check_index_file(

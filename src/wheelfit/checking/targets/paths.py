@@ -163,29 +163,6 @@ class _NamedFiles:
 
 
 @dataclass(slots=True)
-class _ReleaseFiles:
-    """The files of one release that belong together."""
-
-    wheels: list[WheelFacts] = field(default_factory=list)
-    index_files: list[IndexFacts] = field(default_factory=list)
-    has_source: bool = False
-    is_listed: bool = False
-    is_whole: bool = True
-
-    @property
-    def has_index(self) -> bool:
-        """Whether there is a list of the release's files."""
-        return bool(self.index_files) or self.is_listed
-
-    def add(self, other: _ReleaseFiles) -> None:
-        self.wheels += other.wheels
-        self.index_files += other.index_files
-        self.has_source |= other.has_source
-        self.is_listed |= other.is_listed
-        self.is_whole &= other.is_whole
-
-
-@dataclass(slots=True)
 class _PathChecks:
     """The checks of some files, and their findings."""
 
@@ -194,7 +171,7 @@ class _PathChecks:
     on_release: Callable[[ReleaseFacts], Iterable[Finding]]
     map_wheels: WheelMapper
     findings: list[Finding] = field(default_factory=list)
-    groups: dict[Release, dict[Path, _ReleaseFiles]] = field(
+    groups: dict[Release, dict[Path, ReleaseFacts]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     """The files of each release, by folder."""
@@ -229,12 +206,15 @@ class _PathChecks:
         count = CheckedCounts(len(self.files.wheels), len(self.files.index_files), releases)
         return Report.of(self.findings, self.files.unchecked, count)
 
-    def _group(self, release: Release, path: Path) -> _ReleaseFiles:
+    def _group(self, release: Release, path: Path) -> ReleaseFacts:
         folder = self.folder_of.get(os.path.realpath(path), path.parent)
-        group = self.groups[release].setdefault(folder, _ReleaseFiles())
+        group = self._group_in(release, folder)
         if path in self.files.explicit:
             group.is_whole = False
         return group
+
+    def _group_in(self, release: Release, folder: Path) -> ReleaseFacts:
+        return self.groups[release].setdefault(folder, ReleaseFacts(*release, str(folder)))
 
     def _check_page(self, path: Path) -> None:
         body = self._read(path, _MAX_PAGE_SIZE)
@@ -256,7 +236,7 @@ class _PathChecks:
             files, notes, str(path), self.options.profiles, name_of=name_of
         )
         for release, listed in listed_releases(files).items():
-            group = self.groups[release].setdefault(path.parent, _ReleaseFiles())
+            group = self._group_in(release, path.parent)
             group.is_listed = True
             group.has_source |= listed.has_source
             for file, filename in listed.wheels:
@@ -385,37 +365,22 @@ class _PathChecks:
 
     def _check_releases(self) -> int:
         """Check the files of each release together, and return the number of releases."""
-        for (name, version), groups in self.groups.items():
-            for folder, group in _merged(groups):
-                facts = ReleaseFacts(
-                    name,
-                    version,
-                    str(folder),
-                    tuple(group.wheels),
-                    tuple(group.index_files),
-                    has_source=group.has_source,
-                    is_listed=group.is_listed,
-                    is_whole=group.is_whole,
-                )
-                self.findings += check_release(facts, profiles=self.options.profiles)
-                self.findings += self.on_release(facts)
-            self.findings += check_snapshots(self.snapshots[name, version])
+        for release, groups in self.groups.items():
+            for group in _merged(groups):
+                self.findings += check_release(group, profiles=self.options.profiles)
+                self.findings += self.on_release(group)
+            self.findings += check_snapshots(self.snapshots[release])
         return len(self.groups)
 
 
-def _merged(groups: dict[Path, _ReleaseFiles]) -> Iterator[tuple[Path, _ReleaseFiles]]:
-    """Yield the files of a release by folder; folders without an index belong to the first one."""
-    with_index = [folder for folder, group in groups.items() if group.has_index]
-    first = with_index[0] if with_index else next(iter(groups))
-    separate = with_index if len(with_index) > 1 else [first]
-    merged = _ReleaseFiles()
-    merged.add(groups[first])
-    for folder, group in groups.items():
-        if folder not in separate:
-            merged.add(group)
-    yield first, merged
-    for folder in separate[1:]:
-        yield folder, groups[folder]
+def _merged(groups: dict[Path, ReleaseFacts]) -> list[ReleaseFacts]:
+    """Return the files of a release by folder; those without an index belong to the first one."""
+    separate = [group for group in groups.values() if group.has_index]
+    separate = separate or [next(iter(groups.values()))]
+    for group in groups.values():
+        if group not in separate:
+            separate[0].add(group)
+    return separate
 
 
 def _label_of(path: Path) -> Label | None:

@@ -202,10 +202,8 @@ class _ProjectChecks:
                     name,
                     version,
                     self.source,
-                    tuple(result.wheel for result in outcomes if result.wheel is not None),
-                    tuple(
-                        result.index_file for result in outcomes if result.index_file is not None
-                    ),
+                    [result.wheel for result in outcomes if result.wheel is not None],
+                    [result.index_file for result in outcomes if result.index_file is not None],
                     has_source=listed.has_source,
                     is_listed=True,
                 )
