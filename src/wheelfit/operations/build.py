@@ -13,12 +13,7 @@ from wheelfit.building.front_end.building import ProjectBuilder
 from wheelfit.building.front_end.comparison import compare_with_plain
 from wheelfit.building.front_end.recipes import Recipe, read_recipes
 from wheelfit.building.front_end.source import open_source
-from wheelfit.building.front_end.variants import (
-    PLAIN,
-    RequestedWheels,
-    choose_wheels,
-    requested_wheels,
-)
+from wheelfit.building.front_end.variants import PLAIN, choose_wheels, requested_variants
 from wheelfit.building.jobs import notes_on_repeated_builds
 from wheelfit.building.staging import deliver
 from wheelfit.core.labels import NULL, parse_label
@@ -38,6 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.build_orders import BuiltWheel
     from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.building.jobs import JobResult
+    from wheelfit.core.variant_request import VariantRequest
     from wheelfit.operations.context import Context
     from wheelfit.projects.backend import ConfigSettings
 
@@ -87,13 +83,13 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     :raises WheelfitError: a wheel cannot be built.
     """
     environ, reporter = context.environ, context.reporter
-    requested, settings, pass_properties = _requested_wheels(request)
+    variants, settings, pass_properties = _requested_variants(request)
     option_recipe = _recipe(request, settings, pass_properties=pass_properties)
     with scratch_folder() as scratch:
         source = open_source(request.project, scratch, _providers(request))
         recipes = read_recipes(source.pyproject, where=source.where)
         labels = None if source.table is None else source.table.variants
-        choices = choose_wheels(requested, labels)
+        choices = choose_wheels(variants, labels, has_all=request.all, plain=request.plain)
         order = _order(request, environ, request.dialect or recipes.dialect)
         order = replace(
             order, dependencies=recipes.dependencies, repair=request.repair or recipes.repair
@@ -189,29 +185,31 @@ def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wante
         raise UsageError(f"{order.project} is not a folder that --sdist could be made of")
 
 
-def _requested_wheels(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, bool]:
-    """Return the wheels that options or config settings request, and the remaining settings."""
+def _requested_variants(request: BuildRequest) -> tuple[list[VariantRequest], ConfigSettings, bool]:
+    """Return the variants that options or config settings name, and the remaining settings."""
     texts = [text if "=" in text else f"{text}=" for text in request.config_settings]  # B-14
     settings = read_config_settings(texts)
     variant_settings = {key: value for key, value in settings.items() if "variant" in key}
-    requested = requested_wheels(
+    variants = requested_variants(
         map(parse_label, request.labels),
         map(parse_property, request.properties),
         null=request.null,
-        has_all=request.all,
-        plain=request.plain,
     )
+    if request.all and (request.labels or request.properties):
+        raise UsageError(
+            "--all and single variants exclude each other", hint="leave out one or the other"
+        )
     by_settings = read_settings(variant_settings)
     if by_settings is not None:
-        if requested.requests or requested.has_all:
+        if variants or request.all:
             raise UsageError(
                 f"variants are given both by options and by the config setting "
                 f"{min(variant_settings)}",
                 hint="leave out one or the other",
             )
-        requested = RequestedWheels((by_settings,), plain=requested.plain)
+        variants = [by_settings]
     other_settings = {key: value for key, value in settings.items() if key not in variant_settings}
-    return requested, other_settings, "variant" in variant_settings
+    return variants, other_settings, "variant" in variant_settings
 
 
 def _recipe(request: BuildRequest, settings: ConfigSettings, *, pass_properties: bool) -> Recipe:

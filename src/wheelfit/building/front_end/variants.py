@@ -32,33 +32,17 @@ class WheelToBuild:
 PLAIN = WheelToBuild()
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedWheels:
-    """The requested wheels, before the table of the project is read."""
-
-    requests: tuple[VariantRequest, ...] = ()
-    has_all: bool = False
-    """Whether every label of the table is requested."""
-    plain: bool | None = None
-    """Whether a plain wheel is requested; None: only with all labels, or with no other request."""
-
-
-def requested_wheels(
-    labels: Iterable[Label],
-    properties: Iterable[Property],
-    *,
-    null: bool = False,
-    has_all: bool = False,
-    plain: bool | None = None,
-) -> RequestedWheels:
-    """Combine the wheels that the options of a command request (B-16, B-33).
+def requested_variants(
+    labels: Iterable[Label], properties: Iterable[Property], *, null: bool
+) -> list[VariantRequest]:
+    """Combine the variants that the options of a command name (B-16, B-33).
 
     :param labels: labels of the table; with properties at most one, as their label.
-    :raises UsageError: properties have several labels, or both all labels and some are requested.
+    :raises UsageError: properties have several labels.
     :raises UserError: ``invalid-label``; the label of properties is null.
     """
     labels, chosen = tuple(dict.fromkeys(labels)), PropertySet(properties)
-    requests = []
+    requests = [VariantRequest(label=NULL)] if null else []
     if chosen:
         if len(labels) > 1:
             raise UsageError(
@@ -68,36 +52,35 @@ def requested_wheels(
         requests.append(VariantRequest(chosen, labels[0] if labels else None))
     else:
         requests += [VariantRequest(label=label) for label in labels]
-    if has_all and requests:
-        raise UsageError(
-            "--all and single variants exclude each other", hint="leave out one or the other"
-        )
-    if null:
-        requests.insert(0, VariantRequest(label=NULL))
-    return RequestedWheels(tuple(dict.fromkeys(requests)), has_all, plain)
+    return requests
 
 
 def choose_wheels(
-    requested: RequestedWheels, variants: Mapping[Label, PropertySet] | None
+    requests: Iterable[VariantRequest],
+    variants: Mapping[Label, PropertySet] | None,
+    *,
+    has_all: bool,
+    plain: bool | None,
 ) -> tuple[WheelToBuild, ...]:
     """Return the wheels to build: the plain one first, then in the requested order.
 
+    :param variants: the table of the project.
+    :param has_all: whether every label of the table is requested.
+    :param plain: whether a plain wheel is requested; None: only with all labels, or with no other
+        request.
     :raises UserError: ``invalid-label``; a label does not exist, or has other properties.
     :raises UsageError: all labels are requested, and the table has none.
     """
-    choices = [
-        WheelToBuild(*choose_variant(request, variants or {})) for request in requested.requests
-    ]
-    if requested.has_all:
+    choices = [WheelToBuild(*choose_variant(request, variants or {})) for request in requests]
+    if has_all:
         if not variants:
             raise UsageError(
                 "--all needs variants, and the project lists none",
                 hint="`wheelfit init` lists them under [variant.variants] of its pyproject.toml",
             )
         choices += [WheelToBuild(label, properties) for label, properties in variants.items()]
-    plain = requested.plain
     if plain is None:
-        plain = requested.has_all or not choices
+        plain = has_all or not choices
     if not (plain or choices):
         raise UsageError("nothing to build", hint="name a --variant, or leave out --no-plain")
     return tuple(dict.fromkeys([PLAIN, *choices] if plain else choices))
