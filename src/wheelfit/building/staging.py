@@ -65,7 +65,6 @@ class Staging:
     def new_folder(self, folder: Path) -> Path:
         """Return a new hidden folder for one result.
 
-        :param folder: the folder of its destination.
         :raises FileProblem: nothing can be written there.
         """
         self._count += 1
@@ -92,7 +91,6 @@ class Staging:
     ) -> None:
         """Move results to their destinations: all, or none.
 
-        :param pairs: each result with its destination.
         :param dry_run: whether to check for conflicts only.
         :raises FileProblem: two results have the same destination, a destination exists, or a
             result cannot be moved.

@@ -161,7 +161,6 @@ def uv_detections(
     """Return the detections of uv's preview on a machine (P-60, P-83, P-84, P-113).
 
     :param document: the document of the release; only namespaces that uv queries for it are used.
-    :param detections: the detections of wheelfit, by namespace.
     """
     return {
         namespace: _uv_detection(detection)

@@ -72,10 +72,7 @@ def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
 
 
 def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> AcceleratorBuild:
-    """Return the accelerator that a package was built for.
-
-    :param libraries: the accelerator libraries among its files.
-    """
+    """Return the accelerator that a package was built for."""
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
     return AcceleratorBuild(

@@ -91,7 +91,6 @@ class BackendProcesses:
     ) -> None:
         """Run a program to its end.
 
-        :param command: the program and its arguments.
         :param folder: the current folder; None for that of this process.
         :param log: the file that the output is appended to.
         :param tick: called at intervals while the program runs, and once at the end.
@@ -139,14 +138,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 class Backend:
     """The build backend of one project.
 
-    :param project: the folder of the project.
     :param name: the name of the project in errors.
     :param python: the interpreter that runs hooks; when one is called, it must have `requires`.
     :param environ: all environment variables of the backend's processes.
-    :param settings: the config settings of all hooks.
-    :param log: the file for the output of the backend.
-    :param children: the processes to which those of the backend are added.
-    :param echo: called with every line of output.
     :raises BuildFailed: the folder has no project, or its ``[build-system]`` is invalid.
     """
 

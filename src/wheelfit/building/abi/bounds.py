@@ -245,11 +245,7 @@ def derive_bounds(
 def _verdict(
     release: ReleaseSymbols, libraries: frozenset[str], symbols: frozenset[str]
 ) -> ReleaseVerdict:
-    """Return the verdict on a release.
-
-    :param libraries: the libraries that the consumer loads.
-    :param symbols: the symbols of these libraries that it uses.
-    """
+    """Return the verdict on a release."""
     if release.undecided:
         return ReleaseVerdict(release.version, release.origin, undecided=release.undecided)
     missing_libraries = tuple(sorted(libraries - release.libraries))

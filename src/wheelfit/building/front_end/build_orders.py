@@ -121,7 +121,6 @@ def orders_for(
 ) -> tuple[BuildOrder, ...]:
     """Return orders for wheels, as few as their recipes allow.
 
-    :param order: the common part of the orders.
     :param overrides: the settings of the command line, which override those of the recipes.
     """
     orders: dict[str, BuildOrder] = {}

@@ -54,7 +54,6 @@ def with_flags(
 ) -> BuildInputs:
     """Return inputs with the flags of properties, and further ones.
 
-    :param properties: the properties whose flags are added.
     :param further: flags for C and C++ to add after these.
     """
     for toolchain in TOOLCHAINS:

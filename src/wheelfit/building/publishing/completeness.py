@@ -114,7 +114,6 @@ def completeness_findings(
 ) -> Iterator[Finding]:
     """Yield missing files of releases: a wheel for all machines, and those declared (B-52).
 
-    :param index_files: the files of each project on the index.
     :param project: the project that may have declared some; None: unknown.
     """
     for release in outgoing.releases:

@@ -82,7 +82,6 @@ def publish_as_one(
     An interrupted publication is resumed: a stage that has only files of this release. If a file is
     refused the stage is dropped, since its files will change.
 
-    :param list_index: returns the files that the index lists, by name.
     :raises UploadRefused: a file is refused, or the index has one with other content.
     :raises NetworkError: the index cannot be reached; sent files stay in the stage.
     """

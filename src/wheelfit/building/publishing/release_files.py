@@ -215,7 +215,6 @@ def index_files_of(
 ) -> dict[Release, bytes]:
     """Combine the documents of all variant wheels of each release (B-50).
 
-    :param listings: the files that the index lists, by project.
     :param read_document: returns the document of a listed wheel; None if it has none.
     :raises InvalidWheel: a wheel has no document, or an invalid one, or their combined document
         cannot be written.

@@ -264,7 +264,6 @@ def publish_in_sessions(
     No release is published before all files of all releases are sent.
 
     :param index_files: index files, which the index may refuse.
-    :param list_index: returns the files that the index lists, by name.
     :raises UploadRefused: a file is refused; nothing is published, unless another release was
         published before the refusal.
     :raises NetworkError: the index cannot be reached; its sessions stay open.
