@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +18,9 @@ from urllib.parse import urlsplit
 
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-__all__ = ["RunningIndex", "basic", "bearer", "clean_environ", "post", "raw"]
+__all__ = [
+    "RunningIndex", "basic", "bearer", "clean_environ", "post", "raw", "run_client", "wait_until",
+]  # fmt: skip
 
 
 def clean_environ(folder: Path) -> dict[str, str]:
@@ -184,3 +186,28 @@ def raw(address: tuple[str, int], data: bytes, *, patience: float = 30) -> bytes
         except ConnectionResetError:
             pass
         return received
+
+
+def run_client(folder: Path, *command: object, code: int = 0) -> str:
+    """Run a program in a folder, without the user's settings; return its output.
+
+    :param code: the expected exit code.
+    """
+    completed = subprocess.run(
+        [str(word) for word in command],
+        env=clean_environ(folder),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed.returncode == code, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition is true, for at most a minute."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -56,10 +56,6 @@ class StaticSite:
         if first != "simple" or not segments:
             return _missing()
         *folders, last = segments
-        if any(part in ("", ".", "..") or set(part) & set("/\\\0") for part in folders):
-            return _missing()
-        if last in (".", "..") or set(last) & set("/\\\0"):
-            return _missing()
         path = self._tree.joinpath(*folders, last or "index.html")
         if path.is_dir():
             return Response.text(301, "see there", {"location": f"{request.path}/"})

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from server.running import clean_environ
+from server.running import clean_environ, run_client
 
 from wheelfit.operations.context import Context
 from wheelfit.operations.live_index import ImportIndexRequest, import_live_index
@@ -55,16 +55,6 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def run(folder: Path, *command: object) -> str:
-    """Run a program that succeeds; return its output."""
-    completed = subprocess.run(
-        [str(word) for word in command], env=clean_environ(folder), cwd=folder,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert completed.returncode == 0, completed.stdout + completed.stderr
-    return completed.stdout + completed.stderr
-
-
 def bring(source: object, at: Path, **more: object) -> object:
     """Import a source into a store without refusals."""
     request = ImportIndexRequest(source=str(source), at=str(at), **more)  # type: ignore[arg-type]
@@ -81,22 +71,22 @@ def test_devpi(environment_with: Callable[..., Path], tmp_path: Path) -> None:
     for version in ("1.0", "2.0"):
         build_wheel(dist, "some", version)
     build_wheel(dist, "other", "1.0")
-    run(tmp_path, programs / "devpi-init", "--serverdir", home, "--root-passwd", "x",
+    run_client(tmp_path, programs / "devpi-init", "--serverdir", home, "--root-passwd", "x",
         "--no-root-pypi")  # fmt: skip
     port = free_port()
     server = [programs / "devpi-server", "--serverdir", home, "--port", port]
     with serving(tmp_path, server, port) as url:
         devpi = programs / "devpi"
-        run(tmp_path, devpi, "use", url)
-        run(tmp_path, devpi, "user", "-c", "acme", "password=secret")
-        run(tmp_path, devpi, "login", "acme", "--password", "secret")
-        run(tmp_path, devpi, "index", "-c", "prod", "bases=", "volatile=True")
-        run(tmp_path, devpi, "use", "acme/prod")
-        run(tmp_path, devpi, "upload", *sorted(dist.iterdir()))
+        run_client(tmp_path, devpi, "use", url)
+        run_client(tmp_path, devpi, "user", "-c", "acme", "password=secret")
+        run_client(tmp_path, devpi, "login", "acme", "--password", "secret")
+        run_client(tmp_path, devpi, "index", "-c", "prod", "bases=", "volatile=True")
+        run_client(tmp_path, devpi, "use", "acme/prod")
+        run_client(tmp_path, devpi, "upload", *sorted(dist.iterdir()))
         pages = f"{url}acme/prod/+simple/"
         assert bring(pages, tmp_path / "one", projects=("some",)) == 2
         assert bring(pages, tmp_path / "one") == 1
-    run(tmp_path, programs / "devpi-export", "--serverdir", home, export)
+    run_client(tmp_path, programs / "devpi-export", "--serverdir", home, export)
     assert bring(export / "acme" / "prod", tmp_path / "two") == 3
     assert bring(export, tmp_path / "one") == 0
     with open_store(tmp_path / "two") as store:

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,16 @@ def parsed(text: bytes) -> list[dict[str, Any]]:
 def events(text: bytes) -> dict[str, dict[str, Any]]:
     """Return the events by name; each has a time."""
     return {one["event"]: one for one in parsed(text) if one["time"]}
+
+
+def run_server(
+    folder: Path, *options: str, environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a server that ends at its start."""
+    return subprocess.run(
+        [*SERVE, folder / "store", *options], capture_output=True, check=False, timeout=60,
+        cwd=folder, env=clean_environ(folder) | dict(environ or {}),
+    )  # fmt: skip
 
 
 @pytest.mark.integration
@@ -116,11 +126,8 @@ def test_errors_at_start(
     """An error that prevents the start is one object."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        ended = subprocess.run(
-            [*SERVE, tmp_path / "store", *(option.replace("TAKEN", port) for option in options)],
-            capture_output=True, check=False, timeout=60, cwd=tmp_path,
-            env=clean_environ(tmp_path) | environ,
-        )  # fmt: skip
+        words = (option.replace("TAKEN", port) for option in options)
+        ended = run_server(tmp_path, *words, environ=environ)
     assert ended.returncode == code
     error = events(ended.stderr)["error"]
     assert error["code"] == reference
@@ -142,11 +149,8 @@ def test_faults_of_a_document(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.integration
 def test_traceback(tmp_path: Path) -> None:
     """With --debug an error has its traceback, without the password of a URL in it."""
-    ended = subprocess.run(
-        [*SERVE, tmp_path / "store", "--log-format=json", "--debug", "--port=0",
-         "--database=mysql://me:hunter2@db.example/x"],
-        capture_output=True, check=False, timeout=60, env=clean_environ(tmp_path),
-    )  # fmt: skip
+    database = "--database=mysql://me:hunter2@db.example/x"
+    ended = run_server(tmp_path, "--log-format=json", "--debug", "--port=0", database)
     logged = events(ended.stderr)
     assert logged["error"]["exit_code"] == ended.returncode == 1
     assert "Traceback" in logged["traceback"]["message"]
@@ -161,10 +165,7 @@ def test_traceback_at_start(after: Sequence[str], settings: str, tmp_path: Path)
     """With --debug an error at the start has its traceback."""
     (tmp_path / "settings.toml").write_text(settings)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        ended = subprocess.run(
-            [*SERVE, tmp_path / "store", f"--port={taken.getsockname()[1]}", "--debug", *after],
-            capture_output=True, check=False, timeout=60, env=clean_environ(tmp_path), cwd=tmp_path,
-        )  # fmt: skip
+        ended = run_server(tmp_path, f"--port={taken.getsockname()[1]}", "--debug", *after)
     assert "cannot listen" in events(ended.stderr)["error"]["message"]
     assert "Traceback" in events(ended.stderr)["traceback"]["message"]
 
@@ -173,11 +174,8 @@ def test_format_of_a_settings_file(tmp_path: Path) -> None:
     """The settings of a file determine the format of notes and errors."""
     (tmp_path / "settings.toml").write_text('log-format = "plain"\n')
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        ended = subprocess.run(
-            [*SERVE, tmp_path / "store", f"--port={taken.getsockname()[1]}",
-             f"--settings={tmp_path}/settings.toml"],
-            capture_output=True, check=False, timeout=60, env=clean_environ(tmp_path),
-        )  # fmt: skip
+        port = taken.getsockname()[1]
+        ended = run_server(tmp_path, f"--port={port}", "--settings=settings.toml")
     assert ended.returncode == 1
     assert ended.stderr.startswith(b"error: the server cannot listen")
 

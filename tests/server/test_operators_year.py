@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from server.balancing import Balancer, documented_forwarding, find_nginx
 from server.debian import Unavailable, find_or_install
-from server.running import RunningIndex, basic, clean_environ
+from server.running import RunningIndex, basic, clean_environ, wait_until
 from server.services import ObjectStorage, Postgresql
 
 from wheelfit.server.store.database import MIGRATIONS
@@ -139,14 +139,6 @@ def state(index: RunningIndex, token: str) -> dict[str, Any]:
     """Return what the index shows of the projects."""
     names = ("acme-tools", "acme-secret", "acme-big", "acme-fast")
     return {name: listing(index, name, token) for name in names}
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition is true."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def build_everything(dist: Path) -> None:

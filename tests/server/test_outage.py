@@ -14,14 +14,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from server.running import RunningIndex
+from server.running import RunningIndex, post, wait_until
 from server.services import ObjectStorage, Postgresql
 
 from wheelfit.errors import StorageUnavailable
@@ -68,14 +68,6 @@ def test_half_open_connections(tmp_path: Path) -> None:
 
 
 # --- what the index depends on does not answer ------------------------------------------------
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition is true."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def readiness(index: RunningIndex) -> tuple[int, dict[str, str]]:
@@ -336,7 +328,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        pytest.skip(f"no disk can be mounted: {error}")
     if completed.returncode:
         pytest.skip(f"no disk can be mounted: {completed.stderr.strip()}")
     try:
@@ -346,24 +341,51 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
-    """A server with a full disk is not ready, and still serves its files."""
-    noise = random.Random(7).randbytes(1 << 16)
-    wheel = build_wheel(tmp_path / "dist", "roomy", "1.0", files={"roomy/data": noise})
-    with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{small_disk}/index.sqlite3",
-                      "--storage", f"file://{small_disk}/files") as index:  # fmt: skip
-        assert index.upload(wheel) == 200
+    """A full disk is not ready: uploads get 503 with the reason, and files are still served."""
+    noise = random.Random(5)
+    dist = tmp_path / "dist"
+    first = build_wheel(dist, "roomy", "1.0", files={"roomy/data": noise.randbytes(1 << 20)})
+    large = build_wheel(dist, "roomy", "2.0", files={"roomy/data": noise.randbytes(5 << 20)})
+    small = build_wheel(dist, "roomy", "3.0")
+    files = small_disk / "store/files"
+
+    def listed(index: RunningIndex) -> list[str]:
+        _, _, page = index.get("/simple/roomy/", accept="application/vnd.pypi.simple.v1+json")
+        return [file["filename"] for file in json.loads(page)["files"]]
+
+    with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{small_disk}/store/index.sqlite3",
+                      "--storage", f"file://{files}") as index:  # fmt: skip
+        assert index.upload(first) == 200
         wait_until(lambda: readiness(index)[0] == 200)
+        kept = sorted(files.glob("??/*"))
+        # The file itself has no room.
+        status, reason, body = post(index.address, large, token=index.token)
+        assert (status, "is full" in body, "No space" in body) == (503, True, False)
+        assert "is full" in reason  # which is all that publishing tools show
+        assert not list((files / ".incoming").iterdir())
+        # Nothing at all has room: neither bytes nor their record.
         filler = small_disk / "filler"
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
+        assert index.upload(small) == 503
         full = {"database": "is full", "storage": "is full"}
         wait_until(lambda: readiness(index) == (503, full))
-        assert index.get("/simple/roomy/")[0] == 200
-        assert index.get(f"/files/{wheel.name}")[2] == wheel.read_bytes()
+        assert sorted(files.glob("??/*")) == kept
+        assert listed(index) == [first.name]
+        assert index.get(f"/files/{first.name}")[2] == first.read_bytes()
         filler.unlink()
         wait_until(lambda: readiness(index) == (200, {"database": "ready", "storage": "ready"}))
-        assert states(index, "storage") == ["is full", "ready"]
+        assert index.upload(small) == 200
+        assert index.upload(large) == 503
+        assert listed(index) == [first.name, small.name]
+        assert index.get(f"/files/{small.name}")[2] == small.read_bytes()
+        assert index.stop() == 0
+        assert set(states(index, "storage")) == {"is full", "ready"}
+        assert not index.events("failure")
+        told = index.events("unavailable")
+        assert {one["reference"] for one in told} == {"storage-unavailable"}
+        assert any("No space left on device" in one["message"] for one in told)
 
 
 def test_first_token_that_cannot_be_stored(tmp_path: Path) -> None:

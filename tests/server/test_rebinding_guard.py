@@ -6,9 +6,10 @@ import socket
 
 import pytest
 
-from wheelfit.server.messages import Request
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.rebinding_guard import (
     HostNames,
+    RebindingGuard,
     is_cross_origin,
     is_on_loopback,
     parse_host_name,
@@ -65,6 +66,11 @@ def test_configured_names() -> None:
     """A name matches in any case, with and without port, dot and brackets; others do not."""
     names = HostNames(["Wheels.Example.org", "[2001:db8::1]", "2001:db8::2"])
     for host, known in (
+        ("127.0.0.1:8941", True),
+        ("127.0.0.2", True),
+        ("LocalHost:1", True),
+        ("127.0.0.1.evil.test", False),
+        ("0.0.0.0:8941", False),
         ("wheels.example.ORG:443", True),
         ("wheels.example.org.", True),
         ("[2001:db8::1]:80", True),
@@ -88,6 +94,19 @@ def test_configured_names() -> None:
             refusal = names.refusal(Request("GET", "/", {"host": host}))
             assert (refusal is None) == known, host
             assert refusal is None or refusal.status == 421
+
+
+def test_guarded_application() -> None:
+    """Requests for other names get nothing of the application; those without a name do."""
+    application = RebindingGuard(lambda _: Response.text(200, "private"), ["wheels.example"])
+    for headers, status in (
+        ({"host": "wheels.example"}, 200),
+        ({"host": "evil.test"}, 421),
+        ({}, 200),
+    ):
+        answer = application(Request("GET", "/simple/", headers))
+        assert answer.status == status
+        assert (b"private" in b"".join(answer.body)) == (status == 200)
 
 
 @pytest.mark.parametrize(

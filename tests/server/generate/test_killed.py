@@ -17,6 +17,8 @@ from server.generate.folders import Site, build_release
 pytestmark = pytest.mark.integration
 
 TRIALS = 12
+TESTS = Path(__file__).parents[2]
+LABELS = (None, "null", "mkl", "open")
 
 CHILD = """
 import sys
@@ -27,6 +29,15 @@ site = Site(Path({folder!r}), Path({place!r}))
 print("ready", flush=True)
 site.generate()
 """
+
+
+def program_of(site: Site, before: str = "") -> list[str]:
+    """Return the command that generates an index in a process of its own.
+
+    :param before: statements that run first.
+    """
+    tests, folder, place = (str(path) for path in (TESTS, site.folder, site.place))
+    return [sys.executable, "-c", before + CHILD.format(tests=tests, folder=folder, place=place)]
 
 
 def check_index(place: Path) -> set[str]:
@@ -53,17 +64,13 @@ def check_index(place: Path) -> set[str]:
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """After kill -9 every page is complete and true, and the next run finishes."""
     site = Site(tmp_path / "dist", tmp_path / "public")
-    labels = (None, "null", "mkl", "open")
-    build_release(site.folder, version="0.1", labels=labels)
-    program = CHILD.format(
-        tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
-    )
+    build_release(site.folder, version="0.1", labels=LABELS)
     moments = random.Random(7)
     length = 0.05
     for number in range(1, TRIALS + 1):
-        build_release(site.folder, version=f"{number}.0", labels=labels)
+        build_release(site.folder, version=f"{number}.0", labels=LABELS)
         before = check_index(site.place)
-        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
+        with subprocess.Popen(program_of(site), stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
             child.stdout.readline()
             started = time.monotonic()
@@ -83,11 +90,10 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
     """A run killed before any of its renames leaves true pages."""
     site = Site(tmp_path / "dist", tmp_path / "public")
-    labels = (None, "null", "mkl", "open")
-    build_release(site.folder, labels=labels)
+    build_release(site.folder, labels=LABELS)
     site.generate()
-    build_release(site.folder, version="2.0", labels=labels)
-    program = (
+    build_release(site.folder, version="2.0", labels=LABELS)
+    before = (
         "import os, signal\n"
         "real, count = os.replace, 0\n"
         "def replace(*words, **named):\n"
@@ -96,13 +102,8 @@ def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
         "    count += 1\n"
         "    return real(*words, **named)\n"
         "os.replace = replace\n"
-        + CHILD.format(
-            tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
-        )
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False
-    )
+    completed = subprocess.run(program_of(site, before), stdout=subprocess.DEVNULL, check=False)
     assert completed.returncode in (0, -signal.SIGKILL)
     assert check_index(site.place) in ({"1.0"}, {"1.0", "2.0"})
     site.generate()
@@ -114,22 +115,18 @@ def test_killed_between_two_renames(tmp_path: Path, step: int) -> None:
 def test_no_space(tmp_path: Path, limit: int) -> None:
     """If a file cannot be written, the old pages remain and an error has the reason."""
     site = Site(tmp_path / "dist", tmp_path / "public")
-    labels = (None, "null", "mkl", "open")
-    build_release(site.folder, labels=labels)
+    build_release(site.folder, labels=LABELS)
     site.generate()
-    build_release(site.folder, version="2.0", labels=labels)
-    program = (
+    build_release(site.folder, version="2.0", labels=LABELS)
+    before = (
         "import resource, signal, sys\n"
         # Python would cut off what it compiles, and all later tests would read that.
         "sys.dont_write_bytecode = True\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
-        + CHILD.format(
-            tests=str(Path(__file__).parents[2]), folder=str(site.folder), place=str(site.place)
-        )
     )
     completed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        program_of(site, before), capture_output=True, text=True, check=False
     )
     assert completed.returncode == 1
     assert "the file cannot be written: File too large" in completed.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -32,21 +31,6 @@ from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import UnexpectedStatus
 
 pytest.importorskip("prometheus_client", reason="needs the extra `server`")
-
-
-@pytest.fixture
-def rules() -> HostingRules:
-    """Return the rules of the index; tests override them."""
-    return HostingRules()
-
-
-@pytest.fixture
-def host(tmp_path: Path, rules: HostingRules) -> Iterator[Host]:
-    """Return a hosted index."""
-    with open_store(tmp_path / "store") as store:
-        host = Host(store, rules)
-        yield host
-        host.log.close()
 
 
 def test_token_permissions(host: Host, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -11,21 +10,10 @@ from urllib.parse import urlencode
 import pytest
 from server.hosting.hosts import Host, text
 
-from wheelfit.server.hosting.api import HostingRules
-from wheelfit.server.store.opening import open_store
 from wheelfit.testing.wheels import build_wheel
 
 pytest.importorskip("prometheus_client", reason="needs the extra `server`")
 UPLOAD = "application/vnd.pypi.upload.v2+json"
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    """Return an index."""
-    with open_store(tmp_path / "store") as store:
-        host = Host(store, HostingRules())
-        yield host
-        host.log.close()
 
 
 def _entries(host: Host, **wanted: str) -> list[dict[str, Any]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -30,14 +32,19 @@ def add(store: Store, name: str, version: str) -> None:
     store.records.add(new, save=lambda: None)
 
 
+def cache_of(
+    store: Store, generation: Callable[[], Hashable] | None = None, **options: Any
+) -> PageCache:
+    """Return a cache of the pages of a store."""
+    index = StoredIndex(store)
+    return PageCache(SimpleIndex(index), index, generation or store.records.serial, **options)
+
+
 def test_fresh_pages(tmp_path: Path) -> None:
     """A page is served without a thread while it is fresh, and not after a change."""
     now = [100.0]
     with open_store(tmp_path) as store:
-        index = StoredIndex(store)
-        pages = PageCache(
-            SimpleIndex(index), index, store.records.serial, max_age=1.0, clock=lambda: now[0]
-        )
+        pages = cache_of(store, max_age=1.0, clock=lambda: now[0])
         one, other = Request("GET", "/simple/one/"), Request("GET", "/simple/other/")
         add(store, "one", "1")
         add(store, "other", "1")
@@ -74,10 +81,7 @@ def test_early_refresh(tmp_path: Path) -> None:
     """Before pages expire a single request goes to a thread to check them."""
     now = [100.0]
     with open_store(tmp_path) as store:
-        index = StoredIndex(store)
-        pages = PageCache(
-            SimpleIndex(index), index, store.records.serial, max_age=1.0, clock=lambda: now[0]
-        )
+        pages = cache_of(store, max_age=1.0, clock=lambda: now[0])
         add(store, "one", "1")
         request = Request("GET", "/simple/one/")
         first = pages(request)
@@ -101,10 +105,7 @@ def test_early_refresh(tmp_path: Path) -> None:
 def test_size_limit(tmp_path: Path) -> None:
     """The oldest pages are dropped when there are too many."""
     with open_store(tmp_path) as store:
-        index = StoredIndex(store)
-        pages = PageCache(
-            SimpleIndex(index), index, store.records.serial, max_size=1500, max_age=1e9
-        )
+        pages = cache_of(store, max_size=1500, max_age=1e9)
         for number in range(5):
             add(store, f"p{number}", "1")
         requests = [Request("GET", f"/simple/p{number}/") for number in range(5)]
@@ -120,21 +121,13 @@ def test_stale_pages(tmp_path: Path) -> None:
     now = [100.0]
     is_down = [False]
     with open_store(tmp_path) as store:
-        index = StoredIndex(store)
 
         def generation() -> int:
             if is_down[0]:
                 raise StorageUnavailable("nothing", cause="unresponsive")
             return store.records.serial()
 
-        pages = PageCache(
-            SimpleIndex(index),
-            index,
-            generation,
-            max_age=1.0,
-            max_stale_age=60.0,
-            clock=lambda: now[0],
-        )
+        pages = cache_of(store, generation, max_age=1.0, max_stale_age=60.0, clock=lambda: now[0])
         one, other, every = (Request("GET", f"/simple/{path}") for path in ("one/", "other/", ""))
         for name in ("one", "other"):
             add(store, name, "1")
@@ -176,7 +169,6 @@ def test_slow_database(tmp_path: Path) -> None:
     asking, answer = threading.Event(), threading.Event()
     is_slow = [False]
     with open_store(tmp_path) as store:
-        index = StoredIndex(store)
 
         def generation() -> int:
             if is_slow[0]:
@@ -184,7 +176,7 @@ def test_slow_database(tmp_path: Path) -> None:
                 answer.wait(20)
             return store.records.serial()
 
-        pages = PageCache(SimpleIndex(index), index, generation, max_age=0)
+        pages = cache_of(store, generation, max_age=0)
         add(store, "one", "1")
         request = Request("GET", "/simple/one/")
         assert pages(request).status == 200

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
 from server.hosting.hosts import Host, text
 
-from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.messages import Response
 from wheelfit.server.store.moving import check_export, export_index, import_index
 from wheelfit.server.store.opening import open_store
@@ -24,14 +22,11 @@ SOME = canonicalize_name("some")
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(host: Host, tmp_path: Path) -> Host:
     """Return an index with one release of an owned project."""
-    with open_store(tmp_path / "store") as store:
-        host = Host(store, HostingRules())
-        wheel = build_wheel(tmp_path, "some", "1.0")
-        assert host.upload(wheel, host.token("upload", owner="ann")).status == 200
-        yield host
-        host.log.close()
+    wheel = build_wheel(tmp_path, "some", "1.0")
+    assert host.upload(wheel, host.token("upload", owner="ann")).status == 200
+    return host
 
 
 def put(host: Host, token: str, status: str, reason: str = "", project: str = "Some") -> Response:

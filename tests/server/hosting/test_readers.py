@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from server.uploading import DOCUMENT
 from wheelfit.server.hosting.api import HostingRules
 from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.messages import Request, Response
-from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.testing.wheels import build_wheel, single_label_document
 
@@ -24,16 +22,18 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 
 @pytest.fixture
-def host(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Host]:
+def rules() -> HostingRules:
+    """Return the private projects of two teams."""
+    return HostingRules(private=("acme-*", "evil-*"))
+
+
+@pytest.fixture
+def host(host: Host, tmp_path: Path) -> Host:
     """Return an index with projects of two teams, and a public project."""
-    rules = HostingRules(private=getattr(request, "param", ("acme-*", "evil-*")))
-    with open_store(tmp_path / "store") as store:
-        host = Host(store, rules)
-        token = host.token("upload")
-        for name in ("acme-secret", "evil-plan", "free"):
-            assert host.upload(_wheel(tmp_path, name), token).status == 200
-        yield host
-        host.log.close()
+    token = host.token("upload")
+    for name in ("acme-secret", "evil-plan", "free"):
+        assert host.upload(_wheel(tmp_path, name), token).status == 200
+    return host
 
 
 def _wheel(folder: Path, name: str) -> Path:
@@ -209,7 +209,7 @@ def test_uploads_by_prefix(host: Host, tmp_path: Path) -> None:
     assert host.ask("POST", "/-/api/tokens", host.token("admin"), wrong).status == 400
 
 
-@pytest.mark.parametrize("host", [("*",)], indirect=True)
+@pytest.mark.parametrize("rules", [HostingRules(private=("*",))])
 def test_private_index_with_teams(host: Host) -> None:
     """In a private index a team's token reads only its projects."""
     ours = host.token("read", projects=["acme-*"])

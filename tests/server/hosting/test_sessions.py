@@ -6,56 +6,37 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
+from server.hosting.hosts import Host
 from server.running import basic
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
 from wheelfit.server.hosting.api import HostingRules
-from wheelfit.server.hosting.application import HostedIndex
-from wheelfit.server.hosting.logs import Log
-from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.opening import Store, clean
-from wheelfit.server.store.records import Scope
-from wheelfit.server.store.tokens import issue_token
 from wheelfit.testing.wheels import build_wheel
 
 pytest.importorskip("prometheus_client", reason="needs the extra `server`")
 pytest.importorskip("python_multipart", reason="needs the extra `server`")
 
-START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ORIGIN = "https://wheels.example"
 TYPE = "application/vnd.pypi.upload.v2+json"
 API_METADATA = {"meta": {"api-version": "2.0"}}
 
 
-class Host:
-    """An index with a clock that the test sets."""
+class SessionHost(Host):
+    """An index with a publisher."""
 
     def __init__(self, store: Store) -> None:
-        self.store = store
-        self.time = START
-        self.written = io.StringIO()
-        self.log = Log(self.written, "json")
-        self.index = HostedIndex(
-            store,
-            log=self.log,
-            metrics=Metrics(),
-            rules=HostingRules(file_size=1 << 20),
-            now=lambda: self.time,
-        )
-        self.token = self.issue_token("upload")
+        super().__init__(store, HostingRules(file_size=1 << 20))
+        self.publisher = self.token("upload", owner="ann")
 
-    def issue_token(self, *scopes: Scope, owner: str = "ann", **options: Any) -> str:
-        """Make a token; return its secret."""
-        return issue_token(self.store.records, owner, scopes, now=self.time, **options)[1]
-
-    def ask(
+    def call(
         self,
         method: str,
         url: str,
@@ -65,7 +46,7 @@ class Host:
         kind: str = TYPE,
     ) -> Response:
         """Send a request; a body that is not bytes is sent as JSON."""
-        shown = self.token if token is None else token
+        shown = self.publisher if token is None else token
         headers = {"content-type": kind} | ({"authorization": basic(shown)} if shown else {})
         data = said if isinstance(said, bytes) else json.dumps(said).encode() if said else b""
         path = url.removeprefix(ORIGIN)
@@ -73,7 +54,7 @@ class Host:
 
     def create(self, name: str = "fast", version: str = "1.0", **options: Any) -> Response:
         """Create a session."""
-        return self.ask(
+        return self.call(
             "POST", "/upload/", {**API_METADATA, "name": name, "version": version}, **options
         )
 
@@ -87,18 +68,18 @@ class Host:
             "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
             "mechanism": "http-post-bytes",
         }
-        return self.ask("POST", session["links"]["upload"], said | changes)
+        return self.call("POST", session["links"]["upload"], said | changes)
 
     def put(self, upload: Mapping[str, Any], content: bytes) -> Response:
         """Send the content of a file."""
         url = upload["mechanism"]["file_url"]
-        return self.ask("POST", url, content, kind="application/octet-stream")
+        return self.call("POST", url, content, kind="application/octet-stream")
 
     def send(self, session: Mapping[str, Any], path: Path) -> dict[str, Any]:
         """Send a file, and complete it."""
         upload = read(self.begin(session, path), 202)
         assert self.put(upload, path.read_bytes()).status == 201
-        return read(self.ask("POST", upload["links"]["complete"], API_METADATA), 201)
+        return read(self.call("POST", upload["links"]["complete"], API_METADATA), 201)
 
     def names(self, page: str = "/simple/fast/") -> set[str]:
         """Return the files on a page."""
@@ -129,9 +110,9 @@ def refused(answer: Response) -> tuple[int, set[str]]:
 
 
 @pytest.fixture
-def host(store: Store) -> Iterator[Host]:
+def host(store: Store) -> Iterator[SessionHost]:
     """Return an index."""
-    host = Host(store)
+    host = SessionHost(store)
     yield host
     host.log.close()
 
@@ -145,7 +126,7 @@ def wheels(tmp_path: Path) -> list[Path]:
     ]
 
 
-def test_atomic_release(host: Host, wheels: list[Path]) -> None:
+def test_atomic_release(host: SessionHost, wheels: list[Path]) -> None:
     """Files of a session are visible only by its address until it is published."""
     answer = host.create("Fast", "1.0")
     session = read(answer, 201)
@@ -156,23 +137,23 @@ def test_atomic_release(host: Host, wheels: list[Path]) -> None:
     assert session["session-token"] in session["links"]["stage"]
     for path in wheels:
         assert host.send(session, path)["status"] == "completed"
-    status = read(host.ask("GET", session["links"]["session"]))
+    status = read(host.call("GET", session["links"]["session"]))
     assert {name: one["status"] for name, one in status["files"].items()} == {
         path.name: "completed" for path in wheels
     }
     for one in status["files"].values():
         assert one["link"].startswith(f"{ORIGIN}/")
         assert session["session-token"] in one["link"]
-        assert read(host.ask("GET", one["link"]))["status"] == "completed"
+        assert read(host.call("GET", one["link"]))["status"] == "completed"
     assert host.names() == set()
     preview = {path.name for path in wheels} | {"fast-1.0-variants.json"}
     assert host.names(f"{session['links']['stage']}fast/") == preview
-    published = read(host.ask("POST", session["links"]["publish"], API_METADATA), 201)
+    published = read(host.call("POST", session["links"]["publish"], API_METADATA), 201)
     assert published["status"] == "published"
     assert host.names() == preview
     assert host.names(f"{session['links']['stage']}fast/") == set()
-    assert read(host.ask("GET", session["links"]["session"]))["status"] == "published"
-    assert host.ask("DELETE", session["links"]["session"]).status == 409
+    assert read(host.call("GET", session["links"]["session"]))["status"] == "published"
+    assert host.call("DELETE", session["links"]["session"]).status == 409
     other = read(host.create(), 201)  # the release may get more files
     assert other["session-token"] != session["session-token"]
     assert refused(host.begin(other, wheels[0])) == (409, {"name-taken"})
@@ -180,52 +161,52 @@ def test_atomic_release(host: Host, wheels: list[Path]) -> None:
     assert session["session-token"] not in host.written.getvalue()
 
 
-def test_second_session(host: Host) -> None:
+def test_second_session(host: SessionHost) -> None:
     """A second session is not created; the response links to the first."""
     session = read(host.create(), 201)
     again = host.create("FAST", "1")
     assert refused(again) == (409, set())
     assert again.headers["location"] == session["links"]["session"]
     assert read(host.create("fast", "2.0"), 201)["links"] != session["links"]
-    assert host.ask("DELETE", session["links"]["session"]).status == 204
-    assert read(host.ask("GET", session["links"]["session"]))["status"] == "canceled"
-    assert host.ask("DELETE", session["links"]["session"]).status == 204
+    assert host.call("DELETE", session["links"]["session"]).status == 204
+    assert read(host.call("GET", session["links"]["session"]))["status"] == "canceled"
+    assert host.call("DELETE", session["links"]["session"]).status == 204
     assert read(host.create(), 201)["links"] != session["links"]
 
 
-def test_permissions(host: Host) -> None:
+def test_permissions(host: SessionHost) -> None:
     """Each request is authorised by its own token; a new name is reserved at once."""
-    other = host.issue_token("upload", owner="bob")
+    other = host.token("upload", owner="bob")
     assert refused(host.create(token=""))[0] == 401
     assert "www-authenticate" in host.create(token="").headers
-    assert refused(host.create(token=host.issue_token("read")))[0] == 403
+    assert refused(host.create(token=host.token("read")))[0] == 403
     session = read(host.create(), 201)
     assert refused(host.create(token=other))[0] == 403
-    assert refused(host.ask("GET", session["links"]["session"], token=other))[0] == 403
+    assert refused(host.call("GET", session["links"]["session"], token=other))[0] == 403
     assert (
-        refused(host.ask("POST", session["links"]["publish"], API_METADATA, token=other))[0] == 403
+        refused(host.call("POST", session["links"]["publish"], API_METADATA, token=other))[0] == 403
     )
-    second = host.issue_token("upload", projects=[canonicalize_name("fast")])
-    assert host.ask("GET", session["links"]["session"], token=second).status == 200
-    host.ask("DELETE", session["links"]["session"])
+    second = host.token("upload", owner="ann", projects=[canonicalize_name("fast")])
+    assert host.call("GET", session["links"]["session"], token=second).status == 200
+    host.call("DELETE", session["links"]["session"])
     assert read(host.create(token=other), 201)["status"] == "open"  # the name is free again
 
 
-def test_publishing_without_files(host: Host) -> None:
+def test_publishing_without_files(host: SessionHost) -> None:
     """PEP 694: publishing a session without files reserves the name permanently."""
     session = read(host.create(version="0.0.0a0"), 201)
     assert (
-        read(host.ask("POST", session["links"]["publish"], API_METADATA), 201)["status"]
+        read(host.call("POST", session["links"]["publish"], API_METADATA), 201)["status"]
         == "published"
     )
     other = read(host.create(), 201)
-    host.ask("DELETE", other["links"]["session"])
-    assert refused(host.create(token=host.issue_token("upload", owner="bob")))[0] == 403
+    host.call("DELETE", other["links"]["session"])
+    assert refused(host.create(token=host.token("upload", owner="bob")))[0] == 403
     assert host.store.records.owns_name(canonicalize_name("fast"))
     assert host.names() == set()
 
 
-def test_upload_states(host: Host, wheels: list[Path]) -> None:
+def test_upload_states(host: SessionHost, wheels: list[Path]) -> None:
     """An unfinished upload blocks publishing; a cancelled upload is removed."""
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0]), 202)
@@ -233,22 +214,22 @@ def test_upload_states(host: Host, wheels: list[Path]) -> None:
     assert upload["status"] == "pending"
     assert refused(host.begin(session, wheels[0])) == (409, {"upload-unfinished"})
     publish = session["links"]["publish"]
-    assert refused(host.ask("POST", publish, API_METADATA)) == (409, {"upload-unfinished"})
+    assert refused(host.call("POST", publish, API_METADATA)) == (409, {"upload-unfinished"})
     assert host.put(upload, wheels[0].read_bytes()).status == 201
     assert refused(host.put(upload, b"x"))[0] == 409
-    assert read(host.ask("GET", link))["status"] == "pending"
-    assert refused(host.ask("POST", publish, API_METADATA)) == (409, {"upload-unfinished"})
-    assert host.ask("DELETE", link).status == 204
-    assert read(host.ask("GET", link))["status"] == "canceled"
-    assert read(host.ask("GET", session["links"]["session"]))["files"] == {}
-    assert refused(host.ask("POST", upload["links"]["complete"], API_METADATA))[0] == 409
+    assert read(host.call("GET", link))["status"] == "pending"
+    assert refused(host.call("POST", publish, API_METADATA)) == (409, {"upload-unfinished"})
+    assert host.call("DELETE", link).status == 204
+    assert read(host.call("GET", link))["status"] == "canceled"
+    assert read(host.call("GET", session["links"]["session"]))["files"] == {}
+    assert refused(host.call("POST", upload["links"]["complete"], API_METADATA))[0] == 409
     empty = read(host.begin(session, wheels[0]), 202)
-    assert refused(host.ask("POST", empty["links"]["complete"], API_METADATA))[0] == 400
-    assert read(host.ask("GET", empty["links"]["file-upload-session"]))["status"] == "error"
+    assert refused(host.call("POST", empty["links"]["complete"], API_METADATA))[0] == 400
+    assert read(host.call("GET", empty["links"]["file-upload-session"]))["status"] == "error"
     host.send(session, wheels[0])  # which replaces it
     host.send(session, wheels[0])  # and so does the next
     assert host.send(session, wheels[1])["status"] == "completed"
-    assert read(host.ask("POST", publish, API_METADATA), 201)["status"] == "published"
+    assert read(host.call("POST", publish, API_METADATA), 201)["status"] == "published"
 
 
 @pytest.mark.parametrize(
@@ -269,12 +250,16 @@ def test_upload_states(host: Host, wheels: list[Path]) -> None:
     ],
 )
 def test_uploads_refused_before_the_content(
-    host: Host, wheels: list[Path], changes: dict[str, Any], status: int, references: set[str]
+    host: SessionHost,
+    wheels: list[Path],
+    changes: dict[str, Any],
+    status: int,
+    references: set[str],
 ) -> None:
     """What can be checked before the content is refused before it."""
     session = read(host.create(), 201)
     assert refused(host.begin(session, wheels[0], **changes)) == (status, references)
-    assert read(host.ask("GET", session["links"]["session"]))["files"] == {}
+    assert read(host.call("GET", session["links"]["session"]))["files"] == {}
 
 
 @pytest.mark.parametrize(
@@ -289,7 +274,7 @@ def test_uploads_refused_before_the_content(
     ],
 )  # fmt: skip
 def test_invalid_contents(
-    host: Host, wheels: list[Path], content: bytes | None, changes: Any, references: set[str]
+    host: SessionHost, wheels: list[Path], content: bytes | None, changes: Any, references: set[str]
 ) -> None:
     """Content is checked against the announcement and the rules for uploads."""
     session = read(host.create(), 201)
@@ -302,76 +287,76 @@ def test_invalid_contents(
     assert read(host.create("fast", "3.0"), 201)["status"] == "open"
 
 
-def test_attestations(host: Host, wheels: list[Path]) -> None:
+def test_attestations(host: SessionHost, wheels: list[Path]) -> None:
     """PEP 740: attestations follow the content, and invalid ones are refused."""
     pytest.importorskip("pypi_attestations", reason="needs the extra `attestations`")
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0]), 202)
     url, kind = upload["mechanism"]["attestations_url"], "application/json"
-    assert refused(host.ask("POST", url, b"[]", kind=kind))[0] == 409
+    assert refused(host.call("POST", url, b"[]", kind=kind))[0] == 409
     host.put(upload, wheels[0].read_bytes())
-    assert refused(host.ask("POST", url, b"[{}]", kind=kind)) == (400, {"bad-attestation"})
-    assert host.ask("POST", upload["links"]["complete"], API_METADATA).status == 201
+    assert refused(host.call("POST", url, b"[{}]", kind=kind)) == (400, {"bad-attestation"})
+    assert host.call("POST", upload["links"]["complete"], API_METADATA).status == 201
 
 
-def test_expiry(host: Host, wheels: list[Path]) -> None:
+def test_expiry(host: SessionHost, wheels: list[Path]) -> None:
     """Empty sessions expire early, others later, and clients can extend them."""
     session = read(host.create(), 201)
     assert session["expires-at"] == "2026-11-22T18:00:00Z"
     host.send(session, wheels[0])
     link = session["links"]["session"]
-    assert read(host.ask("GET", link))["expires-at"] == "2026-11-29T12:00:00Z"
+    assert read(host.call("GET", link))["expires-at"] == "2026-11-29T12:00:00Z"
     longer = read(
-        host.ask("POST", session["links"]["extend"], {**API_METADATA, "extend-for": 3600})
+        host.call("POST", session["links"]["extend"], {**API_METADATA, "extend-for": 3600})
     )
     assert longer["expires-at"] == "2026-11-29T13:00:00Z"
     longest = {**API_METADATA, "extend-for": 1e9}
-    assert read(host.ask("POST", session["links"]["extend"], longest))["expires-at"] == (
+    assert read(host.call("POST", session["links"]["extend"], longest))["expires-at"] == (
         "2026-12-20T12:00:00Z"
     )
     empty = read(host.create("fast", "2.0"), 201)
     host.time += timedelta(hours=7)
     assert clean(host.store, now=host.time, grace=timedelta(days=1)).stages == 1
-    assert read(host.ask("GET", empty["links"]["session"]))["status"] == "canceled"
+    assert read(host.call("GET", empty["links"]["session"]))["status"] == "canceled"
     host.time += timedelta(days=28)
-    assert read(host.ask("GET", link))["status"] == "canceled"  # before anybody cleans up
+    assert read(host.call("GET", link))["status"] == "canceled"  # before anybody cleans up
     assert read(host.create(), 201)["status"] == "open"
     host.time += timedelta(days=8)
     clean(host.store, now=host.time, grace=timedelta(days=1))
-    assert refused(host.ask("GET", link)) == (404, set())
+    assert refused(host.call("GET", link)) == (404, set())
 
 
-def test_operators_view(host: Host, wheels: list[Path]) -> None:
+def test_operators_view(host: SessionHost, wheels: list[Path]) -> None:
     """The operator lists and drops sessions; the legacy upload form cannot use them."""
     session = read(host.create(), 201)
     host.send(session, wheels[0])
     (stage,) = host.store.records.stages()
     content = wheels[1].read_bytes()
     body = io.BytesIO(form(wheels[1].name, content, fields_of(wheels[1].name, content)))
-    headers = {"authorization": basic(host.token), "content-type": CONTENT_TYPE}
+    headers = {"authorization": basic(host.publisher), "content-type": CONTENT_TYPE}
     path = f"/stage/{stage.id}/legacy/"
     assert host.index(Request("POST", path, headers, body=body)).status == 409
     host.store.records.drop(stage.id)
-    assert read(host.ask("GET", session["links"]["session"]))["status"] == "canceled"
+    assert read(host.call("GET", session["links"]["session"]))["status"] == "canceled"
     assert refused(host.begin(session, wheels[1])) == (409, {"session-ended"})
 
 
-def test_invalid_requests(host: Host, wheels: list[Path]) -> None:
+def test_invalid_requests(host: SessionHost, wheels: list[Path]) -> None:
     """Invalid requests are answered with problem details."""
     session = read(host.create(), 201)
     upload = read(host.begin(session, wheels[0]), 202)
     guessed = upload["links"]["complete"].replace(session["session-token"], "wheelfit-stage-x")
-    assert refused(host.ask("POST", guessed, API_METADATA))[0] == 404
-    assert refused(host.ask("GET", "/upload/"))[0] == 405
-    assert refused(host.ask("GET", "/upload"))[0] == 405
-    assert refused(host.ask("GET", "/upload/0123456789abcdef"))[0] == 404
-    assert refused(host.ask("POST", "/upload/", API_METADATA, kind="application/json"))[0] == 415
-    assert refused(host.ask("POST", "/upload/", b"{"))[0] == 400
-    assert refused(host.ask("POST", "/upload/", b"[]"))[0] == 400
+    assert refused(host.call("POST", guessed, API_METADATA))[0] == 404
+    assert refused(host.call("GET", "/upload/"))[0] == 405
+    assert refused(host.call("GET", "/upload"))[0] == 405
+    assert refused(host.call("GET", "/upload/0123456789abcdef"))[0] == 404
+    assert refused(host.call("POST", "/upload/", API_METADATA, kind="application/json"))[0] == 415
+    assert refused(host.call("POST", "/upload/", b"{"))[0] == 400
+    assert refused(host.call("POST", "/upload/", b"[]"))[0] == 400
     assert refused(host.create("-", "1.0"))[0] == 400
     assert refused(host.create("fast", "one"))[0] == 400
-    assert refused(host.ask("POST", f"{session['links']['session']}/more", API_METADATA))[0] == 404
+    assert refused(host.call("POST", f"{session['links']['session']}/more", API_METADATA))[0] == 404
     assert host.index(Request("GET", "/stage/wheelfit-stage-x/simple/")).status == 404
-    attack = {"sec-fetch-site": "cross-site", "authorization": basic(host.token)}
+    attack = {"sec-fetch-site": "cross-site", "authorization": basic(host.publisher)}
     assert host.index(Request("DELETE", f"/upload/{session['links']['session'][-16:]}", attack)
                       ).status == 403  # fmt: skip

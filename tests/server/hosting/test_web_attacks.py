@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from server.debian import Unavailable
 from server.running import RunningIndex, basic
-from server.site.browser import Browser, Tab, find_chromium
+from server.site.browser import Browser, Tab, running_browser
 from server.uploading import fields_of
 
 from wheelfit.testing.wheels import build_wheel
@@ -89,15 +88,7 @@ class Attacker:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Return a browser in which a foreign name resolves to this machine, or skip."""
-    try:
-        browser = Browser(find_chromium(), f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1")
-    except Unavailable as error:
-        pytest.skip(str(error))
-    with browser:
-        try:
-            browser.call("Browser.getVersion")
-        except (Unavailable, TimeoutError) as error:
-            pytest.skip(f"Chromium does not start: {error}")
+    with running_browser(f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1") as browser:
         yield browser
 
 

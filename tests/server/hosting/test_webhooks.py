@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server.running import RunningIndex, bearer
+from server.running import RunningIndex, bearer, wait_until
 from server.uploading import NOW
 
 from wheelfit.server.allowed_addresses import AddressRules
@@ -258,13 +258,6 @@ def test_invalid_settings(table: str, tmp_path: Path) -> None:
         read_settings({}, {}, str(file))
 
 
-def _eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.mark.integration
 def test_real_server(receiver: Receiver, tmp_path: Path) -> None:
     """Uploads of the configured projects are delivered, also after a restart."""
@@ -279,7 +272,7 @@ def test_real_server(receiver: Receiver, tmp_path: Path) -> None:
         began = time.monotonic()
         assert index.upload(other) == index.upload(mine) == 200
         assert time.monotonic() - began < 5
-        _eventually(lambda: len(receiver.messages) == 1)
+        wait_until(lambda: len(receiver.messages) == 1)
         metrics = index.get("/-/metrics", authorization=bearer(index.token))[2].decode()
     assert 'wheelfit_webhooks_total{outcome="failed"} 1.0' in metrics
     assert "hidden" not in index.log
@@ -288,6 +281,6 @@ def test_real_server(receiver: Receiver, tmp_path: Path) -> None:
     assert (event["host"], event["outcome"]) == ("127.0.0.1", "failed")
     receiver.status = 200
     with RunningIndex(tmp_path / "index", *options):
-        _eventually(lambda: len(receiver.messages) == 2)
+        wait_until(lambda: len(receiver.messages) == 2)
     assert receiver.told == [("upload", mine.name)] * 2
     assert receiver.messages[0]["serial"] == receiver.messages[1]["serial"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -26,12 +26,39 @@ from wheelfit.sources.bridges.catalogue import BridgeCatalogue
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector
+from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import UnknownHost
 
-__all__ = ["JSON", "LINUX", "PIP", "UV", "Behind", "body", "target_of", "user_agent"]
+__all__ = [
+    "CUDA", "JSON", "LINUX", "LINUX_TAG", "MAC_TAG", "NV", "OLD_TAG", "PIP", "UV",
+    "Behind", "body", "release", "target_of", "user_agent",
+]  # fmt: skip
 
 JSON = "application/vnd.pypi.simple.v1+json"
+NV = {
+    "requires": ["nvidia-variant-provider"],
+    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+}
+CUDA = {"cuda_version_lower_bound": ["12.9", "12.8", "12.6"]}
+LINUX_TAG, OLD_TAG = "cp313-cp313-manylinux_2_28_x86_64", "cp313-cp313-manylinux_2_17_x86_64"
+MAC_TAG = "cp313-cp313-macosx_11_0_arm64"
 LINUX = linux_platforms("x86_64", glibc=36)
+
+
+def release(folder: Path, name: str, wheels: dict[str | None, list[str]], **more: Any) -> None:
+    """Build a release with CUDA variants: tags by label."""
+    labels = [label for label in wheels if label is not None]
+    variants = {
+        label: {}
+        if label == "null"
+        else {"nvidia": {"cuda_version_lower_bound": [f"{label[2:4]}.{label[4:]}"]}}
+        for label in labels
+    }
+    document = release_document(variants, providers={"nvidia": NV})
+    for label, tags in wheels.items():
+        for tag in tags:
+            build_wheel(folder, name, "1.0", label=label, document=document, tag=tag, **more)
+    (folder / f"{name}-1.0-variants.json").write_text(json.dumps(document))
 
 
 def target_of(platforms: Sequence[str] = LINUX, version: str = "3.13.1") -> Target:
@@ -60,7 +87,7 @@ UV = {"accept": JSON, "user-agent": user_agent("uv", "pip install")}
 
 
 class Behind:
-    """Hold a proxy.
+    """A proxy and its notes; a context manager that closes it.
 
     :param url: of the index behind it.
     :param supported: what its machine supports: namespace to feature to values.
@@ -134,8 +161,10 @@ class Behind:
         assert url.startswith("../../files/"), url
         return f"{before}/{url.removeprefix('../../')}"
 
-    def close(self) -> None:
-        """Close everything."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.proxy.close()
         for web in self.webs:
             web.close()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from server.proxy.behind import PIP, Behind, body
-from server.proxy.test_pages import CUDA, LINUX_TAG, release
+from server.proxy.behind import CUDA, LINUX_TAG, PIP, Behind, body, release
 
 from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit.testing.index import RecordingIndex
@@ -18,13 +17,10 @@ MANY = 16
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+def index(folder: Path, index: RecordingIndex) -> RecordingIndex:
     """Serve a release with wheels to rewrite."""
-    folder = tmp_path / "index"
-    folder.mkdir()
     release(folder, "some", {"cu129": [LINUX_TAG]}, requires=('x; variant_label == "cu129"',))
-    with RecordingIndex(folder) as index:
-        yield index
+    return index
 
 
 def run_concurrently(work: Callable[[int], bytes]) -> set[bytes]:
@@ -41,27 +37,25 @@ def run_concurrently(work: Callable[[int], bytes]) -> set[bytes]:
 
 def test_page_is_made_once(index: RecordingIndex) -> None:
     """Concurrent requests for a page wait for one computation."""
-    behind = Behind(index.url, supported={"nvidia": CUDA})
-    index.faults.delay["some-1.0-variants.json"] = 0.1
-    pages = run_concurrently(lambda _number: body(behind.ask("/simple/some/", PIP)))
-    assert len(pages) == 1
-    assert len(index.requests_for("some-1.0-variants.json")) == 1
-    behind.close()
+    with Behind(index.url, supported={"nvidia": CUDA}) as behind:
+        index.faults.delay["some-1.0-variants.json"] = 0.1
+        pages = run_concurrently(lambda _number: body(behind.ask("/simple/some/", PIP)))
+        assert len(pages) == 1
+        assert len(index.requests_for("some-1.0-variants.json")) == 1
 
 
 def test_wheel_is_read_once(index: RecordingIndex, tmp_path: Path) -> None:
     """All clients get equal bytes, and the end of the wheel is read once."""
-    behind = Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache")
-    (file,) = behind.page("some", PIP).values()
-    path = behind.path_of(file)
-    assert len(run_concurrently(lambda _number: body(behind.ask(path)))) == 1
-    ends = [
-        request
-        for request in index.requests
-        if request.headers.get("range", "").startswith("bytes=-")
-    ]
-    assert len(ends) == 1
-    behind.close()
+    with Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache") as behind:
+        (file,) = behind.page("some", PIP).values()
+        path = behind.path_of(file)
+        assert len(run_concurrently(lambda _number: body(behind.ask(path)))) == 1
+        ends = [
+            request
+            for request in index.requests
+            if request.headers.get("range", "").startswith("bytes=-")
+        ]
+        assert len(ends) == 1
 
 
 class TestMemory:

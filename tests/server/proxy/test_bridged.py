@@ -34,9 +34,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
 @pytest.fixture
 def behind(index: RecordingIndex) -> Iterator[Behind]:
     """Return a proxy for a machine with CUDA 12."""
-    proxy = Behind(index.url, supported=CUDA_12, bridges=["xgboost"])
-    yield proxy
-    proxy.close()
+    with Behind(index.url, supported=CUDA_12, bridges=["xgboost"]) as proxy:
+        yield proxy
 
 
 def test_selector(behind: Behind, tmp_path: Path) -> None:
@@ -52,13 +51,10 @@ def test_selector(behind: Behind, tmp_path: Path) -> None:
 
 def test_no_fitting_member(index: RecordingIndex) -> None:
     """Without a fitting member the project is missing, and the log has the reason."""
-    proxy = Behind(index.url, bridges=[])
-    try:
+    with Behind(index.url, bridges=[]) as proxy:
         assert not proxy.page("cupy", UV)
         (note,) = proxy.notes
         assert note.startswith("cupy: CuPy needs an NVIDIA GPU with a driver for CUDA 11.2")
-    finally:
-        proxy.close()
 
 
 def test_member_with_the_name_of_the_family(behind: Behind) -> None:
@@ -86,32 +82,23 @@ def test_newer_release_without_an_accelerator(behind: Behind) -> None:
 def test_note_about_pip(index: RecordingIndex) -> None:
     """A note says that pip combines indexes and ignores the yank."""
     for mode, tool, count in (("additive", PIP, 1), ("additive", UV, 0), ("full", PIP, 0)):
-        behind = Behind(index.url, supported=CUDA_12, bridges=[], mode=mode)
-        try:
+        with Behind(index.url, supported=CUDA_12, bridges=[], mode=mode) as behind:
             behind.page("onnxruntime", tool)
             assert sum("with --full it takes 1.26.0" in note for note in behind.notes) == count
-        finally:
-            behind.close()
 
 
 def test_no_gpu(index: RecordingIndex) -> None:
     """Without a GPU no release is yanked."""
-    behind = Behind(index.url, bridges=())
-    try:
+    with Behind(index.url, bridges=()) as behind:
         files = behind.page("onnxruntime", UV)
         assert files["onnxruntime-1.32.0-py3-none-any.whl"].get("yanked", False) is False
         assert behind.ask("/simple/faiss/", UV).status == 404
-    finally:
-        behind.close()
 
 
 def test_catalogue_without_families(index: RecordingIndex) -> None:
     """A catalogue has no family whose dependencies differ by member."""
-    behind = Behind(index.url, supported=CUDA_12, bridges=[], all_variants=True, mode="full")
-    try:
+    with Behind(index.url, supported=CUDA_12, bridges=[], all_variants=True, mode="full") as behind:
         assert behind.page("cupy", UV) == {}
         assert all("-0_" not in name for name in behind.page("onnxruntime", UV))
         assert len(behind.page("onnxruntime", UV)) == 2
         assert any("depend on the variant" in note for note in behind.notes)
-    finally:
-        behind.close()

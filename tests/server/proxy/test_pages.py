@@ -10,7 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server.proxy.behind import JSON, PIP, UV, Behind, body, target_of, user_agent
+from server.proxy.behind import (
+    CUDA,
+    JSON,
+    LINUX_TAG,
+    MAC_TAG,
+    NV,
+    OLD_TAG,
+    PIP,
+    UV,
+    Behind,
+    body,
+    release,
+    target_of,
+    user_agent,
+)
 
 from wheelfit.core.compatible_tags import macos_platforms
 from wheelfit.server.folder import FolderIndex
@@ -18,53 +32,6 @@ from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Request, Response
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
-
-NV = {
-    "requires": ["nvidia-variant-provider"],
-    "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
-}
-CUDA = {"cuda_version_lower_bound": ["12.9", "12.8", "12.6"]}
-LINUX_TAG, OLD_TAG = "cp313-cp313-manylinux_2_28_x86_64", "cp313-cp313-manylinux_2_17_x86_64"
-MAC_TAG = "cp313-cp313-macosx_11_0_arm64"
-
-
-def release(folder: Path, name: str, wheels: dict[str | None, list[str]], **more: Any) -> None:
-    """Build a release with CUDA variants: tags by label."""
-    labels = [label for label in wheels if label is not None]
-    variants = {
-        label: {}
-        if label == "null"
-        else {"nvidia": {"cuda_version_lower_bound": [f"{label[2:4]}.{label[4:]}"]}}
-        for label in labels
-    }
-    document = release_document(variants, providers={"nvidia": NV})
-    for label, tags in wheels.items():
-        for tag in tags:
-            build_wheel(folder, name, "1.0", label=label, document=document, tag=tag, **more)
-    (folder / f"{name}-1.0-variants.json").write_text(json.dumps(document))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Give the folder of the index."""
-    folder = tmp_path / "index"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def index(folder: Path) -> Iterator[RecordingIndex]:
-    """Serve the folder."""
-    with RecordingIndex(folder) as index:
-        yield index
-
-
-@pytest.fixture
-def behind(index: RecordingIndex) -> Iterator[Behind]:
-    """Give a proxy for a machine with CUDA 12.9, that answers for every project."""
-    behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
-    yield behind
-    behind.close()
 
 
 class TestVariants:
@@ -86,14 +53,15 @@ class TestVariants:
             ]
             return Response.of(200, json.dumps(listed).encode(), {"content-type": JSON})
 
-        with LoopbackServer(answer) as server:
-            behind = Behind(f"{server.origin}/simple/", supported={"nvidia": CUDA}, mode="full")
+        with (
+            LoopbackServer(answer) as server,
+            Behind(f"{server.origin}/simple/", supported={"nvidia": CUDA}, mode="full") as behind,
+        ):
             assert set(behind.page("some")) == {
                 f"some-1.0-{LINUX_TAG}.whl",
                 f"some-1.0-0_cu129-{LINUX_TAG}.whl",
                 f"some-1.0-{LINUX_TAG}.whlx",
             }
-            behind.close()
 
     def test_best_variant_has_a_build_tag(self, folder: Path, behind: Behind) -> None:
         """The best variant has a build tag, and the plain wheel is listed unchanged."""
@@ -130,10 +98,9 @@ class TestVariants:
         """A machine without a GPU gets the null variant or plain wheels."""
         release(folder, "some", {"cu129": [LINUX_TAG], "null": [LINUX_TAG], None: [LINUX_TAG]})
         release(folder, "other", {"cu129": [LINUX_TAG], None: [LINUX_TAG]})
-        behind = Behind(index.url, supported={"nvidia": {}})
-        assert f"some-1.0-0_null-{LINUX_TAG}.whl" in behind.page("some")
-        assert set(behind.page("other")) == {f"other-1.0-{LINUX_TAG}.whl"}
-        behind.close()
+        with Behind(index.url, supported={"nvidia": {}}) as behind:
+            assert f"some-1.0-0_null-{LINUX_TAG}.whl" in behind.page("some")
+            assert set(behind.page("other")) == {f"other-1.0-{LINUX_TAG}.whl"}
 
     def test_variants_precede_tags(self, folder: Path, behind: Behind) -> None:
         """F-90: wheels whose tags would precede the best variant are left out."""
@@ -153,11 +120,10 @@ class TestVariants:
         """/for/NAME/ selects for another machine."""
         release(folder, "some", {"cu126": [LINUX_TAG], "cu129": [LINUX_TAG]})
         old = {"nvidia": {"cuda_version_lower_bound": ["12.6"]}}
-        behind = Behind(index.url, supported={"nvidia": CUDA}, others={"old": old})
-        (file,) = behind.page("some", before="/for/old").values()
-        assert "cu126" in file["filename"]
-        assert behind.ask(behind.path_of(file, before="/for/old")).status == 302
-        behind.close()
+        with Behind(index.url, supported={"nvidia": CUDA}, others={"old": old}) as behind:
+            (file,) = behind.page("some", before="/for/old").values()
+            assert "cu126" in file["filename"]
+            assert behind.ask(behind.path_of(file, before="/for/old")).status == 302
 
     def test_unknown_machine(self, behind: Behind) -> None:
         """An unknown machine is a 404 with the reason."""
@@ -219,9 +185,8 @@ class TestVariants:
         """A temporary error of the index is a 502, not a page without variants."""
         release(folder, "some", {"cu129": [LINUX_TAG], None: [LINUX_TAG]})
         index.faults.status["some-1.0-variants.json"] = 503
-        behind = Behind(index.url, supported={"nvidia": CUDA})
-        answer = behind.ask("/simple/some/")
-        behind.close()
+        with Behind(index.url, supported={"nvidia": CUDA}) as behind:
+            answer = behind.ask("/simple/some/")
         assert answer.status == 502
         index.faults.status["some-1.0-variants.json"] = 404
         assert set(Behind(index.url).page("some")) == {f"some-1.0-{LINUX_TAG}.whl"}
@@ -283,11 +248,10 @@ class TestCombinedMetadata:
         self, index: RecordingIndex, behind: Behind, listed: dict[str, Any]
     ) -> None:
         """A metadata URL works after a restart of the proxy."""
-        other = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
-        for file in listed.values():
-            path = behind.path_of(file) + ".metadata"
-            assert body(other.ask(path, PIP)) == body(behind.ask(path, PIP))
-        other.close()
+        with Behind(index.url, supported={"nvidia": CUDA}, mode="full") as other:
+            for file in listed.values():
+                path = behind.path_of(file) + ".metadata"
+                assert body(other.ask(path, PIP)) == body(behind.ask(path, PIP))
 
 
 class TestUnchangedPages:
@@ -322,18 +286,17 @@ class TestUnchangedPages:
         text = b'{"files": [ ], "meta":{"api-version":"1.4"},"name":"some","odd":1}'
         packed = gzip.compress(text)
         pages["/simple/some/"] = self.page_of(packed, content_encoding="gzip", etag='"1"')
-        behind = Behind(index.url, mode="full")
-        asked = {"accept": JSON, "accept-encoding": "gzip, deflate"}
-        answer = behind.ask("/simple/some/", asked)
-        assert body(answer) == packed
-        assert answer.headers["content-encoding"] == "gzip"
-        plain = behind.ask("/simple/some/", {"accept": JSON})
-        assert body(plain) == text
-        assert plain.headers["etag"] != answer.headers["etag"]
-        assert requests[1].headers["if-none-match"] == '"1"'
-        conditional = {**asked, "if-none-match": answer.headers["etag"]}
-        assert behind.ask("/simple/some/", conditional).status == 304
-        behind.close()
+        with Behind(index.url, mode="full") as behind:
+            asked = {"accept": JSON, "accept-encoding": "gzip, deflate"}
+            answer = behind.ask("/simple/some/", asked)
+            assert body(answer) == packed
+            assert answer.headers["content-encoding"] == "gzip"
+            plain = behind.ask("/simple/some/", {"accept": JSON})
+            assert body(plain) == text
+            assert plain.headers["etag"] != answer.headers["etag"]
+            assert requests[1].headers["if-none-match"] == '"1"'
+            conditional = {**asked, "if-none-match": answer.headers["etag"]}
+            assert behind.ask("/simple/some/", conditional).status == 304
 
     @pytest.mark.parametrize("form", [JSON, "text/html"])
     def test_quarantined_project(self, static: Any, tmp_path: Path, form: str) -> None:
@@ -348,9 +311,8 @@ class TestUnchangedPages:
         )
         pages["/simple/some/"] = self.page_of(page, form, cache_control="max-age=600")
         for _ in range(2):  # the second one knows it from disk
-            behind = Behind(index.url, mode="full", cache=tmp_path)
-            got = body(behind.ask("/simple/some/", {"accept": form}))
-            behind.close()
+            with Behind(index.url, mode="full", cache=tmp_path) as behind:
+                got = body(behind.ask("/simple/some/", {"accept": form}))
             assert b"quarantined" in got
             assert b"some-1.0" not in got
 
@@ -360,11 +322,10 @@ class TestUnchangedPages:
         fresh = {"cache_control": "max-age=600"}
         pages["/simple/some/"] = self.page_of(b'{"files": []}', **fresh)
         for _ in range(2):  # the second one knows it from disk
-            behind = Behind(index.url, mode="full", cache=tmp_path / "cache")
-            for _ in range(2):
-                answer = behind.ask("/simple/some/")
-                assert answer.headers["cache-control"] == "no-cache"
-            behind.close()
+            with Behind(index.url, mode="full", cache=tmp_path / "cache") as behind:
+                for _ in range(2):
+                    answer = behind.ask("/simple/some/")
+                    assert answer.headers["cache-control"] == "no-cache"
         assert len(requests) == 1
 
     @pytest.mark.parametrize(
@@ -385,50 +346,49 @@ class TestUnchangedPages:
         pages, _, index = static
         pages["/root/simple/a/"] = self.page_of(text, kind)
         url = f"{index.origin}/root/simple/"
-        behind = Behind(url, mode="full")
-        answer = behind.ask("/simple/a/")
-        from wheelfit.sources.simple_api import parse_page
+        with Behind(url, mode="full") as behind:
+            answer = behind.ask("/simple/a/")
+            from wheelfit.sources.simple_api import parse_page
 
-        page = parse_page(body(answer), kind, "http://proxy.example/secret/simple/a/", "a")  # type: ignore[arg-type]
-        assert page.files[0].url == f"{index.origin}/root/f/a-1.tar.gz"
-        if kind == JSON:
-            assert json.loads(body(answer))["files"][0]["x"] == 1
-        behind.close()
+            page = parse_page(body(answer), kind, "http://proxy.example/secret/simple/a/", "a")  # type: ignore[arg-type]
+            assert page.files[0].url == f"{index.origin}/root/f/a-1.tar.gz"
+            if kind == JSON:
+                assert json.loads(body(answer))["files"][0]["x"] == 1
 
     def test_additive_mode(self, folder: Path, index: RecordingIndex) -> None:
         """In additive mode only projects with variants are listed."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         build_wheel(folder, "plain", "1")
-        behind = Behind(index.url, supported={"nvidia": CUDA})
-        assert behind.ask("/simple/some/").status == 200
-        assert behind.ask("/simple/plain/").status == 404
-        assert behind.ask("/simple/none/").status == 404
-        assert behind.ask("/full/simple/plain/").status == 200
-        behind.close()
+        with Behind(index.url, supported={"nvidia": CUDA}) as behind:
+            assert behind.ask("/simple/some/").status == 200
+            assert behind.ask("/simple/plain/").status == 404
+            assert behind.ask("/simple/none/").status == 404
+            assert behind.ask("/full/simple/plain/").status == 200
 
     def test_uv_lock(self, folder: Path, index: RecordingIndex) -> None:
         """`uv lock` finds no variants, unless enabled."""
         release(folder, "some", {"cu129": [LINUX_TAG]})
         for wanted, status in ((False, 404), (True, 200)):
-            behind = Behind(index.url, supported={"nvidia": CUDA}, allows_uv_locks=wanted)
-            for command in ("lock", "sync", "add x", "run", "export"):
-                agent = {"accept": JSON, "user-agent": user_agent("uv", command)}
-                assert behind.ask("/simple/some/", agent).status == status
-            assert behind.ask("/simple/some/", UV).status == 200
-            behind.close()
+            with Behind(index.url, supported={"nvidia": CUDA}, allows_uv_locks=wanted) as behind:
+                for command in ("lock", "sync", "add x", "run", "export"):
+                    agent = {"accept": JSON, "user-agent": user_agent("uv", command)}
+                    assert behind.ask("/simple/some/", agent).status == status
+                assert behind.ask("/simple/some/", UV).status == 200
 
     def test_several_indexes(self, tmp_path: Path) -> None:
         """F-126: files of two indexes never meet, and an outage is no way to be asked."""
         for name, version in (("first", "1"), ("second", "2")):
             build_wheel(tmp_path / name, "some", version)
         build_wheel(tmp_path / "second", "other", "2")
-        with RecordingIndex(tmp_path / "first") as one, RecordingIndex(tmp_path / "second") as two:
-            behind = Behind(one.url, two.url, mode="full")
+        with (
+            RecordingIndex(tmp_path / "first") as one,
+            RecordingIndex(tmp_path / "second") as two,
+            Behind(one.url, two.url, mode="full") as behind,
+        ):
             assert set(behind.page("some")) == {"some-1-py3-none-any.whl"}
             assert set(behind.page("other")) == {"other-2-py3-none-any.whl"}
             one.faults.status["/simple/other/"] = 500
             assert behind.ask("/simple/other/").status == 502
-            behind.close()
 
     def test_all_projects(self, folder: Path, behind: Behind) -> None:
         """The root lists the projects of the indexes; nothing in additive mode."""
@@ -441,21 +401,19 @@ class TestUnchangedPages:
 def test_client_on_another_system(folder: Path, index: RecordingIndex) -> None:
     """A client on another system than the machine's gets its own platform."""
     release(folder, "some", {"cu129": [LINUX_TAG], "cu126": [LINUX_TAG], None: [MAC_TAG]})
-    behind = Behind(index.url, supported={"nvidia": CUDA})
-    mac: dict[str, Any] = {
-        "cpu": "arm64",
-        "distro": {"version": "14.5"},
-        "system": {"name": "Darwin"},
-    }
-    assert f"some-1.0-0_cu129-{LINUX_TAG}.whl" in behind.page(
-        "some", {"user-agent": user_agent("pip", **mac)}
-    )
-    behind.close()
-    on_mac = Behind(
+    with Behind(index.url, supported={"nvidia": CUDA}) as behind:
+        mac: dict[str, Any] = {
+            "cpu": "arm64",
+            "distro": {"version": "14.5"},
+            "system": {"name": "Darwin"},
+        }
+        assert f"some-1.0-0_cu129-{LINUX_TAG}.whl" in behind.page(
+            "some", {"user-agent": user_agent("pip", **mac)}
+        )
+    with Behind(
         index.url, supported={"nvidia": {}}, target=target_of(macos_platforms("arm64", 14))
-    )
-    assert f"some-1.0-{MAC_TAG}.whl" in on_mac.page("some", PIP)
-    on_mac.close()
+    ) as on_mac:
+        assert f"some-1.0-{MAC_TAG}.whl" in on_mac.page("some", PIP)
 
 
 @pytest.mark.parametrize("form", ["json", "html"])
@@ -494,13 +452,12 @@ def test_project_locations(project: str, form: str) -> None:
             return Response.of(200, html.encode(), {"content-type": "text/html"})
         return Response.of(200, json.dumps(page).encode(), {"content-type": JSON})
 
-    with RecordingIndex(answer) as index:
-        behind = Behind(index.url, supported={"nvidia": CUDA}, mode="full")
-        try:
-            accept = JSON if form == "json" else "text/html"
-            got = body(behind.ask(f"/simple/{project}/", {**PIP, "accept": accept})).decode()
-        finally:
-            behind.close()
+    with (
+        RecordingIndex(answer) as index,
+        Behind(index.url, supported={"nvidia": CUDA}, mode="full") as behind,
+    ):
+        accept = JSON if form == "json" else "text/html"
+        got = body(behind.ask(f"/simple/{project}/", {**PIP, "accept": accept})).decode()
     assert (f"{project}-1.0-0_cu129" in got) == (project == "some")
     if form == "json":
         report = json.loads(got)

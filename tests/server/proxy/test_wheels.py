@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server.proxy.behind import PIP, Behind, body
-from server.proxy.test_pages import CUDA, LINUX_TAG, release
+from server.proxy.behind import CUDA, LINUX_TAG, PIP, Behind, body, release
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.server.messages import Disconnect
@@ -27,22 +26,18 @@ WHEEL = f"some-1.0-{LINUX_TAG}-cu129.whl"
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[RecordingIndex]:
+def index(folder: Path, index: RecordingIndex) -> RecordingIndex:
     """Serve a release whose dependencies differ by variant."""
-    folder = tmp_path / "index"
-    folder.mkdir()
     release(folder, "some", {"cu129": [LINUX_TAG]}, requires=NEEDS, files=LARGE)
     build_wheel(folder, "plain", "1")
-    with RecordingIndex(folder) as index:
-        yield index
+    return index
 
 
 @pytest.fixture
 def behind(index: RecordingIndex, tmp_path: Path) -> Iterator[Behind]:
     """Give a proxy with a cache."""
-    behind = Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache")
-    yield behind
-    behind.close()
+    with Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache") as behind:
+        yield behind
 
 
 def listed(behind: Behind) -> Any:
@@ -86,9 +81,8 @@ def test_hash_after_the_first_transfer(
     whole = body(behind.ask(behind.path_of(first)))
     digest = {"sha256": hashlib.sha256(whole).hexdigest()}
     assert listed(behind)["hashes"] == digest
-    later = Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache")
-    assert listed(later)["hashes"] == digest
-    later.close()
+    with Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache") as later:
+        assert listed(later)["hashes"] == digest
 
 
 def test_partial_transfer(behind: Behind) -> None:
@@ -122,14 +116,13 @@ def test_interrupted_transfer(behind: Behind, index: RecordingIndex) -> None:
 def test_server_without_ranges(index: RecordingIndex) -> None:
     """Without ranges the wheel is downloaded once, to a temporary file."""
     index.faults.ranges = False
-    behind = Behind(index.url, supported={"nvidia": CUDA})
-    path = behind.path_of(listed(behind))
-    for _ in range(2):
-        data = body(behind.ask(path))
-        with WheelArchive(io.BytesIO(data), parse_wheel_filename(WHEEL)) as archive:
-            archive.verify()
-    assert len(index.requests_for(WHEEL)) <= 3
-    behind.close()
+    with Behind(index.url, supported={"nvidia": CUDA}) as behind:
+        path = behind.path_of(listed(behind))
+        for _ in range(2):
+            data = body(behind.ask(path))
+            with WheelArchive(io.BytesIO(data), parse_wheel_filename(WHEEL)) as archive:
+                archive.verify()
+        assert len(index.requests_for(WHEEL)) <= 3
 
 
 def test_wrong_keys(behind: Behind) -> None:
@@ -148,31 +141,31 @@ def test_wrong_keys(behind: Behind) -> None:
 def test_index_with_credentials(index: RecordingIndex) -> None:
     """Files of an index with credentials are sent by the proxy."""
     index.faults.login = ("me", "secret")
-    behind = Behind(index.url_with_login("me", "secret"), supported={"nvidia": CUDA}, mode="full")
-    for name in ("some", "plain"):
-        answer = behind.ask(f"/simple/{name}/", PIP)
-        assert b"secret" not in body(answer)
-        for file in behind.page(name, PIP).values():
-            sent = behind.ask(behind.path_of(file))
-            assert sent.status == 200
-            assert "location" not in sent.headers
-            assert body(sent)
-    behind.close()
+    with Behind(
+        index.url_with_login("me", "secret"), supported={"nvidia": CUDA}, mode="full"
+    ) as behind:
+        for name in ("some", "plain"):
+            answer = behind.ask(f"/simple/{name}/", PIP)
+            assert b"secret" not in body(answer)
+            for file in behind.page(name, PIP).values():
+                sent = behind.ask(behind.path_of(file))
+                assert sent.status == 200
+                assert "location" not in sent.headers
+                assert body(sent)
 
 
 def test_cached_wheel(index: RecordingIndex, tmp_path: Path) -> None:
     """A cached wheel is not downloaded again."""
-    behind = Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache")
-    (upstream,) = behind.webs
-    release_page = behind.page("some", PIP)
-    data = (tmp_path / "index" / WHEEL).read_bytes()
-    with upstream.store.new_wheel() as temporary:
-        assert temporary is not None
-        temporary[0].write(data)
-        temporary[0].flush()
-        upstream.store.keep_wheel(temporary[1], hashlib.sha256(data).hexdigest())
-    index.clear_requests()
-    (file,) = release_page.values()
-    assert body(behind.ask(behind.path_of(file)))
-    assert index.requests_for(WHEEL) == []
-    behind.close()
+    with Behind(index.url, supported={"nvidia": CUDA}, cache=tmp_path / "cache") as behind:
+        (upstream,) = behind.webs
+        release_page = behind.page("some", PIP)
+        data = (tmp_path / "index" / WHEEL).read_bytes()
+        with upstream.store.new_wheel() as temporary:
+            assert temporary is not None
+            temporary[0].write(data)
+            temporary[0].flush()
+            upstream.store.keep_wheel(temporary[1], hashlib.sha256(data).hexdigest())
+        index.clear_requests()
+        (file,) = release_page.values()
+        assert body(behind.ask(behind.path_of(file)))
+        assert index.requests_for(WHEEL) == []

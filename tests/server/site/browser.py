@@ -10,13 +10,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
 from server.debian import Unavailable, find_or_install
 
-__all__ = ["Browser", "Tab", "find_chromium"]
+__all__ = ["Browser", "Tab", "running_browser"]
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = (
@@ -43,14 +45,6 @@ os.dup2(ends[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 """The browser reads descriptor 3 and writes to 4, whatever they are called here."""
-
-
-def find_chromium() -> str:
-    """Return the program; install Debian's package where that is possible.
-
-    :raises Unavailable: there is none.
-    """
-    return find_or_install("chromium", _on_path)
 
 
 def _on_path() -> str | None:
@@ -148,6 +142,24 @@ class Browser:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def running_browser(*flags: str) -> Iterator[Browser]:
+    """Run a browser, or skip.
+
+    :param flags: further words of its command line.
+    """
+    try:
+        browser = Browser(find_or_install("chromium", _on_path), *flags)
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with browser:
+        try:
+            browser.call("Browser.getVersion")
+        except (Unavailable, TimeoutError) as error:
+            pytest.skip(f"Chromium does not start: {error}")
+        yield browser
 
 
 class Tab:

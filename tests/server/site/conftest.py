@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
-from server.debian import Unavailable
-from server.site.browser import Browser, Tab, find_chromium
+from server.site.browser import Browser, Tab, running_browser
 from server.site.indexes import LONG_NAME, LONG_VERSION, MemoryIndex, add_long, fast_fft
 
 from wheelfit.server.messages import Application, Request, Response
@@ -27,15 +26,7 @@ AXE = "axe-core@4.14.1"
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Yield a browser, or skip."""
-    try:
-        browser = Browser(find_chromium())
-    except Unavailable as error:
-        pytest.skip(str(error))
-    with browser:
-        try:
-            browser.call("Browser.getVersion")
-        except (Unavailable, TimeoutError) as error:
-            pytest.skip(f"Chromium does not start: {error}")
+    with running_browser() as browser:
         yield browser
 
 

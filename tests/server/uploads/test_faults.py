@@ -29,6 +29,13 @@ pytestmark = pytest.mark.integration
 SOME = canonicalize_name("some")
 TESTS = str(Path(__file__).parents[2])
 
+
+def run_script(script: str, store: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a script that gets the folders of tests and store, and arguments."""
+    command = [sys.executable, "-c", textwrap.dedent(script), TESTS, store, *arguments]
+    return subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
+
+
 KILLED = """
     import os, signal, sys
     from pathlib import Path
@@ -79,8 +86,7 @@ def test_kill_between_bytes_and_record(
 ) -> None:
     """After a kill a file is complete or missing; unused bytes are removed later."""
     wheel = build_wheel(tmp_path, "some", "1.0")
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), TESTS, str(tmp_path / "store")]
-    completed = subprocess.run([*command, *addresses, str(wheel), moment], check=False)
+    completed = run_script(KILLED, tmp_path / "store", *addresses, wheel, moment)
     assert completed.returncode == -signal.SIGKILL
     store = opened(*addresses)
     page = StoredIndex(store).project(SOME)
@@ -159,10 +165,7 @@ def test_kill_at_any_statement(addresses: tuple[str, str], tmp_path: Path) -> No
     with open_store(tmp_path / "store", records=addresses[0], blobs=addresses[1]) as store:
         upload(store, build_wheel(tmp_path, "some", "1.0", label="mkl", document=DOCUMENT))
     wheel = build_wheel(tmp_path, "some", "1.0", label="open", document=DOCUMENT)
-    command = [sys.executable, "-c", textwrap.dedent(STATEMENTS), TESTS, str(tmp_path / "store")]
-    completed = subprocess.run(
-        [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
-    )
+    completed = run_script(STATEMENTS, tmp_path / "store", *addresses, wheel)
     *killed, last = json.loads(completed.stdout or "[[]]")
     assert last == [2, ["mkl", "open"], 2], completed.stderr
     assert len(killed) > 10
@@ -221,10 +224,7 @@ def test_memory_of_a_large_wheel(addresses: tuple[str, str], tmp_path: Path) -> 
     size = 128 << 20
     wheel = build_large_wheel(tmp_path, "some", "1.0", size)
     build_wheel(tmp_path, "small", "1.0")
-    command = [sys.executable, "-c", textwrap.dedent(LARGE), TESTS, str(tmp_path / "store")]
-    completed = subprocess.run(
-        [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
-    )
+    completed = run_script(LARGE, tmp_path / "store", *addresses, wheel)
     assert completed.returncode == 0, completed.stderr
     assert int(completed.stdout) * 1024 < size // 2
 
@@ -259,10 +259,7 @@ def test_full_disk(
 
     content = random.Random(1).randbytes(1_000_000)
     wheel = build_wheel(tmp_path, "some", "1.0", files={"some.bin": content})
-    command = [sys.executable, "-c", textwrap.dedent(FULL), TESTS, str(tmp_path / "store")]
-    completed = subprocess.run(
-        [*command, *addresses, str(wheel)], check=False, capture_output=True, text=True
-    )
+    completed = run_script(FULL, tmp_path / "store", *addresses, wheel)
     assert completed.stdout.splitlines() == ["storage-unavailable", "()"], completed.stderr
     assert not list(tmp_path.rglob("*.part"))
     store = opened(*addresses)
@@ -274,12 +271,9 @@ def test_full_disk_of_the_database(opened: Callable[..., Store], tmp_path: Path)
     """If only the record does not fit, there is no such file."""
     wheel = build_wheel(tmp_path, "some", "1.0")
     opened().close()
-    command = [sys.executable, "-c", textwrap.dedent(FULL).replace("300_000", "5_000"), TESTS]
     addresses = (f"sqlite://{tmp_path}/store/index.sqlite3", f"file://{tmp_path}/store/files")
-    completed = subprocess.run(
-        [*command, str(tmp_path / "store"), *addresses, str(wheel)],
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+    script = FULL.replace("300_000", "5_000")
+    completed = run_script(script, tmp_path / "store", *addresses, wheel)
     assert completed.stdout.splitlines()[0] == "storage-unavailable", completed.stderr
     store = opened()
     assert StoredIndex(store).projects() == ()

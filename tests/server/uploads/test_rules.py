@@ -43,6 +43,36 @@ def repacked(path: Path, change: Callable[[zipfile.ZipFile, dict[str, bytes]], N
     return path
 
 
+def with_record(contents: Mapping[str, bytes], more: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the contents of a wheel with additional files, all in RECORD."""
+    everything = {**contents, **more}
+    record = next(name for name in everything if name.endswith("/RECORD"))
+    rows = [f"{record},,"]
+    for name, content in everything.items():
+        if name != record:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+            rows.append(f"{name},sha256={digest.decode()},{len(content)}")
+    return {**everything, record: "\n".join(rows).encode() + b"\n"}
+
+
+def with_members(path: Path, more: Mapping[str, bytes]) -> Path:
+    """Add members to a wheel or replace them, and RECORD accordingly."""
+
+    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
+        for name, content in with_record(contents, more).items():
+            archive.writestr(name, content)
+
+    return repacked(path, change)
+
+
+def with_metadata_version(path: Path, version: bytes) -> Path:
+    """Change the version of METADATA in a wheel."""
+    name = "some-1.0.dist-info/METADATA"
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read(name)
+    return with_members(path, {name: text.replace(b"Version: 2.1", b"Version: " + version, 1)})
+
+
 def source(
     folder: Path,
     members: Mapping[str, bytes] | None = None,
@@ -204,13 +234,8 @@ def test_control_characters(tmp_path: Path, field: str, sign: str, *, is_fine: b
     header = f"Summary: a {sign} b\n" if field == "Summary" else ""
     body = f"\na {sign} b\n" if field == "Description" else ""
     text = f"Metadata-Version: 2.1\nName: some\nVersion: 1.0\n{header}{body}".encode()
-
-    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
-        more = {"some-1.0.dist-info/METADATA": text}
-        for name, content in with_record(contents, more).items():
-            archive.writestr(name, content)
-
-    wheel = repacked(build_wheel(tmp_path, "some", "1.0"), change)
+    more = {"some-1.0.dist-info/METADATA": text}
+    wheel = with_members(build_wheel(tmp_path, "some", "1.0"), more)
     sdist = source(tmp_path, information=text.decode())
     for path in (wheel, sdist):
         found = verdict(path)
@@ -228,14 +253,7 @@ def test_windows_line_ends(tmp_path: Path) -> None:
 
 def test_metadata_version_2_0(tmp_path: Path) -> None:
     """Metadata 2.0, which wheels had for five years, is a warning."""
-
-    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
-        name = "some-1.0.dist-info/METADATA"
-        text = contents[name].replace(b"Metadata-Version: 2.1", b"Metadata-Version: 2.0")
-        for member, content in with_record(contents, {name: text}).items():
-            archive.writestr(member, content)
-
-    found = verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))
+    found = verdict(with_metadata_version(build_wheel(tmp_path, "some", "1.0"), b"2.0"))
     assert found.violations == ()
     assert [warning.reference for warning in found.warnings] == ["invalid-metadata"]
 
@@ -392,18 +410,6 @@ def test_data_descriptor(tmp_path: Path) -> None:
     assert references(verdict(path)) == {"data-descriptor"}
 
 
-def with_record(contents: Mapping[str, bytes], more: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the contents of a wheel with additional files, all in RECORD."""
-    everything = {**contents, **more}
-    record = next(name for name in everything if name.endswith("/RECORD"))
-    rows = [f"{record},,"]
-    for name, content in everything.items():
-        if name != record:
-            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
-            rows.append(f"{name},sha256={digest.decode()},{len(content)}")
-    return {**everything, record: "\n".join(rows).encode() + b"\n"}
-
-
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
@@ -415,13 +421,8 @@ def with_record(contents: Mapping[str, bytes], more: Mapping[str, bytes]) -> dic
 )
 def test_invalid_members(tmp_path: Path, more: dict[str, bytes], expected: str) -> None:
     """Colliding or escaping names, and invalid entry points."""
-
-    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
-        for name, content in with_record(contents, more).items():
-            archive.writestr(name, content)
-
-    found = verdict(repacked(build_wheel(tmp_path, "some", "1.0"), change))
-    assert references(found) == {expected}
+    path = with_members(build_wheel(tmp_path, "some", "1.0"), more)
+    assert references(verdict(path)) == {expected}
 
 
 @pytest.mark.parametrize(
@@ -461,14 +462,7 @@ def test_missing_licence_file(tmp_path: Path) -> None:
     """PEP 639: a licence file that METADATA names has to exist."""
     headers = [("License-File", "LICENSE"), ("License-Expression", "MIT")]
     path = build_wheel(tmp_path, "some", "1.0", metadata_extra=headers)
-
-    def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
-        name = "some-1.0.dist-info/METADATA"
-        text = contents[name].replace(b"Metadata-Version: 2.1", b"Metadata-Version: 2.4")
-        for member, content in with_record(contents, {name: text}).items():
-            archive.writestr(member, content)
-
-    assert references(verdict(repacked(path, change))) == {"missing-license"}
+    assert references(verdict(with_metadata_version(path, b"2.4"))) == {"missing-license"}
 
 
 def test_zip_and_tar_in_one_file(tmp_path: Path) -> None:

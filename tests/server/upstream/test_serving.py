@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.client
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
-from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
-from server.running import RunningIndex, bearer, clean_environ
+from server.running import RunningIndex, bearer, clean_environ, run_client, wait_until
 
 from wheelfit.server.messages import Request, Response
 from wheelfit.sources.open import open_sources
@@ -29,19 +31,6 @@ pytestmark = pytest.mark.integration
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 JSON = "application/vnd.pypi.simple.v1+json"
-
-
-def run(folder: Path, *words: str | Path) -> str:
-    """Run a client that succeeds."""
-    completed = subprocess.run(
-        list(map(str, words)),
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean_environ(folder),
-    )
-    assert completed.returncode == 0, completed.stdout + completed.stderr
-    return completed.stdout + completed.stderr
 
 
 def installed(target: Path) -> set[str]:
@@ -86,10 +75,10 @@ def test_installers(
         else [program, "pip", "install", "--no-cache", "--python", sys.executable]
     )
     words += ["--index-url", serving.url, "small", "--target"]
-    run(tmp_path, *words, tmp_path / "first")
+    run_client(tmp_path, *words, tmp_path / "first")
     assert installed(tmp_path / "first") == {"small-2.0", "large-1.0"}
     upstream.faults.status["*"] = 503
-    run(tmp_path, *words, tmp_path / "second")
+    run_client(tmp_path, *words, tmp_path / "second")
     assert installed(tmp_path / "second") == {"small-2.0", "large-1.0"}
     wheel = "small-2.0-py3-none-any.whl"
     assert [one.status for one in upstream.requests_for(wheel)] == [200]
@@ -99,11 +88,11 @@ def test_prefetched_files(upstream: RecordingIndex, pip: Path, tmp_path: Path) -
     """Pip installs files fetched by `index prefetch` without the upstream."""
     folder, mirror = tmp_path / "index", ("--mirror", f"up={upstream.url}")
     words: list[str | Path] = [sys.executable, "-m", "wheelfit", "index", "prefetch", "--at"]
-    run(tmp_path, *words, folder, *mirror, "small", "large")
+    run_client(tmp_path, *words, folder, *mirror, "small", "large")
     upstream.close()
     with RunningIndex(folder, *mirror) as server:
         words = [pip, "install", "--no-cache-dir", "--index-url", server.url, "small", "--target"]
-        run(tmp_path, *words, tmp_path / "installed")
+        run_client(tmp_path, *words, tmp_path / "installed")
     assert installed(tmp_path / "installed") == {"small-2.0", "large-1.0"}
 
 
@@ -118,9 +107,9 @@ def test_variants(serving: RunningIndex, wheels: Path, uv: Path, tmp_path: Path)
     (wheels / "fast-1.0-variants.json").write_text(json.dumps(document))
     words: list[str | Path] = [uv, "pip", "install", "--no-cache", "--python", sys.executable]
     words += ["--preview-features", "wheel-variants", "--index-url", serving.url, "fast"]
-    run(tmp_path, *words, "--target", tmp_path / "uv")
+    run_client(tmp_path, *words, "--target", tmp_path / "uv")
     words = [sys.executable, "-m", "wheelfit", "install", "--index-url", serving.url, "fast"]
-    run(tmp_path, *words, "--target", tmp_path / "wheelfit")
+    run_client(tmp_path, *words, "--target", tmp_path / "wheelfit")
     for target in ("uv", "wheelfit"):
         assert "'open'" in (tmp_path / target / "fast/__init__.py").read_text()
 
@@ -141,11 +130,7 @@ def test_uploads_and_reserved_names(
     words = [sys.executable, "-m", "wheelfit", "index", "delete", "--yes", own.name]
     subprocess.run([*words, "--at", str(serving.folder)], check=True, env=environ)
     # What another process changes is seen within a tenth of a second.
-    for _ in range(100):
-        if not files_of(serving, "large"):
-            break
-        time.sleep(0.05)
-    assert files_of(serving, "large") == set()
+    wait_until(lambda: not files_of(serving, "large"))
 
 
 def test_staged_names(serving: RunningIndex, wheels: Path, tmp_path: Path) -> None:
@@ -157,10 +142,7 @@ def test_staged_names(serving: RunningIndex, wheels: Path, tmp_path: Path) -> No
     stage = json.loads(said)["id"]
     assert files_of(serving, "secret") == {"secret-99-py3-none-any.whl"}  # and is kept written
     assert serving.upload(wheel, at=f"/stage/{stage}/legacy/") == 200
-    until = time.monotonic() + 30
-    while files_of(serving, "secret") and time.monotonic() < until:
-        time.sleep(0.05)  # pages of mirrors are looked at every second
-    assert files_of(serving, "secret") == set()
+    wait_until(lambda: not files_of(serving, "secret"))
     assert serving.get("/files/secret-99-py3-none-any.whl")[0] == 404
     assert serving.get("/files/secret-99-py3-none-any.whl.metadata")[0] == 404
     status, _, page = serving.get(f"/stage/{stage}/simple/secret/", accept=JSON, **me)
@@ -179,12 +161,7 @@ def test_changed_upstream(serving: RunningIndex, wheels: Path, tmp_path: Path) -
         with RunningIndex(tmp_path / "other", "--settings", str(settings)) as server:
             assert len(files_of(server, "small")) == 2
             build_wheel(wheels, "small", "3.0")
-            for _ in range(400):
-                if len(files_of(server, "small")) == 3:
-                    break
-                time.sleep(0.05)
-            else:
-                pytest.fail("the new file never shows")
+            wait_until(lambda: len(files_of(server, "small")) == 3)
 
 
 def test_unavailable_upstream(
@@ -215,7 +192,7 @@ def test_shutdown_with_a_silent_upstream(tmp_path: Path) -> None:
         with RunningIndex(tmp_path / "other", *words) as server:
 
             def ask(server: RunningIndex = server) -> None:
-                with suppress(OSError, HTTPException):
+                with suppress(OSError, http.client.HTTPException):
                     server.get("/simple/x/")
 
             asking = threading.Thread(target=ask)
@@ -226,28 +203,45 @@ def test_shutdown_with_a_silent_upstream(tmp_path: Path) -> None:
         asking.join()
 
 
-def test_invalid_settings(tmp_path: Path) -> None:
-    """They prevent the start."""
-    settings = tmp_path / "settings.toml"
-    for text in (
-        '[[mirror]]\nurl = "file:///srv"\n',
-        "mirror = 5\n",
-        '[[mirror]]\nurl = "https://index.example/"\nmax-ages = 1\n',
-        'reserved = [5]\n[[mirror]]\nurl = "https://index.example/"\n',
-        '[[mirror]]\nurl = "https://index.example/"\n[owners]\nsmall = "nobody"\n',
-    ):
-        settings.write_text(text)
-        words = [sys.executable, "-m", "wheelfit", "index", "serve", str(tmp_path / "index")]
-        completed = subprocess.run(
-            [*words, "--port", "0", "--settings", str(settings)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=clean_environ(tmp_path),
-            timeout=60,
-        )
-        assert completed.returncode == 1, text
-        assert "Traceback" not in completed.stderr
+def test_kill_during_a_mirrored_download(tmp_path: Path) -> None:
+    """After kill -9 a partial file is not served, and the next request gets all of it."""
+    wheels = tmp_path / "wheels"
+    content = random.Random(3).randbytes(1 << 20)
+    wheel = build_wheel(wheels, "large", "1.0", files={"large/data": content})
+    whole = wheel.read_bytes()
+    folder = tmp_path / "store"
+    incoming = folder / "mirrored/files/.incoming"
+    with RecordingIndex(wheels) as upstream:
+        mirror = ("--mirror", f"up={upstream.url}")
+        upstream.faults.stall[wheel.name] = len(whole) // 2
+        with RunningIndex(folder, *mirror) as index:
+            connection = http.client.HTTPConnection(*index.address, timeout=60)
+            connection.request("GET", f"/files/{wheel.name}")
+            answer = connection.getresponse()
+            assert answer.status == 200
+            came = answer.read(1000)
+            assert whole.startswith(came)
+            wait_until(
+                lambda: sum(path.stat().st_size for path in incoming.iterdir()) >= len(whole) // 2
+            )
+            assert index.stop(signal.SIGKILL) == -signal.SIGKILL
+            with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+                answer.read()
+            connection.close()
+        assert not list((folder / "mirrored/files").glob("??/*"))
+        del upstream.faults.stall[wheel.name]
+        with RunningIndex(folder, *mirror) as index:
+            status, _, page = index.get("/simple/large/", accept=JSON)
+            (listed,) = json.loads(page)["files"]
+            assert (status, listed["hashes"]["sha256"]) == (200, hashlib.sha256(whole).hexdigest())
+            assert index.get(f"/files/{wheel.name}")[2] == whole
+            assert index.get(f"/files/{wheel.name}", range="bytes=5-9")[2] == whole[5:10]
+            # What the dead one left goes with a start a day later.
+            for left in incoming.glob("*.part"):
+                os.utime(left, (1, 1))
+    with RunningIndex(folder, *mirror) as index:
+        assert not list(incoming.glob("*.part"))
+        assert index.get(f"/files/{wheel.name}")[2] == whole  # kept: nobody answers upstream
 
 
 def test_package_registry(registry: None, uv: Path, pip: Path, tmp_path: Path) -> None:
@@ -270,9 +264,11 @@ def test_package_registry(registry: None, uv: Path, pip: Path, tmp_path: Path) -
         for turn in ("first", "second"):
             target = tmp_path / turn
             words = ["install", "--no-cache-dir", "--index-url", server.url, "--target"]
-            run(tmp_path, pip, *words, target / "pip", "six==1.16.0")
+            run_client(tmp_path, pip, *words, target / "pip", "six==1.16.0")
             words = ["pip", "install", "--no-cache", "--index-url", server.url, "--target"]
-            run(tmp_path, uv, *words, target / "uv", "--python", sys.executable, "six==1.16.0")
+            run_client(
+                tmp_path, uv, *words, target / "uv", "--python", sys.executable, "six==1.16.0"
+            )
             assert installed(target / "pip") == installed(target / "uv") == {"six-1.16.0"}
     kept = [path for path in (tmp_path / "index/mirrored/files").rglob("*") if path.is_file()]
     assert len(kept) == 1

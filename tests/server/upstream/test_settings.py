@@ -237,6 +237,15 @@ def test_invalid_patterns(pattern: str) -> None:
     assert excinfo.value.where == "reserved"
 
 
+@pytest.mark.parametrize("text", ["mirror = 5", f'reserved = [5]\n[[mirror]]\nurl = "{URL}"'])
+def test_invalid_files(tmp_path: Path, text: str) -> None:
+    """Values of another type are errors."""
+    file = tmp_path / "server.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidConfiguration):
+        read_settings({}, {}, str(file))
+
+
 def test_precedence(tmp_path: Path) -> None:
     """Flags and variables replace the tables of a file."""
     file = tmp_path / "server.toml"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,23 @@ def silent() -> Iterator[Silent]:
     upstream.speak.set()
 
 
+@contextmanager
+def waiting(
+    ask: Callable[[str], object], silent: Silent, count: int = MAX_THREADS
+) -> Iterator[list[Future[object]]]:
+    """Wait for a silent upstream in threads; it speaks at the end.
+
+    :param ask: sends a request for a project.
+    :param count: requests that reach the upstream.
+    """
+    with ThreadPoolExecutor(MAX_THREADS) as pool:
+        requests = [pool.submit(ask, f"some{number}") for number in range(MAX_THREADS)]
+        for _ in range(count):
+            assert silent.asked.acquire(timeout=20)
+        yield requests
+        silent.speak.set()
+
+
 def test_other_mirrors(upstream: RecordingIndex, silent: Silent, tmp_path: Path) -> None:
     """Requests to a silent upstream fail in the end, and another mirror still responds."""
     with RecordingIndex(silent) as index:
@@ -58,19 +76,13 @@ def test_other_mirrors(upstream: RecordingIndex, silent: Silent, tmp_path: Path)
             environ={},
         )
         one, other = mirrors.indexes
-        with ThreadPoolExecutor(MAX_THREADS) as pool:
-            waiting = [
-                pool.submit(one.project, canonicalize_name(f"some{number}"))
-                for number in range(MAX_THREADS)
-            ]
-            for _ in range(MAX_THREADS // 2):
-                assert silent.asked.acquire(timeout=20)
+        # Each mirror has a part of the threads.
+        with waiting(one.project, silent, MAX_THREADS // 2) as asked:  # type: ignore[arg-type]
             page = other.project(canonicalize_name("small"))
             assert page is not None
             assert len(page.files) == 2
-            silent.speak.set()
-            for asked in waiting:
-                assert isinstance(asked.exception(), Unreachable | None)
+        for request in asked:
+            assert isinstance(request.exception(), Unreachable | None)
         mirrors.close()
 
 
@@ -87,13 +99,8 @@ def test_project_list(mirror: Opener, silent: Silent) -> None:
         one = mirror(index.url, timeout=15.0, list_all=True, max_age=0.0)
         assert b"some" in b"".join(one.ask("/simple/").body)
         is_well.clear()
-        with ThreadPoolExecutor(MAX_THREADS) as pool:
-            for number in range(MAX_THREADS):
-                pool.submit(one.ask, f"/simple/some{number}/")
-            for _ in range(MAX_THREADS):
-                assert silent.asked.acquire(timeout=20)
+        with waiting(lambda name: one.ask(f"/simple/{name}/"), silent):
             assert b"some" in b"".join(one.ask("/simple/").body)
-            silent.speak.set()
 
 
 def test_stored_pages(mirror: Opener, silent: Silent) -> None:
@@ -106,31 +113,16 @@ def test_stored_pages(mirror: Opener, silent: Silent) -> None:
     with RecordingIndex(answer) as index:
         assert mirror(index.url).page("kept")
         one = mirror(index.url, timeout=15.0)
-        with ThreadPoolExecutor(MAX_THREADS) as pool:
-            for number in range(MAX_THREADS):
-                pool.submit(one.ask, f"/simple/some{number}/")
-            for _ in range(MAX_THREADS):
-                assert silent.asked.acquire(timeout=20)
+        with waiting(lambda name: one.ask(f"/simple/{name}/"), silent):
             assert one.page("kept")
-            silent.speak.set()
 
 
 def test_few_threads(mirror: Opener, silent: Silent) -> None:
     """Few requests wait for a silent upstream; the others fail at once."""
     with RecordingIndex(silent) as index:
         one = mirror(index.url, timeout=15.0)
-        waiting = [
-            threading.Thread(target=one.ask, args=(f"/simple/some{number}/",))
-            for number in range(12)
-        ]
-        for thread in waiting:
-            thread.start()
-        for _ in waiting:
-            assert silent.asked.acquire(timeout=20)
-        answer = one.ask("/simple/another/")
-        assert answer.status == 502
-        assert b"too many requests wait" in b"".join(answer.body)
-        silent.speak.set()
-        for thread in waiting:
-            thread.join()
+        with waiting(lambda name: one.ask(f"/simple/{name}/"), silent):
+            answer = one.ask("/simple/another/")
+            assert answer.status == 502
+            assert b"too many requests wait" in b"".join(answer.body)
         assert one.ask("/simple/another/").status == 404
