@@ -86,8 +86,6 @@ class Dependency:
         further threads are refused.
     :param failures: failures in a row that open the breaker.
     :param pause: seconds between two tries while the breaker is open.
-    :param make_error: returns the error for a refused thread, from a message.
-    :param is_unresponsive_error: returns whether an error means that it did not answer.
     """
 
     def __init__(

@@ -42,7 +42,6 @@ class ForwardedRequest(NamedTuple):
 class TrustedProxies:
     """The servers in front whose headers are trusted.
 
-    :param networks: their addresses and networks.
     :param headers: ``forwarded`` (RFC 7239), or ``x-forwarded`` for ``X-Forwarded-For``,
         ``-Proto`` and ``-Host``.
     """

@@ -38,7 +38,6 @@ def choose_type(accept: str | None) -> str | None:
     >>> choose_type("text/html;q=0.1, application/vnd.pypi.simple.v1+json")
     'application/vnd.pypi.simple.v1+json'
 
-    :param accept: value of the header; None if there is none.
     :return: None if no type is acceptable.
     """
     qualities: dict[str, float] = {}

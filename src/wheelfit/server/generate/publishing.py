@@ -82,7 +82,6 @@ def publish(
     """Publish files to a target, and replace the pages once all files are there.
 
     :param entries: the entries of each page, by project.
-    :param files: the files that the entries name.
     :param target: the locked target.
     :param only: the only releases whose entries change; empty: all.
     :param other_pages: the other locations of projects (PEP 708); with ``only``, those of other

@@ -99,7 +99,7 @@ class AuthenticatedUser(NamedTuple):
     def require_stage(self, stage: str, *, now: datetime) -> None:
         """Verify that a stage exists, and belongs to the visitor.
 
-        :raises Denied: it belongs to another owner.
+        :raises PermissionDenied: it belongs to another owner.
         :raises FileProblem: it does not exist.
         """
         self.require_scope("upload")
@@ -114,8 +114,7 @@ class AuthenticatedUser(NamedTuple):
     ) -> None:
         """Verify that a token permits changes of a whole stage.
 
-        :param may_read: returns whether a project is visible to the visitor.
-        :raises Denied: as `require_stage`, or the token is not for all of its projects.
+        :raises PermissionDenied: as `require_stage`, or the token is not for all of its projects.
         :raises FileProblem: as `require_stage`, or a project of it is invisible to the visitor.
         """
         self.require_stage(stage, now=now)
@@ -137,7 +136,7 @@ def secret_of(request: Request, *, takes_basic: bool = True) -> str:
     """Return the secret in a request, as Basic or Bearer; empty: none.
 
     :param takes_basic: whether Basic is accepted, which browsers store and send automatically.
-    :raises Denied: it is malformed, or has a user name.
+    :raises PermissionDenied: it is malformed, or has a user name.
     """
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if not scheme:
@@ -165,8 +164,8 @@ def authenticate(
     The database finds a token by the digest of its secret, so the time that this takes is
     independent of the secret.
 
-    :raises Denied: there is no valid token; or a browser would store a token that permits more than
-        reading.
+    :raises PermissionDenied: there is no valid token; or a browser would store a token that permits
+        more than reading.
     """
     secret = secret_of(request, takes_basic=takes_basic)
     if not secret and not takes_basic:

@@ -163,7 +163,7 @@ class HostingApi:
         """Perform an action; return None if there is no such action.
 
         :param segments: the segments of the path after ``/-/api/``.
-        :raises Denied: the token does not allow it.
+        :raises PermissionDenied: the token does not allow it.
         :raises UserError: it cannot be done.
         """
         user, body = self.user, self.body

@@ -86,16 +86,13 @@ def route_of(path: str) -> str:
 class HostedIndex:
     """A live index: an `Application`.
 
-    :param store: the records and files.
     :param index: the projects to serve, those of the store and of mirrors; None: of the store only.
     :param bridges: applications that mirror the indexes of families, by name of the family.
-    :param rules: the rules about projects, uploads and readers.
     :param site: returns the application with the pages for people; None: there are none.
     :param publishing: exchanges identities of CI jobs for tokens; None: no job is trusted.
     :param names: the host names that the server answers to; None for any.
     :param generation: returns a value that stays equal as long as no page of the index changes; by
         default the serial of the last change of the store.
-    :param now: returns the time.
     """
 
     def __init__(

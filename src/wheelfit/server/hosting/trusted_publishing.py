@@ -84,7 +84,6 @@ def check_publisher(publisher: TrustedPublisher) -> None:
 class TrustedPublishing:
     """The exchange of identities for tokens of an index.
 
-    :param publishers: the jobs that are trusted.
     :param audience: the name of this index in tokens, which no other index has.
     :param client: fetches the keys of issuers.
     :raises NeedsExtra: the library that verifies signatures is not installed.
@@ -115,7 +114,6 @@ class TrustedPublishing:
         """Answer below ``/_/``; return None if there is no such address.
 
         :param body: the JSON of the request; empty if it was not posted.
-        :param log: called with events of issued and refused tokens.
         """
         if segments == ["oidc", "audience"]:
             return json_response(200, {"audience": self._audience})

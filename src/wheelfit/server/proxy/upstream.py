@@ -85,7 +85,6 @@ class RawPage:
 class Upstream(DelegatedFiles):
     """An index: a `Repository` whose pages can also be read as received.
 
-    :param rules: which files are offered.
     :param note: called with a message if the index has no times of upload.
     """
 
@@ -286,8 +285,6 @@ class FolderUpstream(Upstream):
 class BridgedUpstream(Upstream):
     """An index in which the page of a family has the files of its members.
 
-    :param plain: the index itself.
-    :param catalogue: the families.
     :param open_index: opens the indexes of families; None: they are not used.
     """
 

@@ -127,10 +127,7 @@ def machine_of_file(
 ) -> SiteMachine:
     """Return the machine of a host file.
 
-    :param data: content of the file.
-    :param name: its name.
     :param python: minor version, if the file has none; else as for `machine_of_preset`.
-    :param wheels: the tags of each wheel of the release.
     :raises UserError: ``invalid-host-file``.
     """
     file = parse_host_file(data, name)
@@ -256,7 +253,6 @@ class MachineQuery:
     def machine(self, wheels: Iterable[frozenset[Tag]]) -> SiteMachine:
         """Return the machine that the values describe.
 
-        :param wheels: the tags of each wheel of the release.
         :raises UserError: there is no such preset, or the file is not a host file.
         """
         if self.data is None:

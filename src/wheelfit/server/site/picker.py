@@ -78,11 +78,7 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
 
 
 def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
-    """Return the name of the preset that the form selects; empty: none.
-
-    :param query: the fields of the form.
-    :param machines: as for `button_groups`.
-    """
+    """Return the name of the preset that the form selects; empty: none."""
     device, version = query.get(DEVICE, ""), query.get(VERSION, "")
     kind, _, name = device.partition("-")
     if device and device not in machines:

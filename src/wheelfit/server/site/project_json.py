@@ -42,7 +42,6 @@ def project_json(
     """Return the description of a release.
 
     :param metadata: of one of its wheels.
-    :param url_of: returns the link to a file.
     :param all_releases: whether the files of all other releases are described as well.
     :param vulnerabilities: of the release; None: there are no records.
     """

@@ -46,7 +46,6 @@ def render_readme(text: str, content_type: str, may_link: Callable[[str], bool])
     :param text: untrusted; invisible characters are written as their numbers.
     :param content_type: ``Description-Content-Type``; empty means reStructuredText, as on the
         public registry.
-    :param may_link: returns whether a link may lead to a URL.
     :return: empty if it is plain text, cannot be rendered, or would take seconds.
     :raises NeedsExtra: the libraries are not installed.
     """

@@ -282,7 +282,6 @@ class Records:
             so that no file without bytes is ever recorded.
         :param stage: the stage it waits in; by default it is published at once.
         :param uploader: an owner of the project, or the first one; None: not checked.
-        :param rules: the rules for its project.
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
             ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``, ``over-quota``,

@@ -72,7 +72,6 @@ def accept_upload(
     that `wheelfit.server.store.opening.clean` removes. Permissions were checked before.
 
     :param stage: the stage for the file; by default it is published at once.
-    :param rules: the rules for its project, which the form names.
     :return: the accepted upload; or at least one violation, and nothing has changed.
     :raises StorageUnavailable: it cannot be stored now; the client may repeat the upload.
     """
@@ -116,7 +115,6 @@ def accept_from_index(
 
     :param draft: its content.
     :param entry: its entry in that index, which has to agree with it.
-    :param provenance: the provenance of the file on that index; None: there is none.
     :param uploader: an owner of the project, as for `accept_upload`.
     :return: as `accept_upload`.
     :raises StorageUnavailable: it cannot be stored now.
@@ -147,7 +145,6 @@ def _accept(
 ) -> AcceptedUpload | tuple[Violation, ...]:
     """Check a file, store its bytes, and record it; or return all violations.
 
-    :param violations: violations found before.
     :param compare: returns the provenance of a file, and its differences from the form.
     :param uploaded: the time of its upload, in RFC 3339.
     """

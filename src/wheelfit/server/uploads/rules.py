@@ -136,10 +136,7 @@ def check_name(filename: str) -> tuple[Violation, ...]:
 
 
 def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> UploadVerdict:
-    """Check a wheel.
-
-    :param record: returns the record of the file, from its metadata.
-    """
+    """Check a wheel."""
     findings, facts = check_wheel(path, filename, where=filename, options=CheckOptions(full=True))
     violations = [_violation(finding) for finding in findings if finding.severity is Severity.ERROR]
     warnings = [_violation(finding) for finding in findings if finding.severity is Severity.WARNING]

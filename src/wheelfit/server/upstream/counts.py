@@ -18,10 +18,7 @@ Counted: TypeAlias = Literal[
 
 
 class MirrorCounts:
-    """The counts of a mirror since its server started. Called from several threads at once.
-
-    :param name: of the mirror.
-    """
+    """The counts of a mirror since its server started. Called from several threads at once."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -42,7 +42,6 @@ class FamilyIndexes:
     ``/{page}.files/{file}``. Files that no page lists have the same path as at the vendor.
 
     :param mirrored: the family, and its mirrored projects; no others are served.
-    :param wrap: returns a wrapper around an index, as clients see it.
     """
 
     def __init__(
@@ -85,7 +84,6 @@ class FamilyIndexes:
 class _LinksPage:
     """A page with links to the files of all projects.
 
-    :param index: the index of the projects.
     :param path: the path of the page below the base.
     """
 
@@ -124,7 +122,6 @@ class _LinksPage:
 class _FamilyIndex(ContentFiles):
     """An `Index` of the projects of a family, with files beside the pages.
 
-    :param index: the index of the projects.
     :param family: the family; other projects are hidden.
     """
 

@@ -190,7 +190,6 @@ def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettin
     >>> mirror_of_text("torch=https://index.example/whl/cu128").name
     'torch'
 
-    :param families: the existing families.
     :raises InvalidConfiguration: it has another form.
     """
     if (family := _FAMILY.fullmatch(text)) is not None:
@@ -209,8 +208,6 @@ def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettin
 def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSettings:
     """Read a table of a configuration file; the keys are the fields, with dashes.
 
-    :param table: its faults raise `InvalidConfiguration`.
-    :param families: the existing families.
     :raises InvalidConfiguration: a key or a value is unknown.
     """
     table.only(*_READERS)
