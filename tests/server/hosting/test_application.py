@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import PublicErrorsIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.site.site import Site
-from wheelfit.server.store.blobs import Blobs
+from wheelfit.server.store.blobs import Blobs, probe
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.project_rules import ProjectRules
 from wheelfit.testing.wheels import build_wheel
@@ -311,8 +312,10 @@ def test_storage_address_in_responses(tmp_path: Path) -> None:
         assert host.upload(wheel, token).status == 200
         blobs = cast("Blobs", FailingBlobs(store.blobs))
         storage = Dependency("storage")
-        storage.probe(blobs.probe)
-        broken = Host(store._replace(blobs=blobs, probes={storage: blobs.probe}), HostingRules())
+        storage.probe(partial(probe, blobs))
+        broken = Host(
+            store._replace(blobs=blobs, probes={storage: partial(probe, blobs)}), HostingRules()
+        )
         health = broken.ask("GET", "/-/health/ready")
         assert (health.status, "internal" in text(health)) == (503, False)
         for accept in ("", "application/json"):

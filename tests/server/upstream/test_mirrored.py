@@ -6,11 +6,12 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from server.upstream.mirroring import JSON, Mirroring, read
+from server.upstream.mirroring import JSON, Mirroring, join_pulls, read
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Request, Response
@@ -196,15 +197,8 @@ class TestPages:
         """Requests for a page that is being fetched wait for it."""
         upstream.faults.delay["/simple/small/"] = 0.2
         one = mirror()
-        pages: list[object] = []
-        threads = [
-            threading.Thread(target=lambda: pages.append(one.page("small"))) for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(pages) == 8
+        with ThreadPoolExecutor(8) as pool:
+            assert len(list(pool.map(one.page, ["small"] * 8))) == 8
         assert len(upstream.requests_for("/simple/small/")) == 1
 
     def test_allowed_names(self, mirror: Opener, upstream: RecordingIndex) -> None:
@@ -254,12 +248,8 @@ class TestFiles:
         """Each gets the whole file from a single download."""
         upstream.faults.delay[LARGE] = 0.2
         one = mirror()
-        got: list[bytes] = []
-        threads = [threading.Thread(target=lambda: got.append(one.file(LARGE))) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(8) as pool:
+            got = list(pool.map(one.file, [LARGE] * 8))
         assert got == [(wheels / LARGE).read_bytes()] * 8
         assert len(upstream.requests_for(LARGE)) == 1
 
@@ -386,7 +376,6 @@ class FullBlobs:
         self.delete = blobs.delete
         self.all_blobs = blobs.all_blobs
         self.remove_old_drafts = blobs.remove_old_drafts
-        self.probe = blobs.probe
 
     def save(self, draft: Draft) -> None:
         """Refuse."""
@@ -421,9 +410,7 @@ class TestStorage:
             assert isinstance(content, Content)
             data = b"".join(content.parts(0, content.size))
             assert data == (wheels / LARGE).read_bytes()
-            for thread in threading.enumerate():
-                if thread.name == "pull":
-                    thread.join()
+            join_pulls()
         assert len(upstream.requests_for(LARGE)) == 2
         assert notes == [f"{LARGE} is not stored: no space left"] * 2
         index.close()

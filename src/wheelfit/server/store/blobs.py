@@ -138,20 +138,9 @@ class Blobs(Protocol):
             clock.
         """
 
-    def probe(self) -> None:
-        """Raise an error if it does not answer, or has no space for drafts."""
-
 
 def store_bytes(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
-    """Store bytes from pieces.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from wheelfit.server.store.folder import FolderBlobs
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     put(FolderBlobs(Path(folder)), [b"wheel", b"fit"]).size
-    8
-    """
+    """Store bytes from pieces."""
     with blobs.draft() as draft:
         for piece in pieces:
             draft.write(piece)
@@ -179,8 +168,8 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
 
-def probe_with_draft(blobs: Blobs) -> None:
-    """Write a draft to a storage, and look up an object."""
+def probe(blobs: Blobs) -> None:
+    """Raise an error if a storage does not answer, or has no space for drafts."""
     with blobs.draft() as draft:
         draft.write(_PROBE_DATA)
     blobs.size("0" * 64)
@@ -279,8 +268,3 @@ class GuardedBlobs:
     def remove_old_drafts(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
         return self._blobs.remove_old_drafts(before)
-
-    def probe(self) -> None:
-        """Raise an error if it does not answer, or has no space for drafts."""
-        with self._dependency.use():
-            self._blobs.probe()

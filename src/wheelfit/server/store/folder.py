@@ -14,7 +14,6 @@ from wheelfit.server.store.blobs import (
     check_digest,
     draft_in,
     make_folder,
-    probe_with_draft,
     remove_drafts_before,
     reporting_disk_errors,
 )
@@ -105,10 +104,6 @@ class FolderBlobs:
     def remove_old_drafts(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
         return remove_drafts_before(self._incoming, before)
-
-    def probe(self) -> None:
-        """Check that the folder is usable and has space for drafts."""
-        probe_with_draft(self)
 
     def _path(self, sha256: str) -> Path:
         return self._folder / check_digest(sha256)[:2] / sha256

@@ -14,7 +14,6 @@ from wheelfit.server.store.blobs import (
     Blob,
     check_digest,
     draft_in,
-    probe_with_draft,
     remove_drafts_before,
 )
 
@@ -117,10 +116,6 @@ class ObjectBlobs:
     def remove_old_drafts(self, before: float) -> int:
         """Remove drafts of processes that were killed."""
         return remove_drafts_before(self._spool, before)
-
-    def probe(self) -> None:
-        """Raise an error if the storage does not answer, or there is no space for drafts."""
-        probe_with_draft(self)
 
 
 def _key(sha256: str) -> str:

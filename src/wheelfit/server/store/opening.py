@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.server.backing_services import Dependency
-from wheelfit.server.store.blobs import GuardedBlobs
+from wheelfit.server.store.blobs import GuardedBlobs, probe
 from wheelfit.server.store.database import timestamp
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.sessions import Sessions
@@ -94,7 +95,7 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
         Records(database),
         Sessions(database),
         GuardedBlobs(storage, storage_dependency),
-        {database_dependency: database.probe, storage_dependency: storage.probe},
+        {database_dependency: database.probe, storage_dependency: partial(probe, storage)},
     )
 
 
