@@ -88,19 +88,27 @@ class JsonBody:
         return float(value)
 
 
-def read_json_body(request: Request) -> JsonBody:
+def read_body(request: Request, limit: int) -> bytes:
     """Read the body of a request.
 
-    :raises InvalidConfiguration: it is not a JSON object, or too long.
+    :raises InvalidConfiguration: it has more bytes than the limit.
     """
     parts, size = [], 0
     while piece := request.body.read(1 << 16):
         parts.append(piece)
         size += len(piece)
-        if size > _MAX_JSON_SIZE:
-            raise InvalidConfiguration(f"the body has more than {_MAX_JSON_SIZE} bytes")
+        if size > limit:
+            raise InvalidConfiguration(f"the body has more than {limit} bytes")
+    return b"".join(parts)
+
+
+def read_json_body(request: Request) -> JsonBody:
+    """Read the JSON object in the body of a request.
+
+    :raises InvalidConfiguration: it is not a JSON object, or too long.
+    """
     try:
-        values = json.loads(b"".join(parts) or b"{}")
+        values = json.loads(read_body(request, _MAX_JSON_SIZE) or b"{}")
     except (ValueError, RecursionError):
         raise InvalidConfiguration("the body is not JSON") from None
     if not isinstance(values, dict):

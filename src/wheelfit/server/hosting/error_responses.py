@@ -61,10 +61,15 @@ def wants_json(request: Request) -> bool:
     return "application/json" in request.headers.get("accept", "")
 
 
-def json_response(status: int, value: object) -> Response:
-    """Return a response in JSON."""
-    headers = {"content-type": "application/json", "cache-control": "no-store"}
-    return Response.of(status, json.dumps(value).encode(), headers)
+def json_response(
+    status: int,
+    value: object,
+    media_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a response in JSON, which no cache keeps."""
+    own_headers = {"content-type": media_type, "cache-control": "no-store"}
+    return Response.of(status, json.dumps(value).encode(), {**own_headers, **(headers or {})})
 
 
 def problem_response(
@@ -89,5 +94,4 @@ def problem_response(
         "title": title,
         "errors": problems,
     }
-    own_headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
-    return Response.of(status, json.dumps(value).encode(), {**own_headers, **(headers or {})})
+    return json_response(status, value, "application/problem+json", headers)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import secrets
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion
@@ -22,8 +21,13 @@ from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import UploadRefused
 from wheelfit.server.hosting.access import BEARER, AttemptedChange, PermissionDenied
-from wheelfit.server.hosting.api import JsonBody, read_json_body
-from wheelfit.server.hosting.error_responses import API_METADATA, problem_response, status_of
+from wheelfit.server.hosting.api import JsonBody, read_body, read_json_body
+from wheelfit.server.hosting.error_responses import (
+    API_METADATA,
+    json_response,
+    problem_response,
+    status_of,
+)
 from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.messages import Response
 from wheelfit.server.store.database import timestamp
@@ -261,7 +265,7 @@ class SessionApi:
             "status": session.status,
             "files": files,
         }
-        return _json_response(status, value, {"location": url} if status != 200 else {})
+        return json_response(status, value, _TYPE, {"location": url} if status != 200 else {})
 
     def _publish(self, user: AuthenticatedUser, session: Session) -> Response:
         _read(self.request)
@@ -340,7 +344,7 @@ class SessionApi:
                 "attestations_url": f"{url}/attestations",
             },
         }
-        return _json_response(status, value, {"retry-after": "1", "location": url})
+        return json_response(status, value, _TYPE, {"retry-after": "1", "location": url})
 
     def _receive(
         self, user: AuthenticatedUser, session: Session, upload: SessionUpload
@@ -381,7 +385,10 @@ class SessionApi:
             return problem_response(
                 409, f"attestations follow the content; the upload is {upload.status}"
             )
-        text = _read_text(self.request, _MAX_ATTESTATIONS)
+        try:
+            text = read_body(self.request, _MAX_ATTESTATIONS).decode()
+        except UnicodeDecodeError:
+            raise InvalidConfiguration("the file is not UTF-8") from None
         file = self.store.records.file(upload.filename, upload.session)
         sha256 = "" if file is None else file.sha256
         provenance, violations = provenance_of(text, upload.filename, sha256)
@@ -445,18 +452,6 @@ def _hashes(value: object) -> dict[str, str]:
     return {name: digest.strip().lower() for name, digest in value.items()}
 
 
-def _read_text(request: Request, limit: int) -> str:
-    data = b""
-    while piece := request.body.read(_PIECE):
-        data += piece
-        if len(data) > limit:
-            raise InvalidConfiguration(f"it has more than {limit} bytes")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise InvalidConfiguration("the file is not UTF-8") from None
-
-
 def _require_open(session: Session) -> None:
     """Raise ``UploadRefused`` (``session-ended``) unless a session can be changed."""
     if session.status != "open":
@@ -502,8 +497,3 @@ def _as_form(session: Session, upload: SessionUpload, draft: Draft) -> Upload:
 def _in_whole_seconds(time: str) -> str:
     """Return a time of the records in whole seconds."""
     return f"{time[:19]}Z"
-
-
-def _json_response(status: int, value: dict[str, Any], headers: dict[str, str]) -> Response:
-    content_type = {"content-type": _TYPE, "cache-control": "no-store"}
-    return Response.of(status, json.dumps(value).encode(), {**content_type, **headers})
