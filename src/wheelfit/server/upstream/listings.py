@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, unquote
 
 from msgspec import structs
@@ -26,47 +26,41 @@ if TYPE_CHECKING:
     from wheelfit.sources.open import Web
 
 
-class MirrorListing(Protocol):
-    """A way in which an upstream lists the files of its projects."""
+class MirrorListing:
+    """A way in which an upstream lists the files of its projects; by default, on pages."""
 
-    @property
-    def has_pages(self) -> bool:
-        """Whether there are pages; otherwise listed files need not exist."""
+    has_pages: ClassVar[bool] = True
+    """Whether there are pages; otherwise listed files need not exist."""
 
     def url(self, name: NormalizedName) -> str | None:
         """Return the URL of the page with the files of a project; None without pages."""
+        raise NotImplementedError
 
     def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:
         """Return the content of a page, possibly with files of other projects.
 
         :raises InvalidPage: it is not a page of links.
         """
+        raise NotImplementedError
 
-    def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
+    def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:  # noqa: ARG002
         """Return a page with the files of one project; None if there are none."""
+        return page
 
     def names(self, web: Web) -> Iterable[NormalizedName]:
         """Return the names of all projects.
 
         :raises NetworkError: the upstream cannot be read.
         """
+        raise NotImplementedError
 
     def with_metadata_version(self, file: File) -> File:
         """Return a file under a name with the version of its METADATA."""
-
-
-class _PagesListing:
-    """A listing on pages, of files whose names match their metadata."""
-
-    has_pages = True
-
-    def with_metadata_version(self, file: File) -> File:
-        """Return the file unchanged."""
         return file
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPages(_PagesListing):
+class ProjectPages(MirrorListing):
     """An index with a page for each project."""
 
     base: str = field(repr=False)
@@ -80,17 +74,13 @@ class ProjectPages(_PagesListing):
         """Return the page of a project."""
         return ParsedPages(web.store).page(Copy.of(answer), name, source=source)
 
-    def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:  # noqa: ARG002
-        """Return the page unchanged, since it has the files of one project only."""
-        return page
-
     def names(self, web: Web) -> Iterable[NormalizedName]:
         """Return the names of all projects."""
         return fetch_project_list(web.pages, self.base)
 
 
 @dataclass(frozen=True, slots=True)
-class LinksPage(_PagesListing):
+class LinksPage(MirrorListing):
     """A page with links to the files of several projects."""
 
     page: str = field(repr=False)
@@ -119,22 +109,14 @@ class LinksPage(_PagesListing):
 
 
 @dataclass(frozen=True, slots=True)
-class UnlistedFiles:
+class UnlistedFiles(MirrorListing):
     """Files that no page lists, with a local version that is only in their names."""
 
     urls: tuple[str, ...] = field(repr=False)
-
-    @property
-    def has_pages(self) -> bool:
-        """Whether there are pages."""
-        return False
+    has_pages = False
 
     def url(self, name: NormalizedName) -> None:
         """Return None, since there are no pages."""
-
-    def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:
-        """Raise an error, since there are no pages."""
-        raise NotImplementedError
 
     def select(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
         """Return a page with the files of a project; None if there are none."""

@@ -1,14 +1,4 @@
-"""The opening of an operator's mirrors, and their merge with a server's uploads into one index.
-
-A server with uploads uses `open_mirrors` with the operator's settings::
-
-    mirrors = open_mirrors([mirror_of_text(text) for text in options], blobs, folder / "cache",
-                           environ=os.environ, note=log)
-    index = mirrors.merge_with_uploads(StoredIndex(store), owners=OwnerRules(reserved=("acme-*",)),
-                                       owns_name=store.records.owns_name)
-    ...
-    mirrors.close()
-"""
+"""The opening of an operator's mirrors, and their merge with a server's uploads into one index."""
 
 from __future__ import annotations
 
