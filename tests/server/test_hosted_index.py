@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
+from urllib.request import urlopen
 
 import pytest
 from server.balancing import Balancer, documented_forwarding, find_nginx
 from server.debian import Unavailable
-from server.running import RunningIndex, basic, bearer, post, raw, run_client
+from server.running import RunningIndex, basic, bearer, post, raw, run_client, wait_until
 from server.services import ObjectStorage, Postgresql
 from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
 
@@ -293,6 +294,17 @@ def test_health_and_metrics(index: RunningIndex) -> None:
 # --- accidents and endings ------------------------------------------------------------------------
 
 
+def begin_upload(index: RunningIndex, size: int) -> http.client.HTTPConnection:
+    """Send the headers of an upload whose form has this many bytes."""
+    connection = http.client.HTTPConnection(*index.address, timeout=300)
+    connection.putrequest("POST", "/legacy/")
+    connection.putheader("content-type", CONTENT_TYPE)
+    connection.putheader("authorization", basic(index.token))
+    connection.putheader("content-length", str(size))
+    connection.endheaders()
+    return connection
+
+
 def download(address: tuple[str, int], path: str) -> str:
     """Return the SHA-256 of a downloaded file."""
     connection = http.client.HTTPConnection(*address, timeout=300)
@@ -321,12 +333,7 @@ def test_memory_of_large_wheels(size: int, tmp_path: Path) -> None:
     ):
         assert mirror.get("/simple/other/")[0] == index.get("/simple/other/")[0] == 404
         before = {one: one.memory() for one in (index, mirror)}
-        connection = http.client.HTTPConnection(*index.address, timeout=300)
-        connection.putrequest("POST", "/legacy/")
-        connection.putheader("content-type", CONTENT_TYPE)
-        connection.putheader("authorization", basic(index.token))
-        connection.putheader("content-length", str(len(start) + wheel.stat().st_size + len(stop)))
-        connection.endheaders()
+        connection = begin_upload(index, len(start) + wheel.stat().st_size + len(stop))
         connection.send(start)
         with wheel.open("rb") as file:
             connection.send(file)
@@ -351,15 +358,11 @@ def test_kill_during_an_upload(tmp_path: Path) -> None:
     body = form(wheel.name, content, fields_of(wheel.name, content))
     with RunningIndex(tmp_path / "store") as index:
         token = index.token
-        with socket.create_connection(index.address) as connection:
-            head = (
-                f"POST /legacy/ HTTP/1.1\r\nHost: x\r\nContent-Type: {CONTENT_TYPE}\r\n"
-                f"Authorization: {basic(token)}\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
-            connection.sendall(head.encode() + body[:-200])
-            while not list((tmp_path / "store/files/.incoming").glob("*.part")):
-                time.sleep(0.01)
-            assert index.stop(signal.SIGKILL) == -signal.SIGKILL
+        connection = begin_upload(index, len(body))
+        connection.send(body[:-200])
+        wait_until(lambda: any((tmp_path / "store/files/.incoming").glob("*.part")))
+        assert index.stop(signal.SIGKILL) == -signal.SIGKILL
+        connection.close()
     with RunningIndex(tmp_path / "store") as index:
         assert index.said["token_file"] is None
         assert index.get("/simple/killed/")[0] == 404
@@ -425,18 +428,11 @@ def test_shutdown_during_an_upload(tmp_path: Path) -> None:
     content = wheel.read_bytes()
     body = form(wheel.name, content, fields_of(wheel.name, content))
     with RunningIndex(tmp_path / "store") as index:
-        connection = http.client.HTTPConnection(*index.address, timeout=60)
-        connection.putrequest("POST", "/legacy/")
-        connection.putheader("content-type", CONTENT_TYPE)
-        connection.putheader("authorization", basic(index.token))
-        connection.putheader("content-length", str(len(body)))
-        connection.endheaders()
+        connection = begin_upload(index, len(body))
         connection.send(body[:-200])
-        while not list((tmp_path / "store/files/.incoming").glob("*.part")):
-            time.sleep(0.01)
+        wait_until(lambda: any((tmp_path / "store/files/.incoming").glob("*.part")))
         index.process.send_signal(signal.SIGTERM)
-        while is_open(index.address):
-            time.sleep(0.01)
+        wait_until(lambda: not is_open(index.address))
         connection.send(body[-200:])
         answer = connection.getresponse()
         assert answer.status == 200
@@ -556,8 +552,5 @@ def test_replicas_behind_a_load_balancer(
         install += [f"{balancer.origin}/simple/", "--target", str(tmp_path / "target")]
         run_client(tmp_path, *install, "balanced")
         for _ in range(8):
-            connection = http.client.HTTPConnection(*balancer.address, timeout=60)
-            connection.request("GET", f"/files/{won.name}")
-            answer = connection.getresponse()
-            assert (answer.status, answer.read()) == (200, won.read_bytes())
-            connection.close()
+            with urlopen(f"{balancer.origin}/files/{won.name}", timeout=60) as answer:
+                assert answer.read() == won.read_bytes()

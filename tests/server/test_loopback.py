@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 def connect(server: LoopbackServer) -> http.client.HTTPConnection:
     """Open a connection."""
     return http.client.HTTPConnection(server.origin.removeprefix("http://"), timeout=10)
+
+
+def ask(
+    server: LoopbackServer, path: str = "/", method: str = "GET", **headers: str
+) -> tuple[int, bytes]:
+    """Send a request over a connection of its own; return status and body."""
+    with closing(connect(server)) as connection:
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read()
 
 
 def test_index(tmp_path: Path) -> None:
@@ -90,14 +101,9 @@ def test_exceptions_of_the_application() -> None:
         return Response.text(200, "fine")
 
     with LoopbackServer(application) as server:
-        connection = connect(server)
-        connection.request("GET", "/bad")
-        response = connection.getresponse()
-        assert response.status == 500
-        assert b"secret" not in response.read()
-        connection.request("GET", "/good")
-        assert connection.getresponse().read() == b"fine\n"
-        connection.close()
+        status, body = ask(server, "/bad")
+        assert (status, b"secret" in body) == (500, False)
+        assert ask(server, "/good") == (200, b"fine\n")
         assert [str(error) for error in server.failures] == ["secret detail"]
 
 
@@ -114,35 +120,24 @@ def test_disconnect() -> None:
         raise Disconnect
 
     with LoopbackServer(application) as server:
-        connection = connect(server)
-        connection.request("GET", "/")
         with pytest.raises(ConnectionError):
-            connection.getresponse()
-        connection.close()
-        connection.request("GET", "/half")
+            ask(server)
         with pytest.raises((ConnectionError, http.client.IncompleteRead)):
-            connection.getresponse().read()
-        connection.close()
+            ask(server, "/half")
 
 
 def test_short_bodies() -> None:
     """A body shorter than announced cuts the connection, so that the client notices."""
-    with LoopbackServer(lambda _: Response(200, {}, (b"abc",), 10)) as server:
-        connection = connect(server)
-        connection.request("GET", "/")
-        with pytest.raises(http.client.IncompleteRead):
-            connection.getresponse().read()
-        connection.close()
+    short = Response(200, {}, (b"abc",), 10)
+    with LoopbackServer(lambda _: short) as server, pytest.raises(http.client.IncompleteRead):
+        ask(server)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 def test_other_methods(method: str) -> None:
     """Methods that change something are refused."""
     with LoopbackServer(lambda _: Response.text(200, "hello")) as server:
-        connection = connect(server)
-        connection.request(method, "/")
-        assert connection.getresponse().status == 501
-        connection.close()
+        assert ask(server, method=method)[0] == 501
 
 
 def address(server: LoopbackServer) -> tuple[str, int]:
@@ -212,11 +207,9 @@ def test_host_header(tmp_path: Path) -> None:
     """URLs on a page do not depend on what the client sends."""
     build_wheel(tmp_path, "some", "1.0")
     with LoopbackIndex(tmp_path) as index:
-        connection = connect(index)
-        headers = {"Host": "evil.localhost", "Accept": "application/vnd.pypi.simple.v1+json"}
-        connection.request("GET", "/simple/some/", headers=headers)
-        (entry,) = json.loads(connection.getresponse().read())["files"]
-        connection.close()
+        kind = "application/vnd.pypi.simple.v1+json"
+        _, body = ask(index, "/simple/some/", Host="evil.localhost", Accept=kind)
+        (entry,) = json.loads(body)["files"]
         assert entry["url"] == "../../files/some-1.0-py3-none-any.whl"
 
 
@@ -224,13 +217,9 @@ def test_large_files(tmp_path: Path) -> None:
     """Files are streamed, whole and in ranges."""
     path = build_large_wheel(tmp_path, "some", "1.0", 30_000_000)
     with LoopbackIndex(tmp_path) as index:
-        connection = connect(index)
-        target = f"/files/{path.name}"
-        connection.request("GET", target, headers={"Range": "bytes=-1000"})
-        assert connection.getresponse().read() == path.read_bytes()[-1000:]
-        connection.request("GET", target)
-        assert connection.getresponse().read() == path.read_bytes()
-        connection.close()
+        content = path.read_bytes()
+        assert ask(index, f"/files/{path.name}", Range="bytes=-1000") == (206, content[-1000:])
+        assert ask(index, f"/files/{path.name}") == (200, content)
 
 
 def test_concurrent_requests(tmp_path: Path) -> None:

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.server.hosting.settings import read_settings
+from wheelfit.server.hosting.settings import ServerSettings, read_settings
 from wheelfit.server.store.project_rules import ProjectRules
 from wheelfit.sources.page import OtherPages
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
+
+
+def settings_of(folder: Path, text: str, **flags: str) -> ServerSettings:
+    """Read the settings of a file with this text, and of flags."""
+    file = folder / "serve.toml"
+    file.write_text(text)
+    return read_settings(flags, {}, str(file))
 
 
 def test_precedence(tmp_path: Path) -> None:
@@ -56,48 +63,43 @@ def test_invalid_values(key: str, value: str) -> None:
 
 def test_unknown_keys_and_missing_files(tmp_path: Path) -> None:
     """Unknown keys and missing files are errors."""
-    file = tmp_path / "serve.toml"
-    file.write_text("prot = 1\n")
     with pytest.raises(InvalidConfiguration, match="prot"):
-        read_settings({}, {}, str(file))
+        settings_of(tmp_path, "prot = 1\n")
     with pytest.raises(FileProblem):
         read_settings({}, {}, str(tmp_path / "none.toml"))
 
 
 def test_lists(tmp_path: Path) -> None:
     """A file may have a list, or a string as in variables."""
-    file = tmp_path / "serve.toml"
-    file.write_text('allowed-host = ["a.example", "b.example"]\ntrusted-proxy = "::1 10.0.0.0/8"\n')
-    settings = read_settings({}, {}, str(file))
+    text = 'allowed-host = ["a.example", "b.example"]\ntrusted-proxy = "::1 10.0.0.0/8"\n'
+    settings = settings_of(tmp_path, text)
     assert settings.allowed_hosts == ("a.example", "b.example")
     assert settings.trusted_proxies == ("::1/128", "10.0.0.0/8")
     for wrong in ('port = ["1"]', "allowed-host = { a = 1 }", 'allowed-host = ["a/b"]'):
-        file.write_text(wrong)
         with pytest.raises(InvalidConfiguration, match=r"must be|is not a host"):
-            read_settings({}, {}, str(file))
+            settings_of(tmp_path, wrong)
 
 
 def test_private_patterns(tmp_path: Path) -> None:
     """Patterns come from a flag, a variable or a list; invalid patterns are errors."""
-    file = tmp_path / "serve.toml"
-    file.write_text('private = ["acme-*", "spam"]\n')
+    text = 'private = ["acme-*", "spam"]\n'
     assert read_settings({}, {}).rules.private == ()
-    assert read_settings({}, {}, str(file)).rules.private == ("acme-*", "spam")
-    assert read_settings({"private": "x y-*"}, {}, str(file)).rules.private == ("x", "y-*")
-    assert read_settings({"read": "tokens"}, {}, str(file)).rules.private == ("*",)
-    for wrong in ({"private": "acme/*"}, {"private": "[a]"}):
+    assert settings_of(tmp_path, text).rules.private == ("acme-*", "spam")
+    assert settings_of(tmp_path, text, private="x y-*").rules.private == ("x", "y-*")
+    assert settings_of(tmp_path, text, read="tokens").rules.private == ("*",)
+    for wrong in ("acme/*", "[a]"):
         with pytest.raises(InvalidConfiguration):
-            read_settings(wrong, {})
+            read_settings({"private": wrong}, {})
 
 
 def test_project_rules(tmp_path: Path) -> None:
     """Each table applies to some projects; errors name the key."""
-    file = tmp_path / "serve.toml"
-    file.write_text(
+    settings = settings_of(
+        tmp_path,
         '[[project]]\nnames = ["acme-*"]\nmax-size = "1GiB"\nkeep-releases = 3\n'
-        'dev-release-retention = "30d"\n[[project]]\nnames = ["*"]\nmax-file-size = 100\n'
+        'dev-release-retention = "30d"\n[[project]]\nnames = ["*"]\nmax-file-size = 100\n',
     )
-    assert read_settings({}, {}, str(file)).rules.projects == (
+    assert settings.rules.projects == (
         ProjectRules(
             ("acme-*",), max_size=1 << 30, keep_releases=3, dev_release_retention=timedelta(days=30)
         ),
@@ -105,26 +107,23 @@ def test_project_rules(tmp_path: Path) -> None:
     )
     for wrong in ("keep-releases = 0", "max-files = -1", 'max-size = "much"', "max-files = 1.5",
                   "max-files = true", 'prerelease-retention = "9999999w"', "keep = 1"):  # fmt: skip
-        file.write_text(f'[[project]]\nnames = ["acme-*"]\n{wrong}\n')
         with pytest.raises(InvalidConfiguration, match=wrong.partition(" ")[0]):
-            read_settings({}, {}, str(file))
+            settings_of(tmp_path, f'[[project]]\nnames = ["acme-*"]\n{wrong}\n')
     for wrong in ('names = ["a/b"]', "names = []", "keep-releases = 1"):
-        file.write_text(f"[[project]]\n{wrong}\n")
         with pytest.raises(InvalidConfiguration, match="name"):
-            read_settings({}, {}, str(file))
+            settings_of(tmp_path, f"[[project]]\n{wrong}\n")
 
 
 def test_alternate_locations(tmp_path: Path) -> None:
     """PEP 708: tables of URLs for each project; invalid URLs are errors."""
-    file = tmp_path / "serve.toml"
-    file.write_text(
+    settings = settings_of(
+        tmp_path,
         '[tracks]\nTorch = "https://a.example/torch/"\n'
-        '[alternate-locations]\ntorch = ["https://a.example/torch/", "https://b.example/torch/"]\n'
+        '[alternate-locations]\ntorch = ["https://a.example/torch/", "https://b.example/torch/"]\n',
     )
-    (declared,) = read_settings({}, {}, str(file)).elsewhere.items()
+    (declared,) = settings.elsewhere.items()
     tracked = ("https://a.example/torch/",)
     assert declared == ("torch", OtherPages(tracked, (*tracked, "https://b.example/torch/")))
     for wrong in ('tracks = "x"', "[tracks]\ntorch = 1", '[tracks]\ntorch = "file:///x"'):
-        file.write_text(wrong)
         with pytest.raises(InvalidConfiguration):
-            read_settings({}, {}, str(file))
+            settings_of(tmp_path, wrong)

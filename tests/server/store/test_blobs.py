@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,13 +69,8 @@ def test_multipart_upload(blobs: Blobs) -> None:
 
 def test_store_again(blobs: Blobs) -> None:
     """Equal bytes are stored once, also by concurrent writers."""
-    threads = [
-        threading.Thread(target=store_bytes, args=(blobs, pieces(CONTENT))) for _ in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(partial(store_bytes, blobs), [pieces(CONTENT)] * 6))
     assert [(one.sha256, one.size) for one in blobs.all_blobs()] == [(DIGEST, len(CONTENT))]
     assert b"".join(blobs.parts(DIGEST, 0, len(CONTENT))) == CONTENT
 
@@ -120,7 +116,9 @@ def test_abandoned_drafts(blobs_url: str, tmp_path: Path) -> None:
     """Abandoned drafts are deleted, active ones kept."""
     child = """
         import os, signal, sys
-        from pathlib import Path
+        from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
         from wheelfit.server.store.opening import open_blobs
         with open_blobs(sys.argv[1], spool=Path(sys.argv[2])).draft() as draft:
             draft.write(b"half a wh")

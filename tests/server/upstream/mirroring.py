@@ -18,7 +18,7 @@ from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.advisories import Advisories
 from wheelfit_runtime.errors import NetworkError
 
-__all__ = ["JSON", "Clock", "Mirroring", "read"]
+__all__ = ["JSON", "Clock", "Mirroring", "join_pulls", "read"]
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -87,14 +87,19 @@ class Mirroring:
 
     def kept(self) -> dict[str, int]:
         """Return the sizes of the stored files by digest, once all downloads ended."""
-        for thread in threading.enumerate():
-            if thread.name == "pull":
-                thread.join()
+        join_pulls()
         return {one.sha256: one.size for one in self.blobs.all_blobs()}
 
     def close(self) -> None:
         """Close the mirror."""
         self.index.close()
+
+
+def join_pulls() -> None:
+    """Wait until all downloads ended."""
+    for thread in threading.enumerate():
+        if thread.name == "pull":
+            thread.join()
 
 
 def read(answer: Response) -> bytes:
