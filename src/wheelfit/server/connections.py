@@ -11,6 +11,7 @@ import struct
 import sys
 import time
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.asgi import REASON
@@ -31,13 +32,6 @@ _FINAL_WAIT = 1.0
 _LONGEST_REASON = 400
 _RETRY_SOON = "retry-after: 1\r\n"
 _METHOD = re.compile(rb"[A-Za-z-]{1,24} [/*]")
-_PHRASES = {
-    400: "Bad Request",
-    408: "Request Timeout",
-    431: "Request Header Fields Too Large",
-    501: "Not Implemented",
-    503: "Service Unavailable",
-}
 
 
 class Connections:
@@ -208,9 +202,9 @@ class BoundedConnection(_Protocol):
         """Send an error, and close."""
         if self.transport.is_closing():
             return
-        text = f"{message}\n".encode()
+        text, phrase = f"{message}\n".encode(), HTTPStatus(status).phrase
         head = (
-            f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: text/plain; charset=utf-8"
+            f"HTTP/1.1 {status} {phrase}\r\ncontent-type: text/plain; charset=utf-8"
             f"\r\ncontent-length: {len(text)}\r\nconnection: close\r\n"
             f"{_RETRY_SOON if status == 503 else ''}\r\n"
         )

@@ -9,6 +9,7 @@ server (DNS rebinding), and it cannot forge the headers ``Host``, ``Origin`` and
 from __future__ import annotations
 
 import socket
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wheelfit.server.messages import Response
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-_MAX_ACCEPTED = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Response.text(
@@ -51,7 +51,7 @@ class HostNames:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(name.lower().strip("[].") for name in names)
-        self._accepted: set[str] = set()  # a cache, since every request has such a header
+        self._accepts = lru_cache(256)(self._is_accepted)  # every request has such a header
 
     def refusal(self, request: Request) -> Response | None:
         """Return the response to a request for another name; None if it is for one of these.
@@ -59,22 +59,13 @@ class HostNames:
         :param request: the request; without ``Host``, which HTTP/1.0 allows, it is accepted.
         """
         header = request.headers.get("host", "localhost")
-        if not self._is_accepted(header):
-            return _MISDIRECTED
         # A server in front may have passed on a host name that the page has set.
-        if request.forwarded_host and not self._is_accepted(request.forwarded_host):
-            return _MISDIRECTED
-        return None
+        forwarded = request.forwarded_host or header
+        return None if self._accepts(header) and self._accepts(forwarded) else _MISDIRECTED
 
     def _is_accepted(self, header: str) -> bool:
-        if header in self._accepted:
-            return True
         host = _host(header)
-        if not (is_loopback(host) or host in self._names):
-            return False
-        if len(self._accepted) < _MAX_ACCEPTED:
-            self._accepted.add(header)
-        return True
+        return is_loopback(host) or host in self._names
 
 
 class RebindingGuard:

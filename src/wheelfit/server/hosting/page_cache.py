@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Request, Response, accepts_gzip, content_response
 from wheelfit.server.pages import choose_type
+from wheelfit.sources.memory_cache import MemoryCache
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -100,15 +101,12 @@ class PageCache:
         self._index = index
         self._generation = generation
         self._is_shared = is_shared
-        self._max_size = max_size
         self._max_age = max_age
         self._refresh_age = max_age / 2
         self._last_refresh = float("-inf")
         self._max_stale_age = max_stale_age
         self._clock = clock
-        self._pages: dict[tuple[str, str], _WrittenPage] = {}
-        self._size = 0
-        self._lock = threading.Lock()
+        self._pages: MemoryCache[_WrittenPage] = MemoryCache(max_size, lambda page: page.size)
         self._generation_lock = threading.Lock()
         self._reading_since: float | None = None
         self._last_failure = float("-inf")
@@ -132,7 +130,7 @@ class PageCache:
     def _current_page(self, request: Request, key: tuple[str, str]) -> _WrittenPage | None:
         """Return a page that is up to date; None if it cannot be cached."""
         generation = self._current_generation(has_stale_page=self._stale_page(key) is not None)
-        page = self._pages.get(key)
+        page = self._pages.peek(key)
         if page is not None and page.generation == generation:
             return page
         name = key[0]
@@ -146,12 +144,12 @@ class PageCache:
         else:
             page = self._write(request, key, stamp, generation, now)
         if page is not None:
-            self._store(key, page)
+            self._pages.put(key, page)
         return page
 
     def _stale_page(self, key: tuple[str, str]) -> _WrittenPage | None:
         """Return a page that was up to date at most `max_stale_age` ago; None if there is none."""
-        page = self._pages.get(key)
+        page = self._pages.peek(key)
         if page is None:
             return None
         since, generation = self._last_generation
@@ -170,7 +168,7 @@ class PageCache:
     def cached_response(self, request: Request) -> Response | None:
         """Return the response if it is cached and up to date; None: call the application."""
         key = _page_key(request)
-        page = None if key is None else self._pages.get(key)
+        page = None if key is None else self._pages.peek(key)
         if key is None or page is None:
             return None
         if self._is_shared is not None and not self._is_shared(key[0]):
@@ -252,15 +250,6 @@ class PageCache:
                 {**headers, "content-encoding": "gzip"},
             )
         return _WrittenPage(stamp, generation, now, _Encoding(body, etag, headers), compressed)
-
-    def _store(self, key: tuple[str, str], page: _WrittenPage) -> None:
-        with self._lock:
-            old = self._pages.pop(key, None)
-            self._size += page.size - (0 if old is None else old.size)
-            self._pages[key] = page
-            while self._size > self._max_size and len(self._pages) > 1:
-                first = next(iter(self._pages))
-                self._size -= self._pages.pop(first).size
 
 
 def _page_key(request: Request) -> tuple[str, str] | None:
