@@ -116,9 +116,7 @@ def test_abandoned_drafts(blobs_url: str, tmp_path: Path) -> None:
     """Abandoned drafts are deleted, active ones kept."""
     child = """
         import os, signal, sys
-        from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
+        from pathlib import Path
         from wheelfit.server.store.opening import open_blobs
         with open_blobs(sys.argv[1], spool=Path(sys.argv[2])).draft() as draft:
             draft.write(b"half a wh")
