@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -261,6 +262,22 @@ def read_only() -> Iterator[Callable[[Path], None]]:
     yield make
     for command in reversed(undo):
         subprocess.run(command, check=True)
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Callable[[Path, str], Path]]:
+    """Return a function that makes a folder with a file system of its own, as of size ``4m``."""
+    with ExitStack() as undo:
+
+        def make(folder: Path, size: str) -> Path:
+            folder.mkdir(parents=True)
+            command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                pytest.skip("this user may not mount file systems")
+            undo.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
+            return folder
+
+        yield make
 
 
 @pytest.fixture

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -571,16 +570,10 @@ class TestEnvironment:
 
 
 @pytest.fixture
-def small_venv(venv: Path, tmp_path: Path) -> Iterator[Path]:
+def small_venv(venv: Path, tmp_path: Path, small_disk: Callable[[Path, str], Path]) -> Path:
     """Return an environment in a file system with little space."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this user may not mount file systems")
-    shutil.copytree(venv, folder / "venv", symlinks=True)
-    yield folder / "venv"
-    subprocess.run(["umount", str(folder)], check=True)
+    place = small_disk(tmp_path / "small", "2m") / "venv"
+    return Path(shutil.copytree(venv, place, symlinks=True))
 
 
 class TestNoSpace:

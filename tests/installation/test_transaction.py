@@ -43,7 +43,7 @@ from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wheelfit.installation.environment_folders import EnvironmentFolders
 
@@ -414,15 +414,10 @@ class TestFileSystems:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
+def small(tmp_path: Path, small_disk: Callable[[Path, str], Path]) -> Path:
     """Return a folder in a file system of its own with little space."""
-    folder = tmp_path / "env" / "small"  # in the environment, from which no link may lead out
-    folder.mkdir(parents=True)
-    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this user may not mount file systems")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    # In the environment, from which no link may lead out.
+    return small_disk(tmp_path / "env" / "small", "256k")
 
 
 class TestAcross:

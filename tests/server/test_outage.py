@@ -9,19 +9,18 @@ import select
 import signal
 import socket
 import socketserver
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from server.running import RunningIndex, post, wait_until
+from server.running import RunningIndex, post, run_client, wait_until
 from server.services import ObjectStorage, Postgresql
 
 from wheelfit.errors import StorageUnavailable
@@ -322,38 +321,21 @@ def test_hanging_folder(tmp_path: Path) -> None:
         wait_until(lambda: index.get(f"/files/{wheels[1].name}")[0] == 200)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield a disk of four megabytes, or skip."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    try:
-        completed = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        pytest.skip(f"no disk can be mounted: {error}")
-    if completed.returncode:
-        pytest.skip(f"no disk can be mounted: {completed.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
+def test_full_disk(small_disk: Callable[[Path, str], Path], tmp_path: Path) -> None:
     """A full disk is not ready: uploads get 503 with the reason, and files are still served."""
+    disk = small_disk(tmp_path / "disk", "4m")
     noise = random.Random(5)
     dist = tmp_path / "dist"
     first = build_wheel(dist, "roomy", "1.0", files={"roomy/data": noise.randbytes(1 << 20)})
     large = build_wheel(dist, "roomy", "2.0", files={"roomy/data": noise.randbytes(5 << 20)})
     small = build_wheel(dist, "roomy", "3.0")
-    files = small_disk / "store/files"
+    files = disk / "store/files"
 
     def listed(index: RunningIndex) -> list[str]:
         _, _, page = index.get("/simple/roomy/", accept="application/vnd.pypi.simple.v1+json")
         return [file["filename"] for file in json.loads(page)["files"]]
 
-    with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{small_disk}/store/index.sqlite3",
+    with RunningIndex(tmp_path / "logs", "--database", f"sqlite://{disk}/store/index.sqlite3",
                       "--storage", f"file://{files}") as index:  # fmt: skip
         assert index.upload(first) == 200
         wait_until(lambda: readiness(index)[0] == 200)
@@ -364,7 +346,7 @@ def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
         assert "is full" in reason  # which is all that publishing tools show
         assert not list((files / ".incoming").iterdir())
         # Nothing at all has room: neither bytes nor their record.
-        filler = small_disk / "filler"
+        filler = disk / "filler"
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
@@ -391,26 +373,10 @@ def test_full_disk(small_disk: Path, tmp_path: Path) -> None:
 def test_first_token_that_cannot_be_stored(tmp_path: Path) -> None:
     """A folder that cannot be made is a storage error, not an internal one."""
     (tmp_path / "taken").touch()
-    where = [
-        f"--database=sqlite://{tmp_path}/db/index.sqlite3",
-        f"--storage=file://{tmp_path}/files",
-    ]
-    ended = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "wheelfit",
-            "index",
-            "serve",
-            tmp_path / "taken",
-            "--port=0",
-            *where,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert ended.returncode == 6
-    assert "storage-unavailable" in ended.stderr
-    assert "admin-token" in ended.stderr
+    message = run_client(
+        tmp_path, *(sys.executable, "-m", "wheelfit", "index", "serve", "taken", "--port=0"),
+        f"--database=sqlite://{tmp_path}/db/index.sqlite3", f"--storage=file://{tmp_path}/files",
+        code=6,
+    )  # fmt: skip
+    assert "storage-unavailable" in message
+    assert "admin-token" in message

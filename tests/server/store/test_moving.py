@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -94,6 +96,23 @@ def test_second_export(tmp_path: Path) -> None:
         second = export_store(one, tmp_path / "there")
     assert (first.files, first.copied) == (3, 3)
     assert (second.files, second.copied) == (4, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a disk")
+def test_small_disk(small_disk: Callable[[Path, str], Path], tmp_path: Path) -> None:
+    """An import onto a disk that is too small works as soon as there is space."""
+    with open_store(tmp_path / "one") as one:
+        fill(one, tmp_path / "wheels")
+        export_store(one, tmp_path / "there")
+        before = contents(one)
+    disk = small_disk(tmp_path / "disk", "900k")
+    (disk / "filler").write_bytes(bytes(850_000))
+    with raises_code("storage-unavailable"), open_store(disk / "two") as two:
+        import_store(tmp_path / "there", two)
+    (disk / "filler").unlink()
+    with open_store(disk / "two") as two:
+        import_store(tmp_path / "there", two)
+        assert contents(two) == before
 
 
 def test_interrupted_export(tmp_path: Path) -> None:
