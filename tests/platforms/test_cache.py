@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from platforms.detecting import FakeProcesses
 
 from wheelfit.testing.drivers import compile_fake_driver, find_compiler
 from wheelfit_runtime.platforms.cache import CachedProcesses, cache_key_parts
@@ -19,23 +20,7 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import SystemView
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-@dataclass
-class _Counting:
-    """Answer always the same, and count."""
-
-    answer: Answer = field(
-        default_factory=lambda: Answer(Ending.EXITED, 0, b'{"a": 1}\xff', b"noise\n")
-    )
-    asked: int = 0
-
-    def ask(self, question: Question) -> Answer:
-        assert question.name
-        self.asked += 1
-        return self.answer
+_ANSWER = Answer(Ending.EXITED, 0, b'{"a": 1}\xff', b"noise\n")
 
 
 @dataclass(frozen=True)
@@ -66,12 +51,12 @@ def _asked(
     folder: Path,
     seen: SystemView = _HERE,
     question: Question | None = None,
-    processes: _Counting | None = None,
+    processes: FakeProcesses | None = None,
 ) -> int:
     """Ask once, as a new process would; return how often a child was asked."""
-    counting = processes or _Counting()
-    CachedProcesses(counting, lambda: str(folder), seen).ask(question or _question())
-    return counting.asked
+    asking = processes or FakeProcesses(_ANSWER)
+    CachedProcesses(asking, lambda: str(folder), seen).ask(question or _question())
+    return len(asking.asked)
 
 
 # --- remembering ----------------------------------------------------------------------------
@@ -79,11 +64,11 @@ def _asked(
 
 def test_the_second_process_gets_the_first_ones_answer(tmp_path: Path) -> None:
     """P-22: the answer is the same to the byte, and no child is asked."""
-    counting = _Counting()
-    first = CachedProcesses(counting, lambda: str(tmp_path), _HERE)
-    second = CachedProcesses(counting, lambda: str(tmp_path), _HERE)
-    assert first.ask(_question()) == second.ask(_question()) == counting.answer
-    assert counting.asked == 1
+    asking = FakeProcesses(_ANSWER)
+    first = CachedProcesses(asking, lambda: str(tmp_path), _HERE)
+    second = CachedProcesses(asking, lambda: str(tmp_path), _HERE)
+    assert first.ask(_question()) == second.ask(_question()) == _ANSWER
+    assert asking.asked == ["nvidia-smi -q"]
     assert (first.cached_names, second.cached_names) == ([], ["nvidia-smi -q"])
 
 
@@ -101,18 +86,18 @@ def test_the_second_process_gets_the_first_ones_answer(tmp_path: Path) -> None:
 )
 def test_only_good_answers_are_remembered(answer: Answer, tmp_path: Path) -> None:
     """P-22: a crash, a hang or a complaint may pass, so it is asked again."""
-    counting = _Counting(answer)
-    assert _asked(tmp_path, processes=counting) == 1
-    assert _asked(tmp_path, processes=counting) == 2
+    asking = FakeProcesses(answer)
+    assert _asked(tmp_path, processes=asking) == 1
+    assert _asked(tmp_path, processes=asking) == 2
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_who_does_not_recall_still_remembers_for_others(tmp_path: Path) -> None:
     """P-22: `probe` looks anew, and what it found serves the next installation."""
-    counting = _Counting()
+    asking = FakeProcesses(_ANSWER)
     for _ in range(2):
-        CachedProcesses(counting, lambda: str(tmp_path), _HERE, use_cache=False).ask(_question())
-    assert counting.asked == 2
+        CachedProcesses(asking, lambda: str(tmp_path), _HERE, use_cache=False).ask(_question())
+    assert len(asking.asked) == 2
     assert _asked(tmp_path) == 0
 
 
@@ -134,15 +119,15 @@ def test_where_nothing_tells_of_a_restart_nothing_is_remembered(
 
 def test_nowhere_is_a_place_too() -> None:
     """P-22: without a folder nothing is kept, and everything asked."""
-    counting = _Counting()
+    asking = FakeProcesses(_ANSWER)
     for _ in range(2):
-        CachedProcesses(counting, lambda: None, _HERE).ask(_question())
-    assert counting.asked == 2
+        CachedProcesses(asking, lambda: None, _HERE).ask(_question())
+    assert len(asking.asked) == 2
 
 
 def test_nothing_is_remembered_of_processors(tmp_path: Path) -> None:
     """P-22: two machines that share a folder never get each other's level or flags."""
-    processes = CachedProcesses(_Counting(), lambda: str(tmp_path), _HERE)
+    processes = CachedProcesses(FakeProcesses(_ANSWER), lambda: str(tmp_path), _HERE)
     machine = Machine(SystemView(processes=processes))
     for namespace in ("x86_64", "aarch64"):
         assert machine.detect(namespace) is not None
@@ -279,6 +264,14 @@ def _entries(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.fixture
+def entry(tmp_path: Path) -> Path:
+    """Return the file of an answer that was remembered."""
+    assert _asked(tmp_path) == 1
+    (path,) = _entries(tmp_path)
+    return path
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -292,47 +285,35 @@ def _entries(folder: Path) -> list[Path]:
     ],
     ids=["empty", "zeros", "list", "null", "short", "answer", "deep"],
 )
-def test_a_damaged_entry_is_none(damage: bytes, tmp_path: Path) -> None:
+def test_a_damaged_entry_is_none(damage: bytes, entry: Path, tmp_path: Path) -> None:
     """P-22: it is asked again, and the entry replaced."""
-    assert _asked(tmp_path) == 1
-    (entry,) = _entries(tmp_path)
     entry.write_bytes(damage)
     assert (_asked(tmp_path), _asked(tmp_path)) == (1, 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
-def test_a_pipe_is_no_entry(tmp_path: Path) -> None:
+def test_a_pipe_is_no_entry(entry: Path, tmp_path: Path) -> None:
     """P-22: what somebody puts in the place of an entry is not waited for."""
-    assert _asked(tmp_path) == 1
-    (entry,) = _entries(tmp_path)
     entry.unlink()
     os.mkfifo(entry)
     assert (_asked(tmp_path), _asked(tmp_path)) == (1, 0)
 
 
-def test_an_entry_for_another_question_is_none(tmp_path: Path) -> None:
-    """P-22: what is inside counts, and not only the name of the file."""
-    assert _asked(tmp_path) == 1
-    (entry,) = _entries(tmp_path)
+@pytest.mark.parametrize(
+    "changes",
+    [{"key": "0" * 40}, {"answer": {"ending": "killed", "code": 11}}],
+    ids=["another question", "a planted crash"],
+)
+def test_a_changed_entry_is_none(changes: dict[str, object], entry: Path, tmp_path: Path) -> None:
+    """P-22: what is inside counts, not only the name of the file, and only success."""
     told = json.loads(entry.read_text())
-    entry.write_text(json.dumps(told | {"key": "0" * 40}))
-    assert _asked(tmp_path) == 1
-
-
-def test_an_entry_that_does_not_tell_of_success_is_none(tmp_path: Path) -> None:
-    """P-22: a planted crash is not believed."""
-    assert _asked(tmp_path) == 1
-    (entry,) = _entries(tmp_path)
-    told = json.loads(entry.read_text())
-    entry.write_text(json.dumps(told | {"answer": {"ending": "killed", "code": 11}}))
+    entry.write_text(json.dumps(told | changes))
     assert _asked(tmp_path) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
-def test_an_entry_of_someone_else_is_none(tmp_path: Path) -> None:
+def test_an_entry_of_someone_else_is_none(entry: Path, tmp_path: Path) -> None:
     """P-22: who may write into a shared folder decides nothing for others."""
-    assert _asked(tmp_path) == 1
-    (entry,) = _entries(tmp_path)
     os.chown(entry, 12345, 12345)
     assert _asked(tmp_path) == 1
 
@@ -345,10 +326,8 @@ def test_root_leaves_nothing_in_the_folder_of_someone_else(tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
-def test_entries_are_private(tmp_path: Path) -> None:
+def test_entries_are_private(entry: Path) -> None:
     """P-22: an answer may name devices by their identifiers."""
-    assert _asked(tmp_path) == 1
-    (entry,) = _entries(tmp_path)
     assert entry.stat().st_mode & 0o077 == 0
 
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from platforms.detecting import MACHINES, detect, detection_of, view_of
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Status
@@ -109,7 +110,7 @@ def test_every_variable_in_effect_is_told(variable: str, value: str) -> None:
 )
 def test_what_files_decide_loads_nothing_for_child_processes(name: str, namespace: str) -> None:
     """P-22, P-133, P-151: laptops with nothing installed for their GPU pay for no child."""
-    root = Path(__file__).parents[1] / "machines" / name / "root"
+    root = MACHINES / name / "root"
     loaded = _modules_after(
         "from wheelfit_runtime.platforms.discovery import Machine\n"
         "from wheelfit_runtime.platforms.system_view import SystemView\n"
@@ -128,7 +129,7 @@ def test_an_unknown_namespace_has_no_answer() -> None:
 
 def test_a_machine_is_looked_at_once(tmp_path: Path) -> None:
     """P-22: the second question gets the first answer, from whichever thread it comes."""
-    machine = Machine(SystemView(tmp_path, {}, system="Linux", architecture="x86_64"))
+    machine = Machine(view_of(tmp_path))
     answers = []
     threads = [
         threading.Thread(target=lambda: answers.append(machine.detect("x86_64"))) for _ in range(4)
@@ -143,29 +144,21 @@ def test_a_machine_is_looked_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("namespace", list(namespaces()))
 def test_a_provider_that_fails_makes_only_its_namespace_unsupported(namespace: str) -> None:
     """P-17: a failure is an answer, with the reason in it."""
-    machine = Machine(
-        SystemView(root="no such\0folder", environ={}, system="Linux", architecture=namespace)
-    )
-    detection = machine.detect(namespace)
-    assert detection is not None
+    detection = detect(namespace, Path("no such\0folder"), architecture=namespace)
     assert detection.status is Status.FAILED
     assert "null" in detection.warnings[0]
 
 
 def test_a_captured_machine_does_not_see_this_one(tmp_path: Path) -> None:
     """P-70: below an empty root nothing is found, whatever this machine has."""
-    machine = Machine(SystemView(tmp_path, {}, system="Linux", architecture="x86_64"))
-    processor, gpu = machine.detect("x86_64"), machine.detect("nvidia")
-    assert processor is not None
-    assert gpu is not None
+    machine = Machine(view_of(tmp_path))
+    processor = detection_of("x86_64", machine)
     assert [feature.values for feature in processor.features] == [("v1",)]
-    assert gpu.status is Status.NOTHING
+    assert detection_of("nvidia", machine).status is Status.NOTHING
 
 
 def test_a_foreign_architecture_supports_nothing_of_ours(tmp_path: Path) -> None:
     """P-104: neither processor provider answers for another architecture."""
-    machine = Machine(SystemView(tmp_path, {}, system="Linux", architecture="riscv64"))
     for namespace in ("x86_64", "aarch64"):
-        detection = machine.detect(namespace)
-        assert detection is not None
+        detection = detect(namespace, tmp_path, architecture="riscv64")
         assert (detection.status, detection.features) == (Status.NOTHING, ())

@@ -6,6 +6,7 @@ import io
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wheelfit.testing.drivers import find_compiler
+from wheelfit.testing.libraries import compile_library
 from wheelfit_runtime.platforms.elf import SharedObject, read_shared_object, read_soname
 
 
@@ -53,16 +55,17 @@ def test_every_kind(*, wide: bool, order: str) -> None:
     assert read_soname(io.BytesIO(elf(wide=wide, order=order))) == "libx.so.1"
 
 
+needs_linker = pytest.mark.skipif(
+    sys.platform != "linux" or find_compiler() is None, reason="needs Linux and a C compiler"
+)
+
+
+@needs_linker
 @pytest.mark.parametrize("soname", ["libcudart.so.12", "libnccl.so.2"])
 def test_compiled(soname: str, tmp_path: Path) -> None:
     """A real library says what the linker was told, as ``readelf`` says too."""
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip("needs a C compiler (cc, gcc or clang)")
     path = tmp_path / "any.so"
-    command = [compiler, "-shared", f"-Wl,-soname,{soname}", "-xc", "/dev/null", "-o", str(path)]
-    if subprocess.run(command, check=False).returncode:
-        pytest.skip("this compiler does not link ELF files")
+    path.write_bytes(compile_library(soname, ""))
     with path.open("rb") as stream:
         assert read_soname(stream) == soname
     if shutil.which("readelf"):
@@ -72,21 +75,14 @@ def test_compiled(soname: str, tmp_path: Path) -> None:
         assert f"[{soname}]" in completed.stdout
 
 
-def test_names(tmp_path: Path) -> None:
+@needs_linker
+def test_names() -> None:
     """A real library says what it needs, in order, and what its linker called the build."""
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip("needs a C compiler (cc, gcc or clang)")
-    for name in ("libone.so.1", "libtwo.so.2"):
-        command = [compiler, "-shared", f"-Wl,-soname,{name}", "-xc", "/dev/null", "-o", name]
-        if subprocess.run(command, cwd=tmp_path, check=False).returncode:
-            pytest.skip("this compiler does not link ELF files")
-    command = [compiler, "-shared", "-nostdlib", "-Wl,--build-id=0x00aaff", "-Wl,--no-as-needed"]
-    command += ["-xc", "/dev/null", "-xnone", "libtwo.so.2", "libone.so.1", "-o", "any.so"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    with (tmp_path / "any.so").open("rb") as stream:
-        found = read_shared_object(stream)
-    assert found == SharedObject(None, ("libtwo.so.2", "libone.so.1"), "00aaff")
+    needed = ("libtwo.so.2", "libone.so.1")
+    options = ["-nostdlib", "-Wl,--build-id=0x00aaff"]
+    library = compile_library("liball.so", "", needed=needed, options=options)
+    found = read_shared_object(io.BytesIO(library))
+    assert found == SharedObject("liball.so", needed, "00aaff")
 
 
 def test_without() -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from platforms.detecting import detection_of
 
 import wheelfit_runtime
 from wheelfit_runtime.platforms.discovery import Machine
@@ -32,8 +33,7 @@ def emulator() -> str:
     program = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
     if program is None or sys.platform != "linux":
         pytest.skip("needs qemu-x86_64 (Debian: qemu-user)")
-    detection = Machine(SystemView(environ={})).detect("x86_64")
-    if detection is None or not detection.features:
+    if not detection_of("x86_64", Machine(SystemView(environ={}))).features:
         pytest.skip("needs an x86-64 interpreter to emulate")
     told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     version = re.search(r"version (\d+)\.(\d+)", told.stdout)
@@ -49,8 +49,7 @@ def emulator() -> str:
 )
 def test_the_emulated_processor_counts(emulator: str, model: str, level: str) -> None:
     """P-104, P-105: the file shows the host, the instruction tells of the emulated processor."""
-    host = Machine(SystemView(environ={})).detect("x86_64")
-    assert host is not None
+    host = detection_of("x86_64", Machine(SystemView(environ={})))
     completed = subprocess.run(
         [emulator, "-cpu", model, sys.executable, "-I", "-c", ASK],
         capture_output=True,

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from platforms.detecting import MACHINES, detect, detection_of, names_of, view_of
 
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.features import Detection, Evidence, Status
+from wheelfit_runtime.platforms.features import Evidence, Status
 from wheelfit_runtime.platforms.override_names import override_variables, unknown_overrides
 from wheelfit_runtime.platforms.providers import namespaces
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
@@ -17,20 +18,11 @@ from wheelfit_runtime.platforms.recording import open_recorded
 from wheelfit_runtime.platforms.scrubbing import concerns_detection
 from wheelfit_runtime.platforms.system_view import SystemView
 
-CAPTURED = Path(__file__).parents[1] / "machines"
-
-
-def _detect(namespace: str, root: Path, environ: dict[str, str]) -> Detection:
-    machine = Machine(SystemView(root, environ, system="Linux", architecture="x86_64"))
-    detection = machine.detect(namespace)
-    assert detection is not None
-    return detection
-
 
 def test_an_override_replaces_one_feature_and_is_in_evidence(tmp_path: Path) -> None:
     """P-73: the values are exactly the given ones, in the given order."""
     environ = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": " v3, v1 ,v3"}
-    detection = _detect("x86_64", tmp_path, environ)
+    detection = detect("x86_64", tmp_path, environ)
     assert detection.features[0].values == ("v3", "v1")
     assert Evidence("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v3,v1") in detection.evidence
 
@@ -42,15 +34,14 @@ def test_overridden_features_keep_the_order_of_the_provider(tmp_path: Path) -> N
         "WHEELFIT_OVERRIDE_X86_64_AVX512F": "on",
         "WHEELFIT_OVERRIDE_X86_64_AMX_TILE": "on",
     }
-    detection = _detect("x86_64", tmp_path, environ)
-    names = [feature.name for feature in detection.features]
-    assert names == ["level", "avx512f", "sse3", "amx_tile"]
+    detection = detect("x86_64", tmp_path, environ)
+    assert names_of(detection) == ["level", "avx512f", "sse3", "amx_tile"]
 
 
 def test_an_empty_override_is_an_unset_one(tmp_path: Path) -> None:
     """P-73: empty = unset."""
     environ = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": " "}
-    assert _detect("x86_64", tmp_path, environ) == _detect("x86_64", tmp_path, {})
+    assert detect("x86_64", tmp_path, environ) == detect("x86_64", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -73,19 +64,50 @@ def test_an_empty_override_is_an_unset_one(tmp_path: Path) -> None:
         ("nvidia", "CONDA_OVERRIDE_CUDA", "999999.0"),
         ("nvidia", "CONDA_OVERRIDE_CUDA_ARCH", "86"),
         ("x86_64", "CONDA_OVERRIDE_ARCHSPEC", "power9le"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", "mi300"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", "gfx9-generic"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", "gfx942,gfx94z"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", ",;"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH", "GFX942"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION", "7"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION", "7.0.0.1"),
+        ("amd", "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION", "rocm-7.0"),
+        ("amd", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx942;gfx90a"),
+        ("amd", "ROCM_BOOTSTRAP_DISABLE_DETECTION", "true"),
+        ("amd", "WHEELFIT_OVERRIDE_AMD_GFX_ARCH", "gfx11-generic"),
+        ("amd", "WHEELFIT_OVERRIDE_AMD_ROCM_VERSION", "7.0.0"),
+        ("ascend", "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE", "910b,310p"),
+        ("ascend", "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE", "Ascend 910B"),
+        ("ascend", "ASCEND_VARIANT_PROVIDER_FORCE_DRIVER_VERSION", "24"),
+        ("ascend", "ASCEND_VARIANT_PROVIDER_FORCE_DRIVER_VERSION", "24.1.0.3"),
+        ("ascend", "ASCEND_VARIANT_PROVIDER_FORCE_CANN_VERSION", "8.2.RC1.alpha001"),
+        ("ascend", "WHEELFIT_OVERRIDE_ASCEND_NPU_TYPE", "910-b"),
+        ("ascend", "WHEELFIT_OVERRIDE_ASCEND_CANN_VERSION", "8"),
+        ("ascend", "WHEELFIT_OVERRIDE_ASCEND_SOC", "910b"),
+        *(
+            ("intel", "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP", value)
+            for value in ("20.1", "20.1.0.0", "bmg", "20.1.0,12.55.8", "20.01.0")
+        ),
+        *(
+            ("intel", "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP", value)
+            for value in ("1024.0.0", "20.256.0", "20.1.64")
+        ),
+        *(("tpu", "WHEELFIT_OVERRIDE_TPU_PRESENT", value) for value in ("yes", "TRUE", "true,1")),
     ],
 )
 def test_an_override_that_cannot_be_read_switches_its_provider_off(
     tmp_path: Path, namespace: str, variable: str, value: str
 ) -> None:
-    """P-73, P-86: the warning names variable and value; other namespaces are untouched."""
+    """P-73, P-86, P-121, P-126, P-134, P-144: a warning names both; others are untouched."""
     environ = {variable: value}
-    detection = _detect(namespace, tmp_path, environ)
+    detection = detect(namespace, tmp_path, environ)
     assert (detection.status, detection.features) == (Status.DISABLED, ())
-    assert variable in detection.warnings[0]
-    assert value in detection.warnings[0]
+    (warning,) = detection.warnings
+    assert variable in warning
+    assert repr(value) in warning
+    assert Machine(view_of(tmp_path, environ)).overrides_in_effect() == ()
     for other in set(namespaces()) - {namespace}:
-        assert _detect(other, tmp_path, environ) == _detect(other, tmp_path, {})
+        assert detect(other, tmp_path, environ) == detect(other, tmp_path)
 
 
 def test_overrides_in_effect_are_listed() -> None:
@@ -108,7 +130,7 @@ def test_overrides_in_effect_are_listed() -> None:
 def test_an_override_counts_on_a_machine_of_another_kind(tmp_path: Path) -> None:
     """P-73: one may ask what an Arm machine would get."""
     environ = {"WHEELFIT_OVERRIDE_AARCH64_VERSION": "8.2a,8.1a,8a"}
-    detection = _detect("aarch64", tmp_path, environ)
+    detection = detect("aarch64", tmp_path, environ)
     assert detection.status is Status.SUPPORTED
     assert [feature.values for feature in detection.features] == [("8.2a", "8.1a", "8a")]
 
@@ -123,22 +145,22 @@ class TestConda:
             "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "12.8",
             "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "8.6",
         }
-        detection = _detect("nvidia", tmp_path, environ)
-        assert detection.features == _detect("nvidia", tmp_path, forced).features
+        detection = detect("nvidia", tmp_path, environ)
+        assert detection.features == detect("nvidia", tmp_path, forced).features
         assert detection.evidence == tuple(Evidence(*item) for item in environ.items())
 
     def test_a_driver_without_a_known_gpu(self, tmp_path: Path) -> None:
         """Without a GPU there are the bounds of the driver; a GPU without a driver is nothing."""
         bounds = ["cuda_version_lower_bound", "cuda_version_upper_bound"]
         for arch in ({}, {"CONDA_OVERRIDE_CUDA_ARCH": ""}):
-            detection = _detect("nvidia", tmp_path, {"CONDA_OVERRIDE_CUDA": "12"} | arch)
-            assert [feature.name for feature in detection.features] == bounds
-        alone = _detect("nvidia", tmp_path, {"CONDA_OVERRIDE_CUDA_ARCH": "8.6"})
+            detection = detect("nvidia", tmp_path, {"CONDA_OVERRIDE_CUDA": "12"} | arch)
+            assert names_of(detection) == bounds
+        alone = detect("nvidia", tmp_path, {"CONDA_OVERRIDE_CUDA_ARCH": "8.6"})
         assert (alone.status, alone.features) == (Status.NOTHING, ())
 
     def test_an_empty_variable_says_that_there_is_none(self) -> None:
         """Of a machine with a driver and GPUs nothing is left, and that is an answer."""
-        recorded = open_recorded(CAPTURED / "linux-x86-two-unlike-gpus").view
+        recorded = open_recorded(MACHINES / "linux-x86-two-unlike-gpus").view
         for environ, left in (
             ({}, 3),
             ({"CONDA_OVERRIDE_CUDA_ARCH": ""}, 2),
@@ -146,8 +168,7 @@ class TestConda:
             ({"CONDA_OVERRIDE_CUDA": "", "CONDA_OVERRIDE_CUDA_ARCH": "8.6"}, 0),
         ):
             machine = Machine(replace(recorded, environ=environ))
-            detection = machine.detect("nvidia")
-            assert detection is not None
+            detection = detection_of("nvidia", machine)
             assert len(detection.features) == left
             assert detection.status is (Status.SUPPORTED if left else Status.NOTHING)
             assert bool(detection.devices) == (left == 3)
@@ -165,10 +186,10 @@ class TestConda:
             "CONDA_OVERRIDE_ARCHSPEC": "zen4",
             "WHEELFIT_OVERRIDE_X86_64_LEVEL": "v2,v1",
         }
-        lower, _, sm_arch = _detect("nvidia", tmp_path, environ).features
+        lower, _, sm_arch = detect("nvidia", tmp_path, environ).features
         assert lower.values[0] == "12.8"
         assert sm_arch.values == ("90_real",)
-        assert _detect("x86_64", tmp_path, environ).features[0].values == ("v2", "v1")
+        assert detect("x86_64", tmp_path, environ).features[0].values == ("v2", "v1")
 
     @pytest.mark.parametrize(
         ("name", "level"),
@@ -187,12 +208,12 @@ class TestConda:
     def test_processors_by_name(self, name: str, level: str, tmp_path: Path) -> None:
         """A name of archspec stands for its level and the level's flags, and for no others."""
         environ = {"CONDA_OVERRIDE_ARCHSPEC": name}
-        detection = _detect("x86_64", tmp_path, environ)
-        flags = {feature.name for feature in detection.features[1:]}
+        detection = detect("x86_64", tmp_path, environ)
+        flags = set(names_of(detection)[1:])
         assert detection.features[0].values[0] == level
         assert ("avx2" in flags) == (level in ("v3", "v4"))
         assert not {"avx512_vnni", "gfni"} & flags
-        machine = Machine(SystemView(tmp_path, environ, system="Linux", architecture="x86_64"))
+        machine = Machine(view_of(tmp_path, environ))
         assert machine.overrides_in_effect() == (f"CONDA_OVERRIDE_ARCHSPEC={name}",)
 
     @pytest.mark.parametrize(
@@ -213,22 +234,20 @@ class TestConda:
     ) -> None:
         """The same on Arm, on every system."""
         environ = {"CONDA_OVERRIDE_ARCHSPEC": name}
-        view = SystemView(tmp_path, environ, system=system, architecture="aarch64")
-        detection = Machine(view).detect("aarch64")
-        assert detection is not None
+        detection = detect("aarch64", tmp_path, environ, system=system, architecture="aarch64")
         assert detection.features[0].values[0] == version
 
     def test_a_name_of_another_architecture(self, tmp_path: Path) -> None:
         """P-73: what no processor of this kind is called switches its provider off."""
         environ = {"CONDA_OVERRIDE_ARCHSPEC": "neoverse_v2", "WHEELFIT_OVERRIDE_X86_64_LEVEL": "v3"}
-        detection = _detect("x86_64", tmp_path, environ)
+        detection = detect("x86_64", tmp_path, environ)
         assert detection.status is Status.DISABLED
         (warning,) = detection.warnings
         assert warning == (
             "CONDA_OVERRIDE_ARCHSPEC='neoverse_v2' cannot be used: it must be the name of such a "
             "processor in archspec, as zen6; the x86_64 provider is switched off"
         )
-        assert _detect("aarch64", tmp_path, environ).status is Status.NOTHING
+        assert detect("aarch64", tmp_path, environ).status is Status.NOTHING
 
     def test_no_name_means_two_processors(self) -> None:
         """The names of the two tables differ, and each stands for a value that there is."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from error_codes import raises_code
+from platforms.detecting import MACHINES as CAPTURED
+from platforms.detecting import detection_of, names_of, values_of
 
 from wheelfit_runtime.errors import UnknownHost, WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
@@ -34,8 +35,6 @@ from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.recording import open_recorded
 from wheelfit_runtime.platforms.system_view import SystemView
 
-CAPTURED = Path(__file__).parents[1] / "machines"
-
 
 def detections(*names: str) -> dict[str, Detection]:
     """Return what a preset says, by namespace."""
@@ -49,7 +48,7 @@ def features(*names: str, namespace: str) -> tuple[FeatureConfig, ...]:
 
 def values(*names: str, namespace: str) -> dict[str, tuple[str, ...]]:
     """Return the same, by the names of features."""
-    return {feature.name: feature.values for feature in features(*names, namespace=namespace)}
+    return values_of(detections(*names)[namespace])
 
 
 class TestAsOnARealMachine:
@@ -67,13 +66,10 @@ class TestAsOnARealMachine:
 
     def test_nvidia_without_a_known_gpu(self) -> None:
         """P-85: a driver alone has its bounds, and no code runs."""
-        facts = NvidiaDriver(Capability(12, 8))
-        found = features("cuda-12.8", namespace="nvidia")
-        assert found == nvidia.supported(facts).features
-        assert [one.name for one in found] == [
-            "cuda_version_lower_bound",
-            "cuda_version_upper_bound",
-        ]
+        supported = nvidia.supported(NvidiaDriver(Capability(12, 8)))
+        assert features("cuda-12.8", namespace="nvidia") == supported.features
+        bounds = ["cuda_version_lower_bound", "cuda_version_upper_bound"]
+        assert names_of(supported) == bounds
 
     def test_amd(self) -> None:
         """P-120, P-123: the GPU and the ROCm that are named, older minors on request only."""
@@ -154,8 +150,7 @@ class TestAsOnARealMachine:
     )
     def test_captured_machines(self, machine: str, name: str, namespace: str) -> None:
         """P-76: a machine of that kind that was looked at says the same."""
-        captured = open_recorded(CAPTURED / machine).detect(namespace)
-        assert captured is not None
+        captured = detection_of(namespace, open_recorded(CAPTURED / machine))
         known = {feature.name: feature.values[0] for feature in captured.features}
         assert features(name.format(**known), namespace=namespace) == captured.features
 

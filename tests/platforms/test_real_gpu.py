@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from platforms.detecting import FakeProcesses, detection_of
 
 from wheelfit_runtime.platforms.cache import CachedProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import open_recorded, record
 from wheelfit_runtime.platforms.system_view import SystemView
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wheelfit_runtime.platforms.child_processes import Answer, Question
 
 pytestmark = pytest.mark.gpu
 
@@ -41,8 +37,7 @@ def _query(*names: str) -> list[list[str]]:
 
 
 def _detected(machine: Machine) -> Detection:
-    detection = machine.detect("nvidia")
-    assert detection is not None
+    detection = detection_of("nvidia", machine)
     assert detection.status is Status.SUPPORTED, detection
     return detection
 
@@ -87,13 +82,6 @@ def test_a_record_of_a_real_gpu_replays_and_identifies_nobody(tmp_path: Path) ->
         assert not [text for text in texts if identifier.encode() in text]
 
 
-class _Refusing:
-    """Answer nobody: whoever asks has forgotten."""
-
-    def ask(self, question: Question) -> Answer:
-        raise AssertionError(question.name)
-
-
 def test_a_real_answer_is_remembered(tmp_path: Path) -> None:
     """P-22: the second process asks no driver."""
     _query("compute_cap")
@@ -101,7 +89,8 @@ def test_a_real_answer_is_remembered(tmp_path: Path) -> None:
     seen = first.view
     folder = str(tmp_path)
     asked = CachedProcesses(seen.processes, lambda: folder, seen)
-    recalled = CachedProcesses(_Refusing(), lambda: folder, seen)
+    nobody = FakeProcesses({})  # whoever asks has forgotten
+    recalled = CachedProcesses(nobody, lambda: folder, seen)
     answers = [
         _detected(Machine(SystemView(processes=processes))).features
         for processes in (asked, recalled)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from platforms.detecting import MACHINES, detection_of, view_of, write_files
 from sampled_cases import sampled
 
 from wheelfit.testing.drivers import FakeDriver
@@ -21,8 +22,6 @@ from wheelfit_runtime.platforms.recording import (
     record,
 )
 from wheelfit_runtime.platforms.system_view import SystemView
-
-MACHINES = Path(__file__).parents[1] / "machines"
 
 
 def _question(name: str) -> Question:
@@ -64,9 +63,7 @@ def test_a_record_of_this_machine_answers_as_this_machine_does(tmp_path: Path) -
     assert record(tmp_path / "machine", here) == ()
     replayed = open_recorded(tmp_path / "machine")
     for namespace in here.namespaces:
-        live, replay = here.detect(namespace), replayed.detect(namespace)
-        assert live is not None
-        assert replay is not None
+        live, replay = (detection_of(namespace, machine) for machine in (here, replayed))
         assert (replay.features, replay.status) == (live.features, live.status)
     assert "HOME" not in (tmp_path / "machine" / "environ.json").read_text()
     expected = json.loads((tmp_path / "machine" / "expected.json").read_text("utf-8"))
@@ -84,9 +81,7 @@ def test_a_record_of_a_machine_with_gpus_says_what_the_driver_said(
     )
     assert record(tmp_path / "machine", original) == ()
     replayed = open_recorded(tmp_path / "machine")
-    live, replay = original.detect("nvidia"), replayed.detect("nvidia")
-    assert live is not None
-    assert replay is not None
+    live, replay = (detection_of("nvidia", machine) for machine in (original, replayed))
     assert replay.features == live.features
     assert replay.devices == live.devices
     assert "sm_arch" in [feature.name for feature in replay.features]
@@ -144,10 +139,7 @@ def _planted(root: Path) -> dict[str, str]:
         "home/jane.doe/lib/libcuda.so.1": "",
         "etc/ld.so.cache": "\0/home/jane.doe/secret-box-17/libother.so.1\0/opt/hunter2/lib.so\0",
     }
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(root, files)
     return {
         "HOME": "/home/jane.doe",
         "USER": "jane.doe",
@@ -188,17 +180,8 @@ def test_nothing_in_a_record_identifies_machine_or_user(tmp_path: Path) -> None:
         b"unique_id 48213377120991\nconnecting from secret-box-17 as jane.doe\n",
     )
     processes = RecordedProcesses({"nvidia libraries": answer})
-    machine = Machine(
-        SystemView(
-            root,
-            environ,
-            system="Linux",
-            architecture="x86_64",
-            interpreter="python",
-            processes=processes,
-            replayed=True,
-        )
-    )
+    replaying = {"interpreter": "python", "processes": processes, "replayed": True}
+    machine = Machine(view_of(root, environ, **replaying))
     folder = tmp_path / "record"
     assert record(folder, machine) == ()
     seen = [
@@ -208,8 +191,7 @@ def test_nothing_in_a_record_identifies_machine_or_user(tmp_path: Path) -> None:
     ]
     assert not [(secret, text) for secret in _SECRETS for text in seen if secret.encode() in text]
     # and yet it is a record of that machine
-    nvidia = open_recorded(folder).detect("nvidia")
-    assert nvidia is not None
+    nvidia = detection_of("nvidia", open_recorded(folder))
     assert nvidia.features[0].values[0] == "12.4"
     assert "550.54.15" in (folder / "root/proc/driver/nvidia/version").read_text()
     assert "serialize" in (folder / "root/proc/cpuinfo").read_text()
@@ -220,12 +202,9 @@ def test_a_user_with_a_common_name_does_not_spoil_the_record(user: str, tmp_path
     """P-75: who is called as a folder of the system is hidden in the home folder only."""
     root = tmp_path / "root"
     environ = _planted(root) | {"USER": user, "HOME": f"/home/{user}"}
-    library = root / "home" / user / "libcuda.so.1"
-    library.parent.mkdir(parents=True)
-    library.write_text("")
+    write_files(root, {f"home/{user}/libcuda.so.1": ""})
     environ["LD_LIBRARY_PATH"] = f"/home/{user}"
-    machine = Machine(SystemView(root, environ, system="Linux", architecture="x86_64"))
-    assert record(tmp_path / "record", machine) == ()
+    assert record(tmp_path / "record", Machine(view_of(root, environ))) == ()
     kept = tmp_path / "record/root"
     assert (kept / "sys/module/nvidia/version").is_file()
     assert (kept / "home/user/libcuda.so.1").is_file()
@@ -235,8 +214,7 @@ def test_a_user_with_a_common_name_does_not_spoil_the_record(user: str, tmp_path
 def test_only_variables_that_concern_detection_are_recorded(tmp_path: Path) -> None:
     """P-75: an allow-list; folders in which nothing was found are no concern of detection."""
     root = tmp_path / "root"
-    machine = Machine(SystemView(root, _planted(root), system="Linux", architecture="x86_64"))
-    record(tmp_path / "record", machine)
+    record(tmp_path / "record", Machine(view_of(root, _planted(root))))
     environ = json.loads((tmp_path / "record/environ.json").read_text())
     assert environ == {
         "CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-0000-0000-000000000000",
@@ -249,7 +227,7 @@ def test_only_variables_that_concern_detection_are_recorded(tmp_path: Path) -> N
 
 
 def _bare(tmp_path: Path) -> Machine:
-    return Machine(SystemView(tmp_path / "bare", {}, system="Linux", architecture="riscv64"))
+    return Machine(view_of(tmp_path / "bare", architecture="riscv64"))
 
 
 def test_an_earlier_record_is_replaced(tmp_path: Path) -> None:

@@ -18,11 +18,14 @@ _TAG = "py3-none-manylinux2014_{machine}.manylinux_2_17_{machine}"
 _LICENCE = "You may use this library in tests.\n"
 
 
-def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> bytes:
+def compile_library(
+    soname: str, source: str, *, needed: Iterable[str] = (), options: Iterable[str] = ()
+) -> bytes:
     """Return the content of a shared library compiled from C.
 
     :param source: the C source code.
     :param needed: SONAMEs of libraries that it needs; they need not exist.
+    :param options: further options of the compiler.
     :raises FileNotFoundError: there is no C compiler.
     """
     compiler = require_compiler()
@@ -44,9 +47,9 @@ def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> 
             ]
             subprocess.run(command, check=True)
             needed_files.append(str(folder / name))
-        options = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed"]
+        linked = [f"-Wl,-soname,{soname}", "-Wl,--no-as-needed", *options]
         library = folder / "compiled.so"
-        command = [*base_command, *options, "-o", str(library), str(source_file), *needed_files]
+        command = [*base_command, *linked, "-o", str(library), str(source_file), *needed_files]
         subprocess.run(command, check=True)
         return library.read_bytes()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from platforms.detecting import detect, names_of, write_files
 
-from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Core, Cpu
 from wheelfit_runtime.platforms.features import Detection
 from wheelfit_runtime.platforms.providers.aarch64 import provider as aarch64
@@ -19,7 +19,6 @@ from wheelfit_runtime.platforms.providers.aarch64.tables import (
     HWCAP_BITS,
     REQUIREMENTS,
 )
-from wheelfit_runtime.platforms.system_view import SystemView
 
 UP_TO: dict[str, frozenset[str]] = {}
 for _version, _needed in REQUIREMENTS:
@@ -150,37 +149,32 @@ def test_hidden_abilities_are_named() -> None:
     assert m4.evidence[-1].value == "the core is 8.5a, but hidden for 8.5a: ssbs"
 
 
-def _machine(root: Path, system: str, architecture: str = "aarch64", **recorded: Any) -> Detection:
-    machine = Machine(SystemView(root, {}, system=system, architecture=architecture, **recorded))
-    detection = machine.detect("aarch64")
-    assert detection is not None
-    return detection
+_detect = partial(detect, "aarch64", architecture="aarch64")
 
 
 def test_windows_tells_some_abilities_and_no_version(tmp_path: Path) -> None:
     """Section 11: treated as 8a; what Windows affirms is there all the same."""
     affirmed = frozenset({19, 29, 30, 31, 34, 43, 44, 45})
-    detection = _machine(tmp_path, "Windows", recorded_features=affirmed)
+    detection = _detect(tmp_path, system="Windows", recorded_features=affirmed)
     assert detection.features[0].values == ("8a",)
-    assert [feature.name for feature in detection.features[1:]] == [
-        "jscvt", "asimddp", "lrcpc", "atomics", "aes", "asimd", "crc32", "fp", "pmull", "sha1",
-        "sha2",
+    assert names_of(detection) == [
+        "version", "jscvt", "asimddp", "lrcpc", "atomics", "aes", "asimd", "crc32", "fp", "pmull",
+        "sha1", "sha2",
     ]  # fmt: skip
-    assert [f.name for f in _machine(tmp_path, "FreeBSD").features] == ["version"]
+    assert names_of(_detect(tmp_path, system="FreeBSD")) == ["version"]
 
 
 @pytest.mark.parametrize("architecture", ["x86_64", "armv8l", "armv7l"])
 def test_another_interpreter_supports_nothing(tmp_path: Path, architecture: str) -> None:
     """P-110: a 32-bit Python on such a processor loads other wheels."""
-    assert _machine(tmp_path, "Linux", architecture).features == ()
+    assert _detect(tmp_path, architecture=architecture).features == ()
 
 
 def _linux(root: Path, cpuinfo: str, vector: bytes | None = None) -> Detection:
-    (root / "proc/self").mkdir(parents=True)
-    (root / "proc/cpuinfo").write_text(cpuinfo)
+    write_files(root, {"proc/cpuinfo": cpuinfo})
     if vector is not None:
-        (root / "proc/self/auxv").write_bytes(vector)
-    return _machine(root, "Linux")
+        write_files(root, {"proc/self/auxv": vector})
+    return _detect(root)
 
 
 def test_the_vector_counts_more_than_the_file(tmp_path: Path) -> None:
@@ -194,9 +188,8 @@ def test_the_vector_counts_more_than_the_file(tmp_path: Path) -> None:
 
 def test_cores_come_from_the_registers_when_the_file_has_none(tmp_path: Path) -> None:
     """P-113: ``midr_el1`` in /sys."""
-    folder = tmp_path / "sys/devices/system/cpu/cpu0/regs/identification"
-    folder.mkdir(parents=True)
-    (folder / "midr_el1").write_text("0x00000000410fd4f0\n")
+    register = "sys/devices/system/cpu/cpu0/regs/identification/midr_el1"
+    write_files(tmp_path, {register: "0x00000000410fd4f0\n"})
     detection = _linux(tmp_path, f"Features : {' '.join(EVERYTHING)}\n")
     assert detection.features[0].values[0] == "9.0a"
 
@@ -204,13 +197,13 @@ def test_cores_come_from_the_registers_when_the_file_has_none(tmp_path: Path) ->
 def test_an_emulator_that_shows_an_x86_host_tells_nothing(tmp_path: Path) -> None:
     """P-74, P-112: flags of another architecture are not abilities of this one."""
     detection = _linux(tmp_path, "flags : fpu sse2 avx2\n")
-    assert [feature.name for feature in detection.features] == ["version"]
+    assert names_of(detection) == ["version"]
     assert "8a" in detection.warnings[0]
 
 
 def test_features_have_the_order_of_the_reference() -> None:
     """P-40, P-41, P-110, P-111: version, the reference's 42 abilities corrected, then ours."""
-    names = [feature.name for feature in aarch64.supported(Cpu(EVERYTHING)).features]
+    names = names_of(aarch64.supported(Cpu(EVERYTHING)))
     assert names == ["version", *FEATURES, *APPENDED]
     assert len(FEATURES) == 42
     assert not {"btiecv", "asimdrdmatomics"} & set(names)
@@ -219,7 +212,7 @@ def test_features_have_the_order_of_the_reference() -> None:
 def test_the_reference_mode_leaves_out_what_the_reference_does_not_know() -> None:
     """P-43: for differential tests."""
     detection = aarch64.supported(Cpu(EVERYTHING), reference=True)
-    assert [feature.name for feature in detection.features] == ["version", *FEATURES]
+    assert names_of(detection) == ["version", *FEATURES]
 
 
 def test_unknown_abilities_are_8a_with_a_warning() -> None:

@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from platforms.detecting import write_files
 
 from wheelfit_runtime.platforms.facts import Core
 from wheelfit_runtime.platforms.providers.aarch64 import probes
@@ -71,10 +72,9 @@ def test_implementer_and_part_are_taken_out() -> None:
 def test_registers_of_every_processor_are_read(tmp_path: Path) -> None:
     """P-70, P-74: a processor without the file, and folders that are none, do not matter."""
     folder = tmp_path / "sys/devices/system/cpu"
-    for name, text in {"cpu0": "0x410fd4f0\n", "cpu11": "0x410fd460\n", "cpufreq": "x"}.items():
-        place = folder / name / "regs/identification"
-        place.mkdir(parents=True)
-        (place / "midr_el1").write_text(text)
+    texts = {"cpu0": "0x410fd4f0\n", "cpu11": "0x410fd460\n", "cpufreq": "x"}
+    registers = {f"{cpu}/regs/identification/midr_el1": text for cpu, text in texts.items()}
+    write_files(folder, registers)
     (folder / "cpu1").mkdir()
     assert probes.read_midr(SystemView(root=str(tmp_path))) == ("0x410fd4f0", "0x410fd460")
     assert probes.read_midr(SystemView(root=str(tmp_path / "empty"))) == ()

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from platforms.detecting import (
+    MACHINES,
+    FakeProcesses,
+    add_device,
+    detect,
+    detect_captured,
+    detection_of,
+    touch,
+    values_of,
+    view_of,
+    write_program,
+)
 
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
@@ -13,8 +26,6 @@ from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConf
 from wheelfit_runtime.platforms.providers.amd import provider as amd
 from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.system_view import SystemView
-
-MACHINES = Path(__file__).parents[2] / "machines"
 
 FORCE_GFX = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
 FORCE_ROCM = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
@@ -26,23 +37,8 @@ INTEGRATED = AmdGpu(1, "gfx1036", integrated=True)
 HIDDEN = AmdGpu(1, "gfx942", problem="/dev/kfd does not exist")
 
 
-def _values(detection: Detection) -> dict[str, tuple[str, ...]]:
-    return {feature.name: feature.values for feature in detection.features}
-
-
-def _detect(machine: Machine) -> Detection:
-    detection = machine.detect("amd")
-    assert detection is not None
-    return detection
-
-
-def _forced(root: Path, **environ: str) -> Detection:
-    return _detect(Machine(SystemView(root, environ, system="Linux", architecture="x86_64")))
-
-
-def _captured(name: str, **environ: str) -> Detection:
-    given = recording.view_arguments(MACHINES / name)
-    return _detect(Machine(SystemView(**given | {"environ": given["environ"] | environ})))
+_detect = partial(detect, "amd")
+_captured = partial(detect_captured, "amd")
 
 
 def test_features_have_the_order_of_the_reference() -> None:
@@ -71,15 +67,15 @@ def test_the_vocabulary() -> None:
 def test_an_unknown_gpu_is_kept() -> None:
     """P-121: the reference drops all GPUs when it does not know one; its mode does."""
     driver = AmdDriver((AmdGpu(1, "gfx942"), AmdGpu(2, "gfx1399")), (7, 0))
-    assert _values(amd.supported(driver))["gfx_arch"] == ("gfx942", "gfx1399")
-    assert _values(amd.supported(driver, reference=True)) == {"rocm_version": ("7.0",)}
+    assert values_of(amd.supported(driver))["gfx_arch"] == ("gfx942", "gfx1399")
+    assert values_of(amd.supported(driver, reference=True)) == {"rocm_version": ("7.0",)}
 
 
 def test_the_reference_sorts_names_as_text() -> None:
     """P-43, P-120: its mode has neither our order nor what is known of single devices."""
     driver = AmdDriver((AmdGpu(1, "gfx942"), AmdGpu(2, "gfx1100"), AmdGpu(3, "gfx942")), (6, 4))
     found = amd.supported(driver, reference=True, same_major=True)
-    assert _values(found) == {"gfx_arch": ("gfx1100", "gfx942"), "rocm_version": ("6.4",)}
+    assert values_of(found) == {"gfx_arch": ("gfx1100", "gfx942"), "rocm_version": ("6.4",)}
     assert found.devices == ()
 
 
@@ -87,7 +83,7 @@ def test_discrete_gpus_come_first() -> None:
     """P-122: then node numbers count, and like GPUs are one value."""
     gpus = (INTEGRATED, AmdGpu(3, "gfx906"), DISCRETE, AmdGpu(4, "gfx906"))
     found = amd.supported(AmdDriver(gpus))
-    assert _values(found) == {"gfx_arch": ("gfx1100", "gfx906", "gfx1036")}
+    assert values_of(found) == {"gfx_arch": ("gfx1100", "gfx906", "gfx1036")}
     assert [device.device for device in found.devices] == [
         "GPU at node 2 (gfx1100)",
         "GPU at node 3 (gfx906)",
@@ -141,33 +137,32 @@ def test_exactly_the_installed_rocm_counts_unless_wished(
 ) -> None:
     """P-123: older minors are appended, newer ones and other majors never."""
     found = amd.supported(AmdDriver(rocm_version=version), same_major=same_major)
-    assert _values(found) == {"rocm_version": values}
+    assert values_of(found) == {"rocm_version": values}
 
 
 def test_the_wish_reaches_the_provider() -> None:
     """P-123: a parameter of the machine; the reference's mode ignores it."""
     given = recording.view_arguments(MACHINES / "linux-x86-amd-mi300x") | {"rocm_same_major": True}
-    wished = _values(_detect(Machine(SystemView(**given))))["rocm_version"]
-    assert wished == ("6.4", "6.3", "6.2", "6.1", "6.0")
-    assert _values(_detect(Machine(SystemView(**given, reference=True))))["rocm_version"] == (
-        "6.4",
-    )
+    wished = detection_of("amd", Machine(SystemView(**given)))
+    assert values_of(wished)["rocm_version"] == ("6.4", "6.3", "6.2", "6.1", "6.0")
+    reference = detection_of("amd", Machine(SystemView(**given, reference=True)))
+    assert values_of(reference)["rocm_version"] == ("6.4",)
 
 
 def test_a_gpu_that_cannot_be_used_is_no_value() -> None:
     """P-74, P-124: where it is the only one, the reason is a warning; ROCm counts all the same."""
     found = amd.supported(AmdDriver((HIDDEN, HIDDEN), (6, 4)))
-    assert _values(found) == {"rocm_version": ("6.4",)}
+    assert values_of(found) == {"rocm_version": ("6.4",)}
     assert found.warnings == (
         "GPU at node 1 (gfx942) cannot be used: /dev/kfd does not exist; likewise 1 more",
     )
     beside = amd.supported(AmdDriver((HIDDEN, DISCRETE), (6, 4)))
-    assert (_values(beside)["gfx_arch"], beside.warnings) == (("gfx1100",), ())
+    assert (values_of(beside)["gfx_arch"], beside.warnings) == (("gfx1100",), ())
 
 
 def test_nothing_is_there(tmp_path: Path) -> None:
     """P-74, P-124: zero devices are no error."""
-    found = _forced(tmp_path)
+    found = _detect(tmp_path)
     assert (found.status, found.features, found.warnings) == (Status.NOTHING, (), ())
     assert found.evidence == (Evidence("files", "no sign of an AMD GPU or ROCm"),)
 
@@ -175,20 +170,20 @@ def test_nothing_is_there(tmp_path: Path) -> None:
 def test_a_gpu_without_rocm_is_told(tmp_path: Path) -> None:
     """P-123, P-124: most wheels name a version; the variable that helps is named, then obeyed."""
     found = _captured("linux-x86-amd-without-rocm")
-    assert _values(found) == {"gfx_arch": ("gfx1201",)}
+    assert values_of(found) == {"gfx_arch": ("gfx1201",)}
     assert "WHEELFIT_OVERRIDE_AMD_ROCM_VERSION" in found.warnings[0]
     own = {"WHEELFIT_OVERRIDE_AMD_ROCM_VERSION": "7.1,7.0", "HSA_OVERRIDE_GFX_VERSION": ""}
     helped = _captured("linux-x86-amd-without-rocm", **own)
-    assert _values(helped) == {"gfx_arch": ("gfx1201",), "rocm_version": ("7.1", "7.0")}
+    assert values_of(helped) == {"gfx_arch": ("gfx1201",), "rocm_version": ("7.1", "7.0")}
     assert helped.warnings == ()
-    assert _forced(tmp_path).warnings == ()
+    assert _detect(tmp_path).warnings == ()
 
 
 def test_a_disguise_does_not_count() -> None:
     """P-89, P-124: the machine is described, and who wants another one is told how."""
     disguised = {"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}
     found = _captured("linux-x86-amd-mi300x", **disguised)
-    assert _values(found)["gfx_arch"] == ("gfx942",)
+    assert values_of(found)["gfx_arch"] == ("gfx942",)
     (warning,) = found.warnings
     assert "HSA_OVERRIDE_GFX_VERSION=10.3.0" in warning
     assert "WHEELFIT_OVERRIDE_AMD_GFX_ARCH" in warning
@@ -208,41 +203,22 @@ class _Forbidden(SystemView):
 def test_a_device_that_the_user_may_not_open_is_told() -> None:
     """P-124: the GPU is there and counts, and programs will not see it."""
     root = str(MACHINES / "linux-x86-amd-mi300x" / "root")
-    found = _detect(Machine(_Forbidden(root, {}, system="Linux")))
-    assert _values(found)["gfx_arch"] == ("gfx942",)
+    found = detection_of("amd", Machine(_Forbidden(root, {}, system="Linux")))
+    assert values_of(found)["gfx_arch"] == ("gfx942",)
     (warning,) = found.warnings
     assert "/dev/kfd" in warning
     assert "group render" in warning
     elsewhere = _Forbidden(root, {FORCE_GFX: "gfx942"}, system="Linux")
-    assert _detect(Machine(elsewhere)).warnings == ()
+    assert detection_of("amd", Machine(elsewhere)).warnings == ()
 
 
 # --- tools -----------------------------------------------------------------------------
 
 
-class _Tools:
-    """Answer every question alike, and count."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.asked: list[str] = []
-
-    def ask(self, question: object) -> Answer:
-        self.asked.append(str(getattr(question, "name", "")))
-        return self.answer
-
-
 def _with_tools(root: Path, answer: Answer, *files: str) -> tuple[Detection, list[str]]:
-    for name in ("usr/bin/rocm_agent_enumerator", "usr/bin/rocminfo", *files):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
-    tools = _Tools(answer)
-    machine = Machine(
-        SystemView(
-            root, {"PATH": "/usr/bin"}, system="Linux", architecture="x86_64", processes=tools
-        )
-    )
-    return _detect(machine), tools.asked
+    touch(root, "usr/bin/rocm_agent_enumerator", "usr/bin/rocminfo", *files)
+    tools = FakeProcesses(answer)
+    return _detect(root, {"PATH": "/usr/bin"}, processes=tools), tools.asked
 
 
 NAMES = Answer(Ending.EXITED, 0, b"gfx000\ngfx1100\ngfx1036\n")
@@ -253,21 +229,15 @@ def test_tools_are_asked_where_a_driver_is_and_no_list(tmp_path: Path, sign: str
     """P-125: as in Windows' Linux, or where a sandbox hides the kernel's files."""
     found, asked = _with_tools(tmp_path, NAMES, sign)
     assert asked == ["rocm_agent_enumerator -name"]
-    assert _values(found) == {"gfx_arch": ("gfx1100", "gfx1036")}
+    assert values_of(found) == {"gfx_arch": ("gfx1100", "gfx1036")}
     assert found.devices[1].device == "GPU at node 1 (gfx1036, integrated)"
 
 
 def test_a_real_program_is_asked_and_given_up(tmp_path: Path) -> None:
     """P-37, P-125: a tool that hangs does not hold up detection."""
-    for name, text in (
-        ("usr/bin/rocm_agent_enumerator", "#!/bin/sh\necho gfx942\nexec sleep 60\n"),
-        ("dev/kfd", ""),
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
-    machine = Machine(SystemView(tmp_path, {"PATH": "/usr/bin:/bin"}, system="Linux", deadline=0.3))
-    found = _detect(machine)
+    write_program(tmp_path, "usr/bin/rocm_agent_enumerator", "echo gfx942\nexec sleep 60\n")
+    touch(tmp_path, "dev/kfd")
+    found = _detect(tmp_path, {"PATH": "/usr/bin:/bin"}, deadline=0.3)
     assert (found.status, found.features) == (Status.FAILED, ())
     assert found.warnings == ("rocm_agent_enumerator -name did not answer in time",)
 
@@ -324,12 +294,8 @@ def test_a_gpu_without_its_driver_is_told(
     tmp_path: Path, kind: str, driver: str, words: str | None
 ) -> None:
     """P-74, P-75, P-124: unless another driver has it, which has its reasons."""
-    folder = tmp_path / "sys/bus/pci/devices/0000_03_00.0"
-    folder.mkdir(parents=True)
-    texts = {"vendor": "0x1002", "class": kind, "device": "0x744c", "uevent": f"DRIVER={driver}"}
-    for name, text in texts.items():
-        (folder / name).write_text(f"{text}\n")
-    found = _forced(tmp_path)
+    add_device(tmp_path, "0000:03:00.0", vendor="0x1002", device="0x744c", kind=kind, driver=driver)
+    found = _detect(tmp_path)
     assert (found.status, found.features) == (Status.NOTHING, ())
     assert f"driver {driver or 'none'}" in found.evidence[0].value
     assert len(found.warnings) == (words is not None)
@@ -338,7 +304,7 @@ def test_a_gpu_without_its_driver_is_told(
 
 def test_other_systems_have_neither_files_nor_tools(tmp_path: Path) -> None:
     """P-74: nothing is looked for on macOS."""
-    found = _detect(Machine(SystemView(tmp_path, {}, system="Darwin", architecture="aarch64")))
+    found = _detect(tmp_path, system="Darwin", architecture="aarch64")
     assert found.status is Status.NOTHING
 
 
@@ -359,8 +325,8 @@ def test_code_can_be_forced(
     tmp_path: Path, variable: str, text: str, names: tuple[str, ...]
 ) -> None:
     """P-120, P-126: in the given order, under the names that packages have; no device narrows."""
-    found = _forced(tmp_path, **{variable: text})
-    assert _values(found) == {"gfx_arch": names}
+    found = _detect(tmp_path, {variable: text})
+    assert values_of(found) == {"gfx_arch": names}
     assert found.evidence[0] == Evidence(variable, text.strip())
     assert found.devices == ()
 
@@ -368,14 +334,17 @@ def test_code_can_be_forced(
 @pytest.mark.parametrize(("text", "value"), [("7.0.0", "7.0"), ("6.4", "6.4"), ("7.10.2", "7.10")])
 def test_rocm_can_be_forced(tmp_path: Path, text: str, value: str) -> None:
     """P-126: two numbers are enough here, three are what the reference wants."""
-    assert _values(_forced(tmp_path, **{FORCE_ROCM: text})) == {"rocm_version": (value,)}
+    assert values_of(_detect(tmp_path, {FORCE_ROCM: text})) == {"rocm_version": (value,)}
 
 
 def test_the_variable_of_the_reference_counts_more(tmp_path: Path) -> None:
     """P-126: of two that say the same thing the first one, and only that is in effect."""
     environ = {FORCE_GFX: "gfx942", BOOTSTRAP_GFX: "gfx1100", FORCE_ROCM: "6.4.1"}
-    machine = Machine(SystemView(tmp_path, environ, system="Linux"))
-    assert _values(_detect(machine)) == {"gfx_arch": ("gfx942",), "rocm_version": ("6.4",)}
+    machine = Machine(view_of(tmp_path, environ))
+    assert values_of(detection_of("amd", machine)) == {
+        "gfx_arch": ("gfx942",),
+        "rocm_version": ("6.4",),
+    }
     assert machine.overrides_in_effect() == (f"{FORCE_GFX}=gfx942", f"{FORCE_ROCM}=6.4.1")
 
 
@@ -393,11 +362,10 @@ def test_switching_detection_off_wins_over_forcing() -> None:
 def test_an_own_override_wins_over_all_of_them(tmp_path: Path) -> None:
     """P-73, P-126: it names the feature itself; the order of features stays."""
     own = {"WHEELFIT_OVERRIDE_AMD_GFX_ARCH": "gfx1100,gfx1036"}
-    assert _values(_forced(tmp_path, **{BOOTSTRAP_OFF: "1"}, **own)) == {
-        "gfx_arch": ("gfx1100", "gfx1036")
-    }
-    found = _forced(tmp_path, **{FORCE_GFX: "gfx942", FORCE_ROCM: "6.4.1"}, **own)
-    assert list(_values(found).items()) == [
+    off = _detect(tmp_path, {BOOTSTRAP_OFF: "1", **own})
+    assert values_of(off) == {"gfx_arch": ("gfx1100", "gfx1036")}
+    found = _detect(tmp_path, {FORCE_GFX: "gfx942", FORCE_ROCM: "6.4.1", **own})
+    assert list(values_of(found).items()) == [
         ("gfx_arch", ("gfx1100", "gfx1036")),
         ("rocm_version", ("6.4",)),
     ]
@@ -419,47 +387,16 @@ def test_who_says_which_gpus_count_is_not_warned_of_others(machine: str, variabl
     found = _captured(machine, **{variable: "gfx1100,gfx942", FORCE_ROCM: "7.1"})
     assert _captured(machine).warnings
     assert (found.warnings, found.devices) == ((), ())
-    assert _values(found) == {"gfx_arch": ("gfx1100", "gfx942"), "rocm_version": ("7.1",)}
+    assert values_of(found) == {"gfx_arch": ("gfx1100", "gfx942"), "rocm_version": ("7.1",)}
     alone = _captured(machine, **{variable: "gfx1100"})
     assert not any("GPU" in warning or "answer" in warning for warning in alone.warnings)
 
 
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [
-        (FORCE_GFX, "mi300"),
-        (FORCE_GFX, "gfx9-generic"),
-        (FORCE_GFX, "gfx942,gfx94z"),
-        (FORCE_GFX, ",;"),
-        (FORCE_GFX, "GFX942"),
-        (BOOTSTRAP_GFX, "gfx942;gfx90a"),
-        (FORCE_ROCM, "7"),
-        (FORCE_ROCM, "7.0.0.1"),
-        (FORCE_ROCM, "rocm-7.0"),
-        (BOOTSTRAP_OFF, "true"),
-        ("WHEELFIT_OVERRIDE_AMD_GFX_ARCH", "gfx11-generic"),
-        ("WHEELFIT_OVERRIDE_AMD_ROCM_VERSION", "7.0.0"),
-    ],
-)
-def test_a_variable_that_cannot_be_read_switches_the_provider_off(
-    tmp_path: Path, variable: str, text: str
-) -> None:
-    """P-73, P-121, P-126: with a warning that names variable and value."""
-    found = _forced(tmp_path, **{variable: text})
-    assert (found.status, found.features) == (Status.DISABLED, ())
-    (warning,) = found.warnings
-    assert variable in warning
-    assert repr(text) in warning
-    assert Machine(SystemView(tmp_path, {variable: text})).overrides_in_effect() == ()
-
-
 def test_forcing_everything_asks_nobody(tmp_path: Path) -> None:
     """P-70: overrides come before files and child processes."""
-    for name in ("usr/bin/rocminfo", "dev/kfd"):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).touch()
-    tools = _Tools(NAMES)
+    touch(tmp_path, "usr/bin/rocminfo", "dev/kfd")
+    tools = FakeProcesses(NAMES)
     environ = {FORCE_GFX: "gfx942", FORCE_ROCM: "7.0.0", "PATH": "/usr/bin"}
-    found = _detect(Machine(SystemView(tmp_path, environ, system="Linux", processes=tools)))
+    found = _detect(tmp_path, environ, processes=tools)
     assert [seen.source for seen in found.evidence] == [FORCE_GFX, FORCE_ROCM]
     assert tools.asked == []

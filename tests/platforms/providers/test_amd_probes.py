@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
+from platforms.detecting import FakeProcesses, touch, view_of, write_files
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.providers.amd import probes, tables
@@ -15,13 +17,6 @@ from wheelfit_runtime.platforms.providers.amd.probes import (
     ToolAnswer,
 )
 from wheelfit_runtime.platforms.system_view import SystemView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from wheelfit_runtime.platforms.child_processes import Question
-
 
 CPU = "cpu_cores_count 16\nsimd_count 0\ngfx_target_version 0\ndrm_render_minor 0\n"
 
@@ -115,15 +110,12 @@ def test_integrated_gpus_are_known_by_their_code(text: str, integrated: bool) ->
 def test_reading_looks_for_the_devices_of_each_gpu(tmp_path: Path) -> None:
     """P-70, P-124: everything below the root; what is not a number of a node is not a node."""
     nodes = tmp_path / "sys/class/kfd/kfd/topology/nodes"
-    for name, text in (("0", CPU), ("1", _gpu(90402)), ("2", _gpu(90402, 136)), ("x", "")):
-        (nodes / name).mkdir(parents=True)
-        (nodes / name / "properties").write_text(text)
+    texts = {"0": CPU, "1": _gpu(90402), "2": _gpu(90402, 136), "x": ""}
+    write_files(nodes, {f"{name}/properties": text for name, text in texts.items()})
     (nodes / "3").mkdir()
     (tmp_path / "sys/module/amdgpu").mkdir(parents=True)
-    (tmp_path / "dev/dri").mkdir(parents=True)
-    for name in ("dev/kfd", "dev/dri/renderD136", "dev/dri/renderD200"):
-        (tmp_path / name).touch()
-    files = probes.read_kfd(SystemView(str(tmp_path), {}, system="Linux"))
+    touch(tmp_path, "dev/kfd", "dev/dri/renderD136", "dev/dri/renderD200")
+    files = probes.read_kfd(view_of(tmp_path))
     assert files.properties == {0: CPU.strip(), 1: _gpu(90402).strip(),
                                 2: _gpu(90402, 136).strip(), 3: None}  # fmt: skip
     assert files.devices == {"/dev/kfd", "/dev/dri/renderD136"}
@@ -132,7 +124,7 @@ def test_reading_looks_for_the_devices_of_each_gpu(tmp_path: Path) -> None:
 
 def test_a_machine_without_the_driver(tmp_path: Path) -> None:
     """P-74: nothing there is no error."""
-    files = probes.read_kfd(SystemView(str(tmp_path), {}, system="Linux"))
+    files = probes.read_kfd(view_of(tmp_path))
     assert files == KfdFiles({}, None, frozenset())
     assert probes.parse_kfd(files) == KfdTopology()
 
@@ -153,20 +145,14 @@ def test_major_and_minor_count(text: str, version: tuple[int, int] | None) -> No
     assert probes.parse_release(text) == version
 
 
-def _install(root: Path, folder: str, text: str) -> None:
-    (root / folder / ".info").mkdir(parents=True)
-    (root / folder / ".info/version").write_text(text)
-
-
 def test_the_places_in_their_order(tmp_path: Path) -> None:
     """P-124: where the variable says, at the usual place, then the newest beside it."""
-    for folder, text in (("srv/rocm", "5.0.0"), ("opt/rocm", "6.4.1-83"),
-                         ("opt/rocm-6.10.0", "6.10.0"), ("opt/rocm-6.9.3", "6.9.3-1"),
-                         ("opt/rocm-7.0", "7.0.0"), ("opt/rocm-next", "9.9.9")):  # fmt: skip
-        _install(tmp_path, folder, text)
+    texts = {"srv/rocm": "5.0.0", "opt/rocm": "6.4.1-83", "opt/rocm-6.10.0": "6.10.0",
+             "opt/rocm-6.9.3": "6.9.3-1", "opt/rocm-7.0": "7.0.0",
+             "opt/rocm-next": "9.9.9"}  # fmt: skip
+    write_files(tmp_path, {f"{folder}/.info/version": text for folder, text in texts.items()})
     (tmp_path / "opt/rocm-8.0.0/lib").mkdir(parents=True)
-    seen = SystemView(str(tmp_path), {"ROCM_PATH": "/srv/rocm/"}, system="Linux")
-    files = probes.read_release(seen)
+    files = probes.read_release(view_of(tmp_path, {"ROCM_PATH": "/srv/rocm/"}))
     assert [file[1] for file in files] == ["5.0.0", "6.4.1-83", "7.0.0", "6.10.0", "6.9.3-1"]
     assert files[0][0] == "/srv/rocm/.info/version"
 
@@ -301,23 +287,8 @@ def test_a_tool_that_failed_names_nothing(told: ToolAnswer) -> None:
     assert probes.gpus_of_tool(told) == ()
 
 
-class _Tools:
-    """Answer as tools would, and keep what was asked."""
-
-    def __init__(self, **answers: Answer) -> None:
-        self.answers = answers
-        self.asked: list[Question] = []
-
-    def ask(self, question: Question) -> Answer:
-        self.asked.append(question)
-        return self.answers[question.name.partition(" ")[0]]
-
-
-def _surroundings(root: Path, tools: _Tools, system: str = "Linux") -> SystemView:
-    names = ("opt/rocm/bin/rocm_agent_enumerator", "usr/bin/rocminfo", "C/Tools/clinfo.exe")
-    for name in names:
-        (root / name).parent.mkdir(parents=True)
-        (root / name).touch()
+def _surroundings(root: Path, tools: FakeProcesses, system: str = "Linux") -> SystemView:
+    touch(root, "opt/rocm/bin/rocm_agent_enumerator", "usr/bin/rocminfo", "C/Tools/clinfo.exe")
     environ = {
         "PATH": r"C:\Tools" if system == "Windows" else "/usr/bin",
         "ROCR_VISIBLE_DEVICES": "",
@@ -325,18 +296,16 @@ def _surroundings(root: Path, tools: _Tools, system: str = "Linux") -> SystemVie
         "HSA_OVERRIDE_GFX_VERSION_1": "11.0.0",
         "HOME": "/home/me",
     }
-    return SystemView(str(root), environ, system=system, processes=tools, deadline=3.0)
+    return view_of(root, environ, system=system, processes=tools, deadline=3.0)
 
 
 def test_the_second_tool_is_asked_if_the_first_knows_nothing(tmp_path: Path) -> None:
     """P-125: tools lie on the PATH or where ROCm is; what hides GPUs is kept from them."""
-    tools = _Tools(
-        rocm_agent_enumerator=Answer(Ending.EXITED, 0, b""),
-        rocminfo=Answer(Ending.EXITED, 0, ROCMINFO.encode()),
-    )
+    empty, filled = (Answer(Ending.EXITED, 0, text.encode()) for text in ("", ROCMINFO))
+    tools = FakeProcesses({"rocm_agent_enumerator": empty, "rocminfo": filled})
     told = probes.ask_tools(_surroundings(tmp_path, tools), ["/opt/rocm"])
     assert [one.name for one in told] == [ENUMERATOR, "rocminfo"]
-    first, second = tools.asked
+    first, second = tools.questions
     assert first.arguments[0].endswith("/opt/rocm/bin/rocm_agent_enumerator")
     assert second.arguments[0].endswith("/usr/bin/rocminfo")
     assert set(first.environ) == {"PATH", "HOME"}
@@ -348,13 +317,13 @@ def test_the_second_tool_is_asked_if_the_first_knows_nothing(tmp_path: Path) -> 
 )
 def test_the_second_tool_is_not_asked_in_vain(tmp_path: Path, answer: Answer) -> None:
     """P-37, P-125: after an answer it is not needed, after a hang it would hang too."""
-    tools = _Tools(rocm_agent_enumerator=answer)
+    tools = FakeProcesses({"rocm_agent_enumerator": answer})
     told = probes.ask_tools(_surroundings(tmp_path, tools), ["/opt/rocm"])
     assert told == (ToolAnswer(ENUMERATOR, answer),)
 
 
 def test_windows_has_another_tool(tmp_path: Path) -> None:
     """P-125: clinfo, wherever the PATH leads."""
-    tools = _Tools(clinfo=Answer(Ending.EXITED, 0, AMD_CLINFO.encode()))
+    tools = FakeProcesses({"clinfo": Answer(Ending.EXITED, 0, AMD_CLINFO.encode())})
     told = probes.ask_tools(_surroundings(tmp_path, tools, "Windows"), ["/opt/rocm"])
     assert [one.name for one in told] == ["clinfo"]

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from platforms.detecting import (
+    FakeProcesses,
+    add_device,
+    detect,
+    detect_captured,
+    detection_of,
+    values_of,
+    view_of,
+    write_files,
+    write_program,
+)
 
-from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
 from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver
-from wheelfit_runtime.platforms.system_view import SystemView
-
-MACHINES = Path(__file__).parents[2] / "machines"
 
 FORCE = "ASCEND_VARIANT_PROVIDER_FORCE_"
 TABLE = b"""| npu-smi 24.1.rc3.7   Version: 24.1.rc3.7   |
@@ -23,18 +31,7 @@ TABLE = b"""| npu-smi 24.1.rc3.7   Version: 24.1.rc3.7   |
 """
 
 
-def _values(detection: Detection) -> dict[str, tuple[str, ...]]:
-    return {feature.name: feature.values for feature in detection.features}
-
-
-def _detect(machine: Machine) -> Detection:
-    detection = machine.detect("ascend")
-    assert detection is not None
-    return detection
-
-
-def _forced(root: Path, **environ: str) -> Detection:
-    return _detect(Machine(SystemView(root, environ, system="Linux", architecture="aarch64")))
+_detect = partial(detect, "ascend", architecture="aarch64")
 
 
 def _cards(*chips: str) -> tuple[AscendCard, ...]:
@@ -76,27 +73,27 @@ def test_features_have_the_order_of_the_reference() -> None:
 def test_versions_are_written_as_the_reference_does(text: str, value: str) -> None:
     """P-142: patch and rc if they are there, in lower case, and nothing behind them."""
     found = ascend.supported(AscendDriver(driver_version=text, cann_version=text))
-    assert _values(found) == {"driver_version": (value,), "cann_version": (value,)}
+    assert values_of(found) == {"driver_version": (value,), "cann_version": (value,)}
 
 
 def test_what_is_no_version_is_none() -> None:
     """P-74, P-142: the feature is unsupported, and nothing else is harmed."""
     driver = AscendDriver(_cards("310p3"), "unknown", "V100R001")
-    assert _values(ascend.supported(driver)) == {"npu_type": ("310p",)}
+    assert values_of(ascend.supported(driver)) == {"npu_type": ("310p",)}
 
 
 def test_all_cards_count_the_first_one_first() -> None:
     """P-141, P-43: unlike ones narrow; the reference's mode knows the first card only."""
     driver = AscendDriver(_cards("310p3", "910b3", "310p3"))
     found = ascend.supported(driver)
-    assert _values(found) == {"npu_type": ("310p", "910b")}
+    assert values_of(found) == {"npu_type": ("310p", "910b")}
     assert {device.device: set(device.values) for device in found.devices} == {
         "NPU 0 (310p3)": {"310p"},
         "NPU 1 (910b3)": {"910b"},
         "NPU 2 (310p3)": {"310p"},
     }
     reference = ascend.supported(driver, reference=True)
-    assert (_values(reference), reference.devices) == ({"npu_type": ("310p",)}, ())
+    assert (values_of(reference), reference.devices) == ({"npu_type": ("310p",)}, ())
 
 
 def test_cards_of_one_family_need_no_narrowing() -> None:
@@ -108,14 +105,14 @@ def test_two_names_of_one_type() -> None:
     """P-141: published wheels say 910c for a3; the reference's mode does not."""
     driver = AscendDriver(_cards("910", "910", "910b3"))
     found = ascend.supported(driver)
-    assert _values(found) == {"npu_type": ("a3", "910c", "910b")}
+    assert values_of(found) == {"npu_type": ("a3", "910c", "910b")}
     assert found.devices[0].values == {"a3", "910c"}
-    assert _values(ascend.supported(driver, reference=True)) == {"npu_type": ("a3",)}
+    assert values_of(ascend.supported(driver, reference=True)) == {"npu_type": ("a3",)}
 
 
 def test_a_chip_whose_name_can_be_no_value_is_left_out() -> None:
     """P-74, P-140: the others stay."""
-    assert _values(ascend.supported(AscendDriver(_cards("910-x", "310p3")))) == {
+    assert values_of(ascend.supported(AscendDriver(_cards("910-x", "310p3")))) == {
         "npu_type": ("310p",)
     }
 
@@ -123,31 +120,12 @@ def test_a_chip_whose_name_can_be_no_value_is_left_out() -> None:
 # --- looking -----------------------------------------------------------------------------
 
 
-class _Tool:
-    """Answer, and count."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.asked = 0
-
-    def ask(self, question: object) -> Answer:
-        assert getattr(question, "name", "") == "npu-smi info"
-        self.asked += 1
-        return self.answer
-
-
 def _npu(root: Path, address: str, device: str) -> None:
-    folder = root / "sys/bus/pci/devices" / address
-    folder.mkdir(parents=True)
-    for name, text in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", device)):
-        (folder / name).write_text(f"{text}\n")
+    add_device(root, address, vendor="0x19e5", device=device, kind="0x120000")
 
 
 def _files(root: Path, *names: str) -> None:
-    for name in names:
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("Version=24.1.0\n")
+    write_files(root, dict.fromkeys(names, "Version=24.1.0\n"))
 
 
 DRIVER = "usr/local/Ascend/driver/version.info"
@@ -155,12 +133,8 @@ TOOL = "usr/bin/npu-smi"
 
 
 def _look(root: Path, answer: Answer) -> tuple[Detection, int]:
-    tool = _Tool(answer)
-    environ = {"PATH": "/usr/bin"}
-    machine = Machine(
-        SystemView(root, environ, system="Linux", architecture="aarch64", processes=tool)
-    )
-    return _detect(machine), tool.asked
+    tool = FakeProcesses({"npu-smi": answer})
+    return _detect(root, {"PATH": "/usr/bin"}, processes=tool), len(tool.asked)
 
 
 GOOD = Answer(Ending.EXITED, 0, TABLE)
@@ -171,7 +145,7 @@ def test_files_are_enough_for_known_devices(tmp_path: Path) -> None:
     _npu(tmp_path, "0000_01_00.0", "0xd500")
     _files(tmp_path, "dev/davinci0", DRIVER, TOOL)
     found, asked = _look(tmp_path, GOOD)
-    assert (_values(found), asked) == (
+    assert (values_of(found), asked) == (
         {"npu_type": ("310p",), "driver_version": ("24.1.0",)},
         0,
     )
@@ -196,7 +170,7 @@ def test_the_tool_is_asked_for_what_files_do_not_tell(
     _files(tmp_path, *(f"dev/davinci{number}" for number in range(nodes)), *files, TOOL)
     found, asked = _look(tmp_path, GOOD)
     version = "24.1.0" if files else "24.1.rc3"
-    assert _values(found) == {"npu_type": ("910b",), "driver_version": (version,)}
+    assert values_of(found) == {"npu_type": ("910b",), "driver_version": (version,)}
     assert (asked, found.warnings) == (1, ())
 
 
@@ -205,7 +179,7 @@ def test_devices_that_were_not_given_are_told(tmp_path: Path) -> None:
     _npu(tmp_path, "0000_01_00.0", "0xd802")
     _files(tmp_path, DRIVER, TOOL)
     found, asked = _look(tmp_path, GOOD)
-    assert (_values(found), asked) == ({"driver_version": ("24.1.0",)}, 0)
+    assert (values_of(found), asked) == ({"driver_version": ("24.1.0",)}, 0)
     assert "/dev/davinci0" in found.warnings[0]
 
 
@@ -233,17 +207,15 @@ def test_a_tool_that_fails_is_data(
 
 def test_a_real_program_is_asked(tmp_path: Path) -> None:
     """P-37, P-143: its noise is not its answer, and its masks are kept from it."""
-    program = tmp_path / TOOL
-    program.parent.mkdir(parents=True)
-    program.write_text(
-        "#!/bin/sh\necho noise >&2\n"
+    script = (
+        "echo noise >&2\n"
         'echo "| npu-smi 24.1.0  Version: 24.1.0 |"\n'
         'echo "| 0     910B${ASCEND_RT_VISIBLE_DEVICES:-3} | OK | $1 |"\n'
     )
-    program.chmod(0o755)
+    write_program(tmp_path, TOOL, script)
     environ = {"PATH": "/usr/bin", "ASCEND_RT_VISIBLE_DEVICES": "-masked"}
-    found = _detect(Machine(SystemView(tmp_path, environ, system="Linux")))
-    assert _values(found) == {"npu_type": ("910b",), "driver_version": ("24.1.0",)}
+    found = _detect(tmp_path, environ)
+    assert values_of(found) == {"npu_type": ("910b",), "driver_version": ("24.1.0",)}
     assert found.evidence[-1].value == "NPU 0 (910b3); driver 24.1.0"
 
 
@@ -252,22 +224,21 @@ def test_a_type_that_nobody_can_tell(tmp_path: Path) -> None:
     _npu(tmp_path, "0000_01_00.0", "0xd801")
     _files(tmp_path, "dev/davinci0", DRIVER)
     found, _ = _look(tmp_path, GOOD)
-    assert _values(found) == {"driver_version": ("24.1.0",)}
+    assert values_of(found) == {"driver_version": ("24.1.0",)}
     assert "npu-smi" in found.warnings[0]
 
 
 def test_versions_do_not_need_an_npu() -> None:
     """P-142: as in the reference's source; packages are built where no NPU is, too."""
-    folder = MACHINES / "linux-aarch64-ascend-driver-files-only"
-    found = _detect(recording.open_recorded(folder))
-    assert _values(found) == {"driver_version": ("24.1.0",), "cann_version": ("8.0.0",)}
+    found = detect_captured("ascend", "linux-aarch64-ascend-driver-files-only")
+    assert values_of(found) == {"driver_version": ("24.1.0",), "cann_version": ("8.0.0",)}
     assert found.warnings == ()
 
 
 @pytest.mark.parametrize("system", ["Linux", "Windows", "Darwin"])
 def test_nothing_is_there(tmp_path: Path, system: str) -> None:
     """P-74: no error on any system; the reference fails where there is no uname."""
-    found = _detect(Machine(SystemView(tmp_path, {}, system=system, architecture="x86_64")))
+    found = _detect(tmp_path, system=system, architecture="x86_64")
     assert (found.status, found.features, found.warnings) == (Status.NOTHING, (), ())
     assert len(found.evidence) == 1
 
@@ -291,9 +262,9 @@ def test_each_feature_can_be_forced(
 ) -> None:
     """P-141, P-144: as given, in lower case; the other name of a type follows."""
     variable = f"{FORCE}{feature.upper()}"
-    machine = Machine(SystemView(tmp_path, {variable: text}, system="Linux"))
-    found = _detect(machine)
-    assert _values(found) == {feature: values}
+    machine = Machine(view_of(tmp_path, {variable: text}))
+    found = detection_of("ascend", machine)
+    assert values_of(found) == {feature: values}
     assert found.evidence[0] == Evidence(variable, text)
     assert machine.overrides_in_effect() == (f"{variable}={text}",)
 
@@ -301,42 +272,15 @@ def test_each_feature_can_be_forced(
 @pytest.mark.parametrize("variable", [f"{FORCE}NPU_TYPE", "WHEELFIT_OVERRIDE_ASCEND_NPU_TYPE"])
 def test_a_forced_type_replaces_all_cards(variable: str) -> None:
     """P-73, P-144: and what was wrong with them."""
-    folder = MACHINES / "linux-aarch64-ascend-container-without-devices"
-    given = recording.view_arguments(folder)
-    given["environ"] |= {variable: "910b"}
-    found = _detect(Machine(SystemView(**given)))
-    assert (_values(found)["npu_type"], found.warnings) == (("910b",), ())
-
-
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [
-        (f"{FORCE}NPU_TYPE", "910b,310p"),
-        (f"{FORCE}NPU_TYPE", "Ascend 910B"),
-        (f"{FORCE}DRIVER_VERSION", "24"),
-        (f"{FORCE}DRIVER_VERSION", "24.1.0.3"),
-        (f"{FORCE}CANN_VERSION", "8.2.RC1.alpha001"),
-        ("WHEELFIT_OVERRIDE_ASCEND_NPU_TYPE", "910-b"),
-        ("WHEELFIT_OVERRIDE_ASCEND_CANN_VERSION", "8"),
-        ("WHEELFIT_OVERRIDE_ASCEND_SOC", "910b"),
-    ],
-)
-def test_a_variable_that_cannot_be_read_switches_the_provider_off(
-    tmp_path: Path, variable: str, text: str
-) -> None:
-    """P-73, P-144: with a warning that names variable and value."""
-    found = _forced(tmp_path, **{variable: text})
-    assert (found.status, found.features) == (Status.DISABLED, ())
-    (warning,) = found.warnings
-    assert variable in warning
-    assert repr(text) in warning
-    assert Machine(SystemView(tmp_path, {variable: text})).overrides_in_effect() == ()
+    name = "linux-aarch64-ascend-container-without-devices"
+    found = detect_captured("ascend", name, **{variable: "910b"})
+    assert (values_of(found)["npu_type"], found.warnings) == (("910b",), ())
 
 
 def test_an_own_override_wins(tmp_path: Path) -> None:
     """P-73, P-144: and together they may leave nothing to be looked for."""
     _files(tmp_path, TOOL)
-    tool = _Tool(GOOD)
+    tool = FakeProcesses(GOOD)
     environ = {
         "PATH": "/usr/bin",
         f"{FORCE}NPU_TYPE": "910b",
@@ -344,10 +288,10 @@ def test_an_own_override_wins(tmp_path: Path) -> None:
         "WHEELFIT_OVERRIDE_ASCEND_NPU_TYPE": "a3,910c",
         "WHEELFIT_OVERRIDE_ASCEND_CANN_VERSION": "8.2.rc1,8.1",
     }
-    found = _detect(Machine(SystemView(tmp_path, environ, system="Linux", processes=tool)))
-    assert list(_values(found).items()) == [
+    found = _detect(tmp_path, environ, processes=tool)
+    assert list(values_of(found).items()) == [
         ("npu_type", ("a3", "910c")),
         ("driver_version", ("24.1.rc3",)),
         ("cann_version", ("8.2.rc1", "8.1")),
     ]
-    assert tool.asked == 0
+    assert tool.asked == []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from platforms.detecting import FakeProcesses, add_device, touch, view_of, write_files
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.providers.ascend import probes
-from wheelfit_runtime.platforms.providers.ascend import probes as ascend_files
 from wheelfit_runtime.platforms.providers.ascend.probes import (
     AscendCard,
     AscendFiles,
@@ -18,31 +18,19 @@ from wheelfit_runtime.platforms.providers.ascend.probes import (
 )
 from wheelfit_runtime.platforms.system_view import SystemView
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wheelfit_runtime.platforms.child_processes import Question
-
-
-def _device(root: Path, address: str, vendor: str, kind: str, device: str) -> None:
-    folder = root / "sys/bus/pci/devices" / address
-    folder.mkdir(parents=True)
-    for name, text in (("vendor", vendor), ("class", kind), ("device", device)):
-        (folder / name).write_text(f"{text}\n")
-
 
 def test_npus_are_processing_accelerators_of_huawei(tmp_path: Path) -> None:
     """P-143: its network cards and disks are not, nor are other makers' accelerators."""
-    _device(tmp_path, "0000_c1_00.0", "0x19e5", "0x120000", "0xd802")
-    _device(tmp_path, "0000_02_00.0", "0x19e5", "0x120000", "0xd500")
-    _device(tmp_path, "0000_03_00.0", "0x19e5", "0x020000", "0x0222")
-    _device(tmp_path, "0000_04_00.0", "0x1002", "0x120000", "0x74a1")
-    (tmp_path / "dev").mkdir()
-    for name in ("davinci10", "davinci2", "vdavinci100", "davinci_manager", "davinci", "null"):
-        (tmp_path / "dev" / name).touch()
-    files = ascend_files.parse_files(
-        ascend_files.read_files(SystemView(str(tmp_path), {}, system="Linux"))
-    )
+    for address, vendor, kind, device in (
+        ("0000_c1_00.0", "0x19e5", "0x120000", "0xd802"),
+        ("0000_02_00.0", "0x19e5", "0x120000", "0xd500"),
+        ("0000_03_00.0", "0x19e5", "0x020000", "0x0222"),
+        ("0000_04_00.0", "0x1002", "0x120000", "0x74a1"),
+    ):
+        add_device(tmp_path, address, vendor=vendor, kind=kind, device=device)
+    nodes = ("davinci10", "davinci2", "vdavinci100", "davinci_manager", "davinci", "null")
+    touch(tmp_path / "dev", *nodes)
+    files = probes.parse_files(probes.read_files(view_of(tmp_path)))
     assert files.devices == (0xD500, 0xD802)
     assert files.nodes == ("/dev/davinci2", "/dev/davinci10", "/dev/vdavinci100")
     assert [e.source for e in files.evidence if e.value == "exists"][-1] == "/dev/davinci_manager"
@@ -59,21 +47,21 @@ def test_npus_are_processing_accelerators_of_huawei(tmp_path: Path) -> None:
 )
 def test_the_driver_s_file(text: str, version: str | None) -> None:
     """P-142, P-143: its own version, and none of its parts'."""
-    files = ascend_files.parse_files(AscendSigns((), (), text))
+    files = probes.parse_files(AscendSigns((), (), text))
     assert files.driver_version == version
     assert files.evidence[0].source == "/usr/local/Ascend/driver/version.info"
 
 
 def test_nothing_there(tmp_path: Path) -> None:
     """P-74: no error."""
-    signs = ascend_files.read_files(SystemView(str(tmp_path), {}, system="Linux"))
-    assert ascend_files.parse_files(signs) == AscendFiles()
+    signs = probes.read_files(view_of(tmp_path))
+    assert probes.parse_files(signs) == AscendFiles()
 
 
 def test_devices_are_told_with_their_numbers() -> None:
     """P-75: enough to look them up elsewhere."""
     device = PciDevice("0000:c1:00.0", 0x120000, 0x19E5, 0xD802)
-    (seen,) = ascend_files.parse_files(AscendSigns((device,), (), None)).evidence
+    (seen,) = probes.parse_files(AscendSigns((device,), (), None)).evidence
     assert (seen.source, seen.value) == ("/sys/bus/pci/devices/0000:c1:00.0", "NPU 19e5:d802")
 
 
@@ -103,25 +91,16 @@ def test_both_kinds_of_file(text: str, version: str | None) -> None:
 
 def test_the_places_in_their_order(tmp_path: Path) -> None:
     """P-142, P-143: where the variable says, then the usual places; by architecture first."""
-    for name in (
-        f"{LATEST}/x86_64-linux/ascend_toolkit_install.info",
-        f"{LATEST}/aarch64-linux/ascend_toolkit_install.info",
-        f"{LATEST}/version.cfg",
-        "/srv/cann/version.cfg",
-        "/usr/local/Ascend/cann/x86_64-linux/ascend_toolkit_install.info",
-    ):
-        path = tmp_path / name.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    seen = SystemView(
-        str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/srv/cann/"}, system="Linux", architecture="x86_64"
-    )
-    assert [file[0] for file in probes.read_cann(seen)] == [
+    places = [
         "/srv/cann/version.cfg",
         f"{LATEST}/x86_64-linux/ascend_toolkit_install.info",
         f"{LATEST}/version.cfg",
         "/usr/local/Ascend/cann/x86_64-linux/ascend_toolkit_install.info",
     ]
+    elsewhere = f"{LATEST}/aarch64-linux/ascend_toolkit_install.info"
+    write_files(tmp_path, {name: name for name in (*places, elsewhere)})
+    seen = view_of(tmp_path, {"ASCEND_TOOLKIT_HOME": "/srv/cann/"})
+    assert [file[0] for file in probes.read_cann(seen)] == places
 
 
 def test_nothing_is_installed(tmp_path: Path) -> None:
@@ -215,26 +194,14 @@ def test_a_tool_that_failed_says_nothing(answer: Answer) -> None:
     assert probes.parse_npu_smi(answer) == NpuTable((), None)
 
 
-class _Tool:
-    """Keep what was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[Question] = []
-
-    def ask(self, question: Question) -> Answer:
-        self.asked.append(question)
-        return _answer(WIDE)
-
-
 def test_the_tool_is_asked_once_without_masks(tmp_path: Path) -> None:
     """P-37, P-143: with a deadline, and about the machine."""
-    (tmp_path / "usr/local/bin").mkdir(parents=True)
-    (tmp_path / "usr/local/bin/npu-smi").touch()
-    tool = _Tool()
+    touch(tmp_path, "usr/local/bin/npu-smi")
+    tool = FakeProcesses(_answer(WIDE))
     environ = {"PATH": "/bin:/usr/local/bin", "ASCEND_RT_VISIBLE_DEVICES": "0", "HOME": "/"}
-    seen = SystemView(str(tmp_path), environ, system="Linux", processes=tool, deadline=2.0)
+    seen = view_of(tmp_path, environ, processes=tool, deadline=2.0)
     assert probes.ask_npu_smi(seen) == _answer(WIDE)
-    (question,) = tool.asked
+    (question,) = tool.questions
     assert question.name == "npu-smi info"
     assert question.arguments == (str(tmp_path / "usr/local/bin/npu-smi"), "info")
     assert (set(question.environ), question.deadline) == ({"PATH", "HOME"}, 2.0)
@@ -242,7 +209,6 @@ def test_the_tool_is_asked_once_without_masks(tmp_path: Path) -> None:
 
 def test_without_the_tool_nobody_is_asked(tmp_path: Path) -> None:
     """P-143: it is found on the PATH, or not at all."""
-    tool = _Tool()
-    seen = SystemView(str(tmp_path), {"PATH": "/usr/bin"}, system="Linux", processes=tool)
-    assert probes.ask_npu_smi(seen) is None
+    tool = FakeProcesses(_answer(WIDE))
+    assert probes.ask_npu_smi(view_of(tmp_path, {"PATH": "/usr/bin"}, processes=tool)) is None
     assert tool.asked == []

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from platforms.detecting import MACHINES, detection_of
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
@@ -25,8 +26,6 @@ from wheelfit_runtime.platforms.providers.x86_64.tables import (
 )
 from wheelfit_runtime.platforms.recording import open_recorded
 from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_this_process
-
-MACHINES = Path(__file__).parents[2] / "machines"
 
 EVERYTHING = CpuidTable(
     {(leaf, subleaf): CpuidRegisters(*[0xFFFFFFFF] * 4) for leaf, subleaf, _ in CPUID_FLAGS},
@@ -133,29 +132,31 @@ def test_an_empty_table_has_no_flags() -> None:
     assert probes.parse_cpuid(CpuidTable({})) == frozenset()
 
 
-def test_the_real_instruction_agrees_with_the_kernel() -> None:
-    """P-105, P-107: on this machine both ways give the same flags of the vocabulary."""
-    here = SystemView()
-    if here.system != "Linux" or architecture_of_this_process() != "x86_64":
-        pytest.skip("needs Linux on x86-64")
-    table, text = probes.read_cpuid(here), proc_cpuinfo.read(here)
-    if table is None or text is None:
-        pytest.skip("this system lets nobody ask the processor")
-    kernel = proc_cpuinfo.parse(text, "flags").flags or frozenset()
-    told = probes.parse_cpuid(table)
-    # A kernel may hide an ability or learn it elsewhere; what decides a level may not differ.
-    levels = {flag for _, flags in LEVELS for flag in flags}
-    assert kernel & levels == told & levels
-
-
-def test_the_code_for_windows_brings_the_same_registers() -> None:
-    """P-107: called as Windows would call it, which takes its arguments from other registers."""
+@pytest.fixture
+def real_table() -> CpuidTable:
+    """Return what this machine's processor answers, or skip."""
     here = SystemView()
     if here.system != "Linux" or architecture_of_this_process() != "x86_64":
         pytest.skip("needs Linux on x86-64")
     table = probes.read_cpuid(here)
     if table is None:
         pytest.skip("this system lets nobody ask the processor")
+    return table
+
+
+def test_the_real_instruction_agrees_with_the_kernel(real_table: CpuidTable) -> None:
+    """P-105, P-107: on this machine both ways give the same flags of the vocabulary."""
+    text = proc_cpuinfo.read(SystemView())
+    assert text is not None
+    kernel = proc_cpuinfo.parse(text, "flags").flags or frozenset()
+    told = probes.parse_cpuid(real_table)
+    # A kernel may hide an ability or learn it elsewhere; what decides a level may not differ.
+    levels = {flag for _, flags in LEVELS for flag in flags}
+    assert kernel & levels == told & levels
+
+
+def test_the_code_for_windows_brings_the_same_registers(real_table: CpuidTable) -> None:
+    """P-107: called as Windows would call it, which takes its arguments from other registers."""
     # mov r8, rdx; mov ecx, edi; mov edx, esi
     calls = {
         "Unix": instruction.SYSTEM_V,
@@ -173,9 +174,9 @@ def test_the_code_for_windows_brings_the_same_registers() -> None:
         )
         registers = (ctypes.c_uint32 * 4)()
         # Other leaves hold what changes from core to core.
-        for leaf, subleaf in table.leaves.keys() & {(7, 0), (0x80000001, 0)}:
+        for leaf, subleaf in real_table.leaves.keys() & {(7, 0), (0x80000001, 0)}:
             call(leaf, subleaf, ctypes.addressof(registers))
-            assert tuple(registers) == table.leaves[leaf, subleaf]
+            assert tuple(registers) == real_table.leaves[leaf, subleaf]
 
 
 REFUSED = """
@@ -193,8 +194,8 @@ print(*Machine(SystemView(environ={})).detect("x86_64").features[0].values)
 
 def test_a_system_that_refuses_the_code_is_no_accident() -> None:
     """P-74, P-107: the answer is that there is none, and the file still counts."""
-    detection = Machine(SystemView(environ={})).detect("x86_64")
-    if sys.platform != "linux" or detection is None or detection.status is not Status.SUPPORTED:
+    detection = detection_of("x86_64", Machine(SystemView(environ={})))
+    if sys.platform != "linux" or detection.status is not Status.SUPPORTED:
         pytest.skip("needs Linux on x86-64")
     completed = subprocess.run(
         [sys.executable, "-c", REFUSED], capture_output=True, text=True, check=False

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from platforms.detecting import detection_of
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
@@ -53,8 +54,7 @@ def test_features_have_the_shape_of_the_interface(provider: Any) -> None:
 
 def test_the_interface_says_what_detection_says(provider: Any) -> None:
     """P-26: same features, same values, same order."""
-    detection = Machine().detect(provider.namespace)
-    assert detection is not None
+    detection = detection_of(provider.namespace, Machine())
     assert provider.get_supported_configs() == as_plugin_features(detection.features)
 
 
@@ -162,8 +162,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
         assert valid[name] == [
             [config.name, config.values, config.multi_value] for config in configs
         ]
-        detection = here.detect(name)
-        assert detection is not None
+        detection = detection_of(name, here)
         # An empty list means that nothing is supported (P-26); variantlib leaves it out.
         assert supported.get(name, []) == [
             [feature.name, list(feature.values), feature.multi_value]

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from platforms.pci_bus import add_device, add_intel_gpu, touch
+from platforms.detecting import add_device, add_intel_gpu, touch, view_of, write_files
 
 from wheelfit_runtime.platforms.providers.intel import files as intel_files
 from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
 from wheelfit_runtime.platforms.system_view import SystemView
 
 
-def _here(root: Path, **more: object) -> SystemView:
-    settings: dict[str, object] = {"environ": {}, "system": "Linux", "architecture": "x86_64"}
-    return SystemView(root=str(root), **(settings | more))  # type: ignore[arg-type]
-
-
-def _look(root: Path, **more: object) -> IntelFiles:
-    here = _here(root, **more)
+def _look(root: Path, **more: Any) -> IntelFiles:
+    here = view_of(root, **more)
     return intel_files.parse(intel_files.read(here), here.system)
 
 
@@ -112,7 +108,7 @@ def test_another_gpu_s_device_node_does_not_count(tmp_path: Path) -> None:
 def test_without_the_loader_nobody_can_be_asked(tmp_path: Path) -> None:
     """P-133: the reason says what to install."""
     add_intel_gpu(tmp_path)
-    here, files = _here(tmp_path), _look(tmp_path)
+    here, files = view_of(tmp_path), _look(tmp_path)
     assert intel_files.candidates(here, files) == ()
     assert "install Intel's compute runtime" in intel_files.missing(files)
 
@@ -120,26 +116,22 @@ def test_without_the_loader_nobody_can_be_asked(tmp_path: Path) -> None:
 def test_the_loader_is_found_where_the_system_looks(tmp_path: Path) -> None:
     """P-133: LD_LIBRARY_PATH first, the usual folders, the loader's cache; each once."""
     add_intel_gpu(tmp_path)
-    for name in ("/opt/intel/lib", "/usr/lib/x86_64-linux-gnu", "/odd/place"):
-        touch(tmp_path, f"{name}/libze_loader.so.1")
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc/ld.so.cache").write_bytes(
+    folders = ("/opt/intel/lib", "/usr/lib/x86_64-linux-gnu", "/odd/place")
+    libraries = tuple(f"{folder}/libze_loader.so.1" for folder in folders)
+    touch(tmp_path, *libraries)
+    cache = (
         b"glibc-ld.so.cache1.1\0libze_loader.so.1\0/odd/place/libze_loader.so.1\0"
         b"/usr/lib/x86_64-linux-gnu/libze_loader.so.1\0/gone/libze_loader.so.1\0"
     )
+    write_files(tmp_path, {"etc/ld.so.cache": cache})
     environ = {"LD_LIBRARY_PATH": ":relative:/opt/intel/lib/"}
-    files = _look(tmp_path, environ=environ)
-    assert files.libraries == (
-        "/opt/intel/lib/libze_loader.so.1",
-        "/usr/lib/x86_64-linux-gnu/libze_loader.so.1",
-        "/odd/place/libze_loader.so.1",
-    )
+    assert _look(tmp_path, environ=environ).libraries == libraries
 
 
 def test_a_captured_machine_is_never_shown_the_real_loader(tmp_path: Path) -> None:
     """P-70: names for the system's loader are candidates on the real machine only."""
     files = IntelFiles(libraries=("/usr/lib64/libze_loader.so.1",))
-    captured = intel_files.candidates(_here(tmp_path), files)
+    captured = intel_files.candidates(view_of(tmp_path), files)
     assert captured == (f"{tmp_path}/usr/lib64/libze_loader.so.1",)
     real = intel_files.candidates(SystemView(system="Linux", environ={}), files)
     assert real == ("libze_loader.so.1", "/usr/lib64/libze_loader.so.1")

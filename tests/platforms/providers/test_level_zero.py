@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from platforms.pci_bus import add_intel_gpu
+from platforms.detecting import add_intel_gpu, detect, write_files
 from sampled_cases import sampled
 
 from wheelfit.testing.drivers import FakeLevelZero
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
-from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.isolated import library_child
 from wheelfit_runtime.platforms.providers.intel import level_zero, level_zero_child
 from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
 from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
-from wheelfit_runtime.platforms.system_view import SystemView
 
 A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"
 LUNAR_LAKE = "8086:64a0 20.4.4 integrated Intel(R) Arc(TM) Graphics"
@@ -37,21 +36,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _detect(root: Path, loader: FakeLevelZero, environ: dict[str, str], **more: Any) -> Detection:
-    settings = {"deadline": 20} | more
-    machine = Machine(
-        SystemView(
-            root,
-            environ,
-            system="Linux",
-            architecture="x86_64",
-            library_folders=(loader.folder,),
-            **settings,
-        )
-    )
-    detection = machine.detect("intel")
-    assert detection is not None
-    return detection
+def _detect(
+    root: Path, loader: FakeLevelZero, environ: Mapping[str, str], **more: Any
+) -> Detection:
+    settings = {"deadline": 20, "library_folders": (loader.folder,), **more}
+    return detect("intel", root, environ, **settings)
 
 
 def _values(detection: Detection) -> tuple[str, ...]:
@@ -126,21 +115,17 @@ def test_a_driver_that_tells_no_version_is_too_old(
     assert "does not report its version" in detection.warnings[0]
 
 
+def _failing(code: str) -> dict[str, str]:
+    return {"ze_init_drivers": code, "ze_init": code}
+
+
 @pytest.mark.parametrize(
     ("settings", "status", "words"),
     [
+        (_failing("0x78000001"), Status.NOTHING, "install Intel's compute runtime"),
+        (_failing("0x70010000"), Status.NOTHING, "may not use the GPU"),
         (
-            {"ze_init_drivers": "0x78000001", "ze_init": "0x78000001"},
-            Status.NOTHING,
-            "install Intel's compute runtime",
-        ),
-        (
-            {"ze_init_drivers": "0x70010000", "ze_init": "0x70010000"},
-            Status.NOTHING,
-            "may not use the GPU",
-        ),
-        (
-            {"ze_init_drivers": "0x70020000", "ze_init": "0x70020000"},
+            _failing("0x70020000"),
             Status.FAILED,
             "a library that the driver needs is missing (0x70020000)",
         ),
@@ -184,10 +169,8 @@ def test_a_loader_without_the_functions_is_told_about(
 
 def test_a_loader_that_cannot_be_loaded_is_told_about(root: Path, tmp_path: Path) -> None:
     """P-71: a file that is not a library is an outcome."""
-    folder = tmp_path / "libraries"
-    folder.mkdir()
-    (folder / "libze_loader.so.1").write_text("no library")
-    detection = _detect(root, FakeLevelZero(folder), {})
+    write_files(tmp_path, {"libraries/libze_loader.so.1": "no library"})
+    detection = _detect(root, FakeLevelZero(tmp_path / "libraries"), {})
     assert detection.status is Status.FAILED
     assert "cannot be loaded" in detection.warnings[0]
     assert any(e.source.endswith("libze_loader.so.1") for e in detection.evidence)
@@ -204,22 +187,20 @@ def test_without_an_interpreter_nobody_is_asked(
     assert "no child process" in detection.warnings[0]
 
 
-SCRIPT = (sys.executable, "-I", "-S", library_child.__file__, level_zero_child.__file__)
+def _run_child(
+    loader: FakeLevelZero, environ: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the script that asks the loader, isolated and without site packages."""
+    scripts = (library_child.__file__, level_zero_child.__file__)
+    command = [sys.executable, "-I", "-S", *scripts, str(loader.folder / "libze_loader.so.1")]
+    return subprocess.run(command, env=environ, capture_output=True, check=False)
 
 
 def test_the_script_runs_alone(fake_level_zero: FakeLevelZero) -> None:
     """P-36, P-71: isolated, without site packages; one line on standard output."""
     environ = fake_level_zero.environ([A770], noise=1)
-    library = fake_level_zero.folder / "libze_loader.so.1"
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        library_child.__file__,
-        level_zero_child.__file__,
-        str(library),
-    ]
-    completed = subprocess.run(command, env=environ, capture_output=True, check=True)
+    completed = _run_child(fake_level_zero, environ)
+    assert completed.returncode == 0
     assert completed.stdout.count(b"\n") == 1
     (device,) = json.loads(completed.stdout)["devices"]
     assert (device["vendor"], device["ip"]) == (0x8086, 0x030DC008)
@@ -228,18 +209,7 @@ def test_the_script_runs_alone(fake_level_zero: FakeLevelZero) -> None:
 
 def test_an_answer_without_devices_is_not_for_keeping(fake_level_zero: FakeLevelZero) -> None:
     """P-22: what may be otherwise in a minute ends with a status of its own."""
-    library = fake_level_zero.folder / "libze_loader.so.1"
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        library_child.__file__,
-        level_zero_child.__file__,
-        str(library),
-    ]
-    completed = subprocess.run(
-        command, env=fake_level_zero.environ(), capture_output=True, check=False
-    )
+    completed = _run_child(fake_level_zero, fake_level_zero.environ())
     assert completed.returncode == library_child.NOT_LASTING
     assert json.loads(completed.stdout)["devices"] == []
 

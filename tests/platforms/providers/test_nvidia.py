@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from platforms.detecting import MACHINES, detect, names_of, touch, values_of
 
-from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit_runtime.platforms.system_view import SystemView
 
 FORCE_DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 FORCE_SM = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
@@ -29,15 +29,11 @@ def _capability(text: str) -> Capability:
     return Capability(int(major), int(minor))
 
 
+_detect = partial(detect, "nvidia")
+
+
 def _sm(detection: Detection) -> tuple[str, ...]:
-    return next(feature.values for feature in detection.features if feature.name == "sm_arch")
-
-
-def _forced(tmp_path: Path, **environ: str) -> Detection:
-    machine = Machine(SystemView(tmp_path, environ, system="Linux", architecture="x86_64"))
-    detection = machine.detect("nvidia")
-    assert detection is not None
-    return detection
+    return values_of(detection)["sm_arch"]
 
 
 def test_features_have_the_order_of_the_reference() -> None:
@@ -98,8 +94,7 @@ def test_a_version_that_cannot_be_true_is_refused() -> None:
 
 def test_a_device_below_5_has_no_sm_arch() -> None:
     """P-82: the feature is absent; the bounds stay."""
-    names = [feature.name for feature in nvidia.supported(_driver("11.4", "3.7")).features]
-    assert "sm_arch" not in names
+    assert "sm_arch" not in names_of(nvidia.supported(_driver("11.4", "3.7")))
 
 
 def test_unlike_devices_are_all_listed_the_highest_first() -> None:
@@ -137,50 +132,39 @@ def test_like_devices_need_no_narrowing() -> None:
 @pytest.mark.parametrize(("text", "first"), [("12.8", "12.8"), ("12", "12.0"), ("12.8.1", "12.8")])
 def test_the_driver_version_can_be_forced(tmp_path: Path, text: str, first: str) -> None:
     """P-85: without a capability, only the bounds."""
-    detection = _forced(tmp_path, **{FORCE_DRIVER: text})
+    detection = _detect(tmp_path, {FORCE_DRIVER: text})
     assert [feature.values[0] for feature in detection.features] == [first, "15.20"]
     assert Evidence(FORCE_DRIVER, text) in detection.evidence
 
 
 def test_the_capability_can_be_forced(tmp_path: Path) -> None:
     """P-85: it replaces the devices by one, and means nothing without a driver."""
-    assert _forced(tmp_path, **{FORCE_SM: "9.0"}).status is Status.NOTHING
-    both = _forced(tmp_path, **{FORCE_SM: "8.6", FORCE_DRIVER: "12.4"})
+    assert _detect(tmp_path, {FORCE_SM: "9.0"}).status is Status.NOTHING
+    both = _detect(tmp_path, {FORCE_SM: "8.6", FORCE_DRIVER: "12.4"})
     assert _sm(both)[:2] == ("86_real", "85_real")
     assert both.devices == ()
 
 
 def test_the_obsolete_variable_is_ignored_with_a_hint(tmp_path: Path) -> None:
     """P-85: the hint names the variable to use."""
-    detection = _forced(tmp_path, NV_PROVIDER_FORCE_DRIVER_VERSION="12.8")
+    detection = _detect(tmp_path, {"NV_PROVIDER_FORCE_DRIVER_VERSION": "12.8"})
     assert detection.status is Status.NOTHING
     assert FORCE_DRIVER in detection.warnings[0]
 
 
 def test_forcing_everything_asks_nobody(tmp_path: Path) -> None:
     """P-70: overrides come before files and child processes."""
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev" / "nvidiactl").touch()
-    machine = Machine(
-        SystemView(
-            tmp_path,
-            {FORCE_SM: "9.0", FORCE_DRIVER: "12.8"},
-            system="Linux",
-            interpreter="/no/such/python",
-            library_folders=("/no/such/folder",),
-        )
-    )
-    detection = machine.detect("nvidia")
-    assert detection is not None
+    touch(tmp_path, "dev/nvidiactl")
+    environ = {FORCE_SM: "9.0", FORCE_DRIVER: "12.8"}
+    nowhere = {"interpreter": "/no/such/python", "library_folders": ("/no/such/folder",)}
+    detection = _detect(tmp_path, environ, **nowhere)
     assert [e.source for e in detection.evidence] == [FORCE_DRIVER, FORCE_SM]
 
 
 def test_an_own_override_wins_over_nvidia_s(tmp_path: Path) -> None:
     """P-73: ours name the feature itself."""
-    detection = _forced(
-        tmp_path,
-        **{FORCE_DRIVER: "12.8", "WHEELFIT_OVERRIDE_NVIDIA_CUDA_VERSION_LOWER_BOUND": "12,11"},
-    )
+    ours = {"WHEELFIT_OVERRIDE_NVIDIA_CUDA_VERSION_LOWER_BOUND": "12,11"}
+    detection = _detect(tmp_path, {FORCE_DRIVER: "12.8", **ours})
     assert detection.features[0].values == ("12", "11")
     assert detection.features[1].values[0] == "15.20"
 
@@ -189,9 +173,7 @@ def test_an_own_override_of_sm_arch_speaks_for_all_devices() -> None:
     """P-73, P-88: what was known of single devices is dropped."""
     driver = _driver("12.8", "7.5", "9.0")
     assert nvidia.supported(driver).devices
-    machines = Path(__file__).parents[2] / "machines" / "linux-x86-two-unlike-gpus" / "root"
     environ = {FORCE_DRIVER: "12.8", "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "90_real"}
-    detection = Machine(SystemView(machines, environ, system="Linux")).detect("nvidia")
-    assert detection is not None
+    detection = _detect(MACHINES / "linux-x86-two-unlike-gpus" / "root", environ)
     assert _sm(detection) == ("90_real",)
     assert detection.devices == ()

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
+from platforms.detecting import touch, view_of, write_files
 
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-from wheelfit_runtime.platforms.system_view import SystemView
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
-def _look(root: Path, **more: object) -> NvidiaFiles:
-    settings: dict[str, object] = {"environ": {}, "system": "Linux", "architecture": "x86_64"}
-    here = SystemView(root=str(root), **(settings | more))  # type: ignore[arg-type]
-    return nvidia_files.parse(nvidia_files.read(here))
-
-
-def _put(root: Path, name: str, text: str | bytes = "") -> None:
-    path = root / name.lstrip("/")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+def _look(root: Path, **more: Any) -> NvidiaFiles:
+    return nvidia_files.parse(nvidia_files.read(view_of(root, **more)))
 
 
 def test_an_empty_machine_is_not_worth_asking(tmp_path: Path) -> None:
@@ -41,7 +31,7 @@ def test_an_empty_machine_is_not_worth_asking(tmp_path: Path) -> None:
 )
 def test_the_version_of_the_kernel_module_is_read(tmp_path: Path, text: str) -> None:
     """P-96: both flavours of the module."""
-    _put(tmp_path, "/proc/driver/nvidia/version", text + "\nGCC version: 12.3.0\n")
+    write_files(tmp_path, {"/proc/driver/nvidia/version": f"{text}\nGCC version: 12.3.0\n"})
     files = _look(tmp_path)
     assert files.kernel_version == "550.54.15"
     assert files.has_driver
@@ -54,37 +44,36 @@ def test_the_version_of_the_kernel_module_is_read(tmp_path: Path, text: str) -> 
 )  # fmt: skip
 def test_each_sign_is_reason_enough(tmp_path: Path, name: str) -> None:
     """P-96: any of them makes the child worth starting."""
-    _put(tmp_path, name, "535.104.05")
+    write_files(tmp_path, {name: "535.104.05"})
     assert _look(tmp_path).has_signs
 
 
 def test_the_loader_s_own_places_are_looked_at(tmp_path: Path) -> None:
     """P-96: a library in LD_LIBRARY_PATH or in the loader's cache is found below the root."""
-    _put(tmp_path, "/opt/compat/libcuda.so.1")
-    _put(tmp_path, "/odd/place/libnvidia-ml.so.1")
+    touch(tmp_path, "/opt/compat/libcuda.so.1", "/odd/place/libnvidia-ml.so.1")
     cache = b"glibc-ld.so.cache1.1\0libnvidia-ml.so.1\0/odd/place/libnvidia-ml.so.1\0\0"
-    _put(tmp_path, "/etc/ld.so.cache", cache)
+    write_files(tmp_path, {"/etc/ld.so.cache": cache})
     files = _look(tmp_path, environ={"LD_LIBRARY_PATH": ":relative:/opt/compat/"})
     assert files.libraries == ("/opt/compat/libcuda.so.1", "/odd/place/libnvidia-ml.so.1")
 
 
 def test_wsl_needs_the_driver_of_nvidia(tmp_path: Path) -> None:
     """P-96: /dev/dxg exists on every WSL 2, also without a GPU of NVIDIA's."""
-    _put(tmp_path, "/dev/dxg")
+    touch(tmp_path, "/dev/dxg")
     assert not _look(tmp_path).has_driver
-    _put(tmp_path, "/usr/lib/wsl/lib/libcuda.so.1")
+    touch(tmp_path, "/usr/lib/wsl/lib/libcuda.so.1")
     assert _look(tmp_path).wsl
 
 
 def test_libraries_of_windows_are_found(tmp_path: Path) -> None:
     """P-97: System32, then the older place."""
-    _put(tmp_path, "D/Windows/System32/nvcuda.dll")
-    _put(tmp_path, "C/Program Files/NVIDIA Corporation/NVSMI/nvml.dll")
+    touch(tmp_path, "D/Windows/System32/nvcuda.dll")
+    touch(tmp_path, "C/Program Files/NVIDIA Corporation/NVSMI/nvml.dll")
     files = _look(tmp_path, system="Windows", environ={"SYSTEMROOT": "D:\\Windows"})
     assert files.libraries == (
         "C:/Program Files/NVIDIA Corporation/NVSMI/nvml.dll",
         "D:/Windows/System32/nvcuda.dll",
     )
-    _put(tmp_path, "D/Windows/System32/nvml.dll")
+    touch(tmp_path, "D/Windows/System32/nvml.dll")
     files = _look(tmp_path, system="Windows", environ={"SYSTEMROOT": "D:\\Windows"})
     assert files.libraries[0] == "D:/Windows/System32/nvml.dll"

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from platforms.detecting import view_of, write_files
 
 from wheelfit.testing.drivers import add_nvidia_gpu
 from wheelfit_runtime.loader.driver import read_driver
 from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
 from wheelfit_runtime.platforms.providers.nvidia import tables as nvidia
 from wheelfit_runtime.platforms.providers.nvidia.kernel import FIRST_DEVICE
-from wheelfit_runtime.platforms.system_view import SystemView
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 V100 = "Tesla V100-SXM2-16GB"
 
 
 def _gpus(root: Path) -> list[tuple[int, str, str, int | None]]:
     """Return what is found, once as a provider looks and once as a program that starts."""
-    here = SystemView(root=str(root), environ={})
+    here = view_of(root)
     found = nvidia_kernel.gpus(here.read_text, here.children, here.exists)
     again = read_driver(str(root), ()).gpus
     told = [(one.index, one.model, one.uuid, one.device) for one in found]
@@ -59,12 +54,10 @@ def test_nothing_is_told(tmp_path: Path) -> None:
 
 def test_the_release(tmp_path: Path) -> None:
     """The module's own file counts, else what the driver says of itself."""
-    version = tmp_path / "proc/driver/nvidia/version"
-    version.parent.mkdir(parents=True)
-    version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27\n")
+    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27\n"
+    write_files(tmp_path, {"proc/driver/nvidia/version": text})
     assert read_driver(str(tmp_path), ()).kernel == "580.65.06"
-    (tmp_path / "sys/module/nvidia").mkdir(parents=True)
-    (tmp_path / "sys/module/nvidia/version").write_text("580.82.07\n")
+    write_files(tmp_path, {"sys/module/nvidia/version": "580.82.07\n"})
     assert read_driver(str(tmp_path), ()).kernel == "580.82.07"
 
 

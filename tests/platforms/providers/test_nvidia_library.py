@@ -5,27 +5,30 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
+from platforms.detecting import (
+    FakeProcesses,
+    detect,
+    touch,
+    values_of,
+    view_of,
+    write_files,
+    write_program,
+)
 from sampled_cases import sampled
 
+from wheelfit.testing.drivers import FakeDriver
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
-from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.isolated import library_child
 from wheelfit_runtime.platforms.providers.nvidia import child as nvidia_child
 from wheelfit_runtime.platforms.providers.nvidia import library
-from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaFiles
 from wheelfit_runtime.platforms.system_view import SystemView
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wheelfit.testing.drivers import FakeDriver
-    from wheelfit_runtime.platforms.child_processes import Question
-
 
 H100 = "9.0 NVIDIA H100"
 LIBRARIES = {"nvml": "libnvidia-ml.so.1", "cuda": "libcuda.so.1"}
@@ -35,31 +38,26 @@ T4 = "7.5 Tesla T4"
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return a machine whose kernel has a driver."""
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev" / "nvidiactl").touch()
+    touch(tmp_path, "dev/nvidiactl")
     return tmp_path
 
 
 def _detect(
-    root: Path, driver: FakeDriver, environ: dict[str, str], deadline: float = 20
+    root: Path, driver: FakeDriver, environ: Mapping[str, str], deadline: float = 20
 ) -> Detection:
-    machine = Machine(
-        SystemView(
-            root,
-            environ,
-            system="Linux",
-            architecture="x86_64",
-            deadline=deadline,
-            library_folders=(driver.folder,),
-        )
-    )
-    detection = machine.detect("nvidia")
-    assert detection is not None
-    return detection
+    folders = (driver.folder,)
+    return detect("nvidia", root, environ, deadline=deadline, library_folders=folders)
 
 
 def _first_values(detection: Detection) -> dict[str, str]:
-    return {feature.name: feature.values[0] for feature in detection.features}
+    return {name: values[0] for name, values in values_of(detection).items()}
+
+
+def _run_child(environ: Mapping[str, str], *libraries: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the script that asks the driver, isolated and without site packages."""
+    scripts = (library_child.__file__, nvidia_child.__file__)
+    command = [sys.executable, "-I", "-S", *scripts, *libraries]
+    return subprocess.run(command, env=environ, capture_output=True, check=False)
 
 
 def test_nvml_tells_versions_and_devices(root: Path, fake_driver: FakeDriver) -> None:
@@ -190,14 +188,8 @@ def test_a_driver_that_prints_does_not_disturb_the_answer(
 
 def test_libraries_that_cannot_be_loaded_are_told_about(root: Path, tmp_path: Path) -> None:
     """P-71: a file that is not a library is an outcome."""
-    folder = tmp_path / "libraries"
-    folder.mkdir()
-    (folder / "libcuda.so.1").write_text("no library")
-    machine = Machine(
-        SystemView(root, {}, system="Linux", architecture="x86_64", library_folders=(folder,))
-    )
-    detection = machine.detect("nvidia")
-    assert detection is not None
+    write_files(tmp_path, {"libraries/libcuda.so.1": "no library"})
+    detection = _detect(root, FakeDriver(tmp_path / "libraries"), {})
     assert detection.status is Status.NOTHING
     assert any(e.source.endswith("libcuda.so.1") for e in detection.evidence)
 
@@ -206,18 +198,8 @@ def test_an_interpreter_that_cannot_be_started_is_told_about(
     root: Path, fake_driver: FakeDriver
 ) -> None:
     """P-71: no child process, no exception."""
-    machine = Machine(
-        SystemView(
-            root,
-            {},
-            system="Linux",
-            architecture="x86_64",
-            interpreter="/no/such/python",
-            library_folders=(fake_driver.folder,),
-        )
-    )
-    detection = machine.detect("nvidia")
-    assert detection is not None
+    folders = (fake_driver.folder,)
+    detection = detect("nvidia", root, interpreter="/no/such/python", library_folders=folders)
     assert detection.status is Status.FAILED
     assert "no child process" in detection.warnings[0]
 
@@ -260,7 +242,7 @@ GOOD: dict[str, Any] = {
 def test_a_good_line_is_understood() -> None:
     """P-71: the shape of the answer."""
     answer = Answer(Ending.EXITED, 0, json.dumps(GOOD).encode())
-    driver = nvidia_library.parse(answer, NvidiaFiles())
+    driver = library.parse(answer, NvidiaFiles())
     assert str(driver.cuda_version) == "12.4"
     assert [str(gpu) for gpu in driver.gpus] == ["GPU 0 (H100, 9.0)"]
 
@@ -283,28 +265,17 @@ def test_a_good_line_is_understood() -> None:
 )
 def test_garbage_is_data(output: bytes) -> None:
     """P-71: an answer of another shape is a failure with evidence, no exception."""
-    driver = nvidia_library.parse(Answer(Ending.EXITED, 0, output, b"noise"), NvidiaFiles())
+    driver = library.parse(Answer(Ending.EXITED, 0, output, b"noise"), NvidiaFiles())
     assert driver.broken
     assert driver.cuda_version is None
     assert driver.evidence[-1].value == "noise"
 
 
-SCRIPT = (sys.executable, "-I", "-S", library_child.__file__, nvidia_child.__file__)
-
-
 def test_the_script_runs_alone(fake_driver: FakeDriver) -> None:
     """P-71: isolated, without site packages; one line on standard output, nothing else."""
     environ = fake_driver.environ(devices=[H100], noise=1)
-    library = fake_driver.folder / "libnvidia-ml.so.1"
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        library_child.__file__,
-        nvidia_child.__file__,
-        f"nvml={library}",
-    ]
-    completed = subprocess.run(command, env=environ, capture_output=True, check=True)
+    completed = _run_child(environ, f"nvml={fake_driver.folder}/libnvidia-ml.so.1")
+    assert completed.returncode == 0
     assert completed.stdout.count(b"\n") == 1
     assert json.loads(completed.stdout)["cuda_version"] == 12040
     assert b"a driver that prints" in completed.stderr
@@ -313,12 +284,11 @@ def test_the_script_runs_alone(fake_driver: FakeDriver) -> None:
 def test_a_captured_machine_is_never_shown_the_real_libraries(root: Path) -> None:
     """P-70: names for the loader are candidates on the real machine only."""
     files = NvidiaFiles(libraries=("/usr/lib64/libcuda.so.1",))
-    captured = SystemView(root=str(root), environ={}, system="Linux")
-    found = nvidia_library.candidates(captured, files)
+    found = library.candidates(view_of(root), files)
     assert (found.nvml, found.cuda) == ((), (f"{root}/usr/lib64/libcuda.so.1",))
-    real = nvidia_library.candidates(SystemView(system="Linux", environ={}), files)
+    real = library.candidates(SystemView(system="Linux", environ={}), files)
     assert real.cuda == ("libcuda.so.1", "/usr/lib64/libcuda.so.1")
-    assert not nvidia_library.candidates(SystemView(system="Darwin", environ={}), files)
+    assert not library.candidates(SystemView(system="Darwin", environ={}), files)
 
 
 # --- what the driver says of devices and of itself ----------------------------------------------
@@ -346,10 +316,7 @@ def test_the_mask_of_a_process_is_said_to_be_ignored(root: Path, fake_driver: Fa
     assert seen["CUDA_VISIBLE_DEVICES"].startswith("'-1' is ignored")
 
 
-def _with_kernel(root: Path, release: str) -> None:
-    module = root / "sys/module/nvidia"
-    module.mkdir(parents=True)
-    (module / "version").write_text(f"{release}\n")
+KERNEL = "sys/module/nvidia/version"
 
 
 @pytest.mark.parametrize(
@@ -359,7 +326,7 @@ def test_a_compatibility_package_is_told_and_decides(
     cuda: str, root: Path, fake_driver: FakeDriver, *, is_forward: bool
 ) -> None:
     """P-94: both versions are reported where the user-mode driver is newer; it counts."""
-    _with_kernel(root, "535.183.01")
+    write_files(root, {KERNEL: "535.183.01\n"})
     environ = fake_driver.environ(devices=[H100], cuda=cuda, driver="535.183.01")
     detection = _detect(root, fake_driver, environ)
     assert _first_values(detection)["cuda_version_lower_bound"] == cuda
@@ -375,11 +342,10 @@ def test_a_compatibility_package_that_does_not_work_is_found_out(
     code: int, words: str, root: Path, fake_driver: FakeDriver
 ) -> None:
     """P-94, P-98: NVML does not know; cuInit, in a child of its own, does."""
-    _with_kernel(root, "535.183.01")
+    write_files(root, {KERNEL: "535.183.01\n"})
     environ = fake_driver.environ(devices=[H100], cuda="12.8", cuda_init=code)
     detection = _detect(root, fake_driver, environ)
-    assert detection.status is Status.FAILED
-    assert detection.features == ()
+    assert (detection.status, detection.features) == (Status.FAILED, ())
     assert words in detection.warnings[-1]
     assert f"cuInit {code}" in detection.warnings[-1]
 
@@ -388,7 +354,7 @@ def test_an_unknown_branch_of_drivers_says_nothing_of_compatibility(
     root: Path, fake_driver: FakeDriver
 ) -> None:
     """P-94: what is not in the table is not guessed, and no second child is made."""
-    _with_kernel(root, "999.1")
+    write_files(root, {KERNEL: "999.1\n"})
     environ = fake_driver.environ(devices=[H100], cuda="15.0", cuda_init=804)
     detection = _detect(root, fake_driver, environ)
     assert _first_values(detection)["cuda_version_lower_bound"] == "15.0"
@@ -396,8 +362,7 @@ def test_an_unknown_branch_of_drivers_says_nothing_of_compatibility(
 
 def test_code_for_a_jetson_comes_with_a_warning(root: Path, fake_libcuda: FakeDriver) -> None:
     """P-90: machine code of boards and of other GPUs is not exchanged, and no value says so."""
-    (root / "etc").mkdir()
-    (root / "etc/nv_tegra_release").write_text("# R36")
+    write_files(root, {"etc/nv_tegra_release": "# R36"})
     detection = _detect(root, fake_libcuda, fake_libcuda.environ(devices=["8.7 Orin"]))
     assert _first_values(detection)["sm_arch"] == "87_real"
     assert "machine code made for other GPUs may not run" in detection.warnings[-1]
@@ -421,15 +386,7 @@ def test_what_may_pass_is_not_remembered(
     """P-22: the script ends with another status where its answer may be another one soon."""
     environ = fake_driver.environ(devices=[H100, T4], **settings)
     libraries = [f"{kind}={fake_driver.folder}/{name}" for kind, name in LIBRARIES.items()]
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        library_child.__file__,
-        nvidia_child.__file__,
-        *libraries,
-    ]
-    completed = subprocess.run(command, env=environ, capture_output=True, check=False)
+    completed = _run_child(environ, *libraries)
     assert completed.returncode == code, completed.stdout
 
 
@@ -445,72 +402,54 @@ def test_a_driver_that_prints_without_end_is_stopped(root: Path, fake_driver: Fa
 # --- nvidia-smi -----------------------------------------------------------------------------------
 
 
-class _Answering:
-    """Answer every question alike, and keep their names."""
-
-    def __init__(self, output: bytes) -> None:
-        self.names: list[str] = []
-        self._output = output
-
-    def ask(self, question: Question) -> Answer:
-        self.names.append(question.name)
-        if question.name.startswith("nvidia-smi"):
-            return Answer(Ending.EXITED, 0, self._output)
-        return Answer(
-            Ending.EXITED,
-            0,
-            b'{"calls": [], "nvml": {"loaded": null, "init": null}, '
-            b'"cuda": {"loaded": null, "init": null}, "driver_version": null, '
-            b'"cuda_version": null, "devices": []}',
-        )
+SILENT: dict[str, Any] = {
+    **GOOD,
+    "calls": [],
+    "nvml": {"loaded": None, "init": None},
+    "driver_version": None,
+    "cuda_version": None,
+    "devices": [],
+}
+"""What the child says where no library can be loaded."""
 
 
-def _asked(tmp_path: Path, *files: str, system: str = "Linux") -> tuple[_Answering, Detection]:
-    for name in ("usr/bin/nvidia-smi", "usr/bin/nvidia-smi.exe", *files):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("")
-    processes = _Answering(b"CUDA Version : 12.4\n")
-    machine = Machine(
-        SystemView(
-            tmp_path,
-            {"PATH": "/usr/bin", "SYSTEMROOT": "/Windows"},
-            system=system,
-            architecture="x86_64",
-            processes=processes,
-            replayed=True,
-        )
-    )
-    detection = machine.detect("nvidia")
-    assert detection is not None
-    return processes, detection
+def _asked(tmp_path: Path, *files: str, system: str = "Linux") -> tuple[list[str], Detection]:
+    touch(tmp_path, "usr/bin/nvidia-smi", "usr/bin/nvidia-smi.exe", *files)
+    version = Answer(Ending.EXITED, 0, b"CUDA Version : 12.4\n")
+    silent = Answer(Ending.EXITED, 0, json.dumps(SILENT).encode())
+    processes = FakeProcesses({"nvidia-smi": version, "nvidia": silent})
+    environ = {"PATH": "/usr/bin", "SYSTEMROOT": "/Windows"}
+    more = {"system": system, "processes": processes, "replayed": True}
+    detection = detect("nvidia", tmp_path, environ, **more)
+    return processes.asked, detection
 
 
 def test_a_stray_tool_is_not_asked(tmp_path: Path) -> None:
     """P-96, P-98: nvidia-smi on PATH is no sign of a driver, and files come first."""
-    processes, detection = _asked(tmp_path)
-    assert processes.names == []
+    names, detection = _asked(tmp_path)
+    assert names == []
     assert detection.status is Status.NOTHING
 
 
 def test_a_tool_without_a_driver_in_the_kernel_is_not_believed(tmp_path: Path) -> None:
     """P-98: libraries alone, as in an image, do not make the tool trustworthy."""
-    processes, detection = _asked(tmp_path, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
-    assert processes.names == ["nvidia libraries"]
+    names, detection = _asked(tmp_path, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
+    assert names == ["nvidia libraries"]
     assert detection.status is Status.NOTHING
 
 
 def test_with_a_driver_in_the_kernel_the_tool_is_the_last_resort(tmp_path: Path) -> None:
     """P-98: libraries that cannot be loaded leave nvidia-smi, which finds its own."""
-    processes, detection = _asked(tmp_path, "dev/nvidiactl")
-    assert processes.names[0] == "nvidia libraries"
-    assert processes.names[1].startswith("nvidia-smi")
+    names, detection = _asked(tmp_path, "dev/nvidiactl")
+    assert names[0] == "nvidia libraries"
+    assert names[1].startswith("nvidia-smi")
     assert _first_values(detection)["cuda_version_lower_bound"] == "12.4"
 
 
 def test_on_windows_no_file_tells_of_the_kernel_s_driver(tmp_path: Path) -> None:
     """P-98: there the tool is asked wherever a library is."""
-    processes, _ = _asked(tmp_path, "Windows/System32/nvml.dll", system="Windows")
-    assert processes.names[1].startswith("nvidia-smi")
+    names, _ = _asked(tmp_path, "Windows/System32/nvml.dll", system="Windows")
+    assert names[1].startswith("nvidia-smi")
 
 
 @pytest.mark.parametrize(("value", "counts"), [("void", 1), ("none", 1), ("", 1), ("all", 0)])
@@ -518,14 +457,8 @@ def test_who_keeps_the_gpus_out_of_a_container_is_named(
     value: str, counts: int, tmp_path: Path
 ) -> None:
     """P-99: a driver in the kernel and no library; the reason says who took it away."""
-    version = tmp_path / "sys/module/nvidia/version"
-    version.parent.mkdir(parents=True)
-    version.write_text("570.86.10\n")
-    environ = {"NVIDIA_VISIBLE_DEVICES": value}
-    found = Machine(
-        SystemView(str(tmp_path), environ, system="Linux", architecture="x86_64")
-    ).detect("nvidia")
-    assert found is not None
+    write_files(tmp_path, {KERNEL: "570.86.10\n"})
+    found = detect("nvidia", tmp_path, {"NVIDIA_VISIBLE_DEVICES": value})
     assert found.status is Status.NOTHING
     (warning,) = found.warnings
     assert warning.count("NVIDIA_VISIBLE_DEVICES hides the GPUs from this container") == counts
@@ -572,20 +505,14 @@ def test_no_version_is_no_answer(listing: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 def test_the_tool_is_asked_where_no_library_is_found(tmp_path: Path) -> None:
     """P-98, P-89: found on the machine's PATH, run without the mask."""
-    script = tmp_path / "opt" / "bin" / "nvidia-smi"
-    script.parent.mkdir(parents=True)
-    script.write_text(
-        "#!/bin/sh\n"
+    script = (
         '[ -z "${CUDA_VISIBLE_DEVICES+set}" ] || exit 1\n'
         f"if [ \"$1\" = -q ]; then cat <<'END'\n{LISTING}END\n"
         f"else cat <<'END'\n{TABLE}END\nfi\n"
     )
-    script.chmod(0o755)
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev" / "nvidiactl").touch()
+    write_program(tmp_path, "opt/bin/nvidia-smi", script)
+    touch(tmp_path, "dev/nvidiactl")
     environ = {"PATH": "/usr/bin:/opt/bin", "CUDA_VISIBLE_DEVICES": "0"}
-    machine = Machine(SystemView(tmp_path, environ, system="Linux", architecture="x86_64"))
-    detection = machine.detect("nvidia")
-    assert detection is not None
+    detection = detect("nvidia", tmp_path, environ)
     assert detection.features[0].values[0] == "12.7"
     assert detection.features[2].values[0] == "89_real"

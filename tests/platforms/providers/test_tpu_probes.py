@@ -7,18 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from platforms.pci_bus import add_device, touch
+from platforms.detecting import add_device, touch, view_of
 
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.providers.tpu import probes as tpu_files
 from wheelfit_runtime.platforms.providers.tpu import tables
 from wheelfit_runtime.platforms.providers.tpu.probes import TpuFiles
-from wheelfit_runtime.platforms.system_view import SystemView
 
 
 def _look(root: Path) -> TpuFiles:
-    here = SystemView(root=str(root), environ={}, system="Linux", architecture="x86_64")
-    return tpu_files.parse(tpu_files.read(here))
+    return tpu_files.parse(tpu_files.read(view_of(root)))
 
 
 def test_an_empty_machine_has_none(tmp_path: Path) -> None:
@@ -78,8 +76,7 @@ def test_entries_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
 
 def test_device_nodes_are_evidence(tmp_path: Path) -> None:
     """P-151: the older driver's and VFIO's; looked for only where there is a TPU."""
-    for name in ("dev/accel0", "dev/vfio/0", "dev/vfio/vfio", "dev/accelerometer"):
-        touch(tmp_path, name)
+    touch(tmp_path, "dev/accel0", "dev/vfio/0", "dev/vfio/vfio", "dev/accelerometer")
     assert _look(tmp_path).nodes == ()
     add_device(tmp_path, "0000:00:05.0", vendor="0x1ae0", device="0x0063")
     files = _look(tmp_path)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from platforms.detecting import detect, detection_of, names_of, write_files
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu, CpuidRegisters, CpuidTable
@@ -55,7 +56,7 @@ def test_each_level_needs_each_of_its_flags() -> None:
 
 def test_level_and_flags_have_the_order_of_the_reference() -> None:
     """P-40, P-41, P-100, P-101: level, the reference's 56 flags newest first, then ours."""
-    names = [f.name for f in x86_64.supported(Cpu(frozenset(APPENDED + FEATURES))).features]
+    names = names_of(x86_64.supported(Cpu(frozenset(APPENDED + FEATURES))))
     assert names == ["level", *FEATURES, *APPENDED]
     assert (len(FEATURES), len(APPENDED)) == (56, 15)
 
@@ -63,14 +64,13 @@ def test_level_and_flags_have_the_order_of_the_reference() -> None:
 def test_the_reference_mode_leaves_out_what_the_reference_does_not_know() -> None:
     """P-43: for differential tests."""
     cpu = Cpu(frozenset(APPENDED + FEATURES))
-    names = [feature.name for feature in x86_64.supported(cpu, reference=True).features]
-    assert names == ["level", *FEATURES]
+    assert names_of(x86_64.supported(cpu, reference=True)) == ["level", *FEATURES]
 
 
 def test_flags_outside_the_vocabulary_are_ignored() -> None:
     """P-100: only known features are features."""
-    features = x86_64.supported(Cpu(frozenset({"fpu", "sse2", "constant_tsc"}))).features
-    assert [feature.name for feature in features] == ["level", "sse2"]
+    cpu = Cpu(frozenset({"fpu", "sse2", "constant_tsc"}))
+    assert names_of(x86_64.supported(cpu)) == ["level", "sse2"]
 
 
 def test_unknown_abilities_are_v1_with_a_warning() -> None:
@@ -80,87 +80,62 @@ def test_unknown_abilities_are_v1_with_a_warning() -> None:
     assert "v1" in detection.warnings[0]
 
 
-def _emulated(root: Path, cpuinfo: str, table: CpuidTable) -> Machine:
-    (root / "proc").mkdir()
-    (root / "proc" / "cpuinfo").write_text(cpuinfo)
-    return Machine(
-        SystemView(root, {}, system="Linux", architecture="x86_64", recorded_cpuid=table)
-    )
+_detect = partial(detect, "x86_64")
+SSE3 = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
+"""A processor that has this flag alone."""
+MOST_OF_V2 = CpuidTable({
+    (1, 0): CpuidRegisters(0, 0, 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23, 0),
+    (0x80000001, 0): CpuidRegisters(0, 0, 1, 0),
+})  # fmt: skip
+
+
+def _emulated(root: Path, cpuinfo: str, table: CpuidTable) -> Detection:
+    write_files(root, {"proc/cpuinfo": cpuinfo})
+    return _detect(root, recorded_cpuid=table)
 
 
 def test_an_emulator_that_shows_the_host_s_file_is_found_out(tmp_path: Path) -> None:
     """P-105: what the instruction denies is not used, and that is said."""
-    bits = 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23
-    table = CpuidTable({
-        (1, 0): CpuidRegisters(0, 0, bits, 0),
-        (0x80000001, 0): CpuidRegisters(0, 0, 1, 0),
-    })  # fmt: skip
-    machine = _emulated(tmp_path, f"flags : {' '.join(sorted(V3))} pni\n", table)
-    detection = machine.detect("x86_64")
-    assert detection is not None
+    detection = _emulated(tmp_path, f"flags : {' '.join(sorted(V3))} pni\n", MOST_OF_V2)
     assert detection.features[0].values == ("v2", "v1")
     assert "avx2" in detection.warnings[0]
 
 
 def test_an_emulator_may_lack_a_flag_that_decides_no_level(tmp_path: Path) -> None:
     """P-105: then the level stays, that flag goes, and what the instruction cannot tell stays."""
-    v2 = CpuidTable({
-        (1, 0): CpuidRegisters(0, 0, 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23, 0),
-        (0x80000001, 0): CpuidRegisters(0, 0, 1, 0),
-    })  # fmt: skip
-    machine = _emulated(tmp_path, f"flags : {' '.join(V2)} aes ibrs_enhanced\n", v2)
-    detection = machine.detect("x86_64")
-    assert detection is not None
+    detection = _emulated(tmp_path, f"flags : {' '.join(V2)} aes ibrs_enhanced\n", MOST_OF_V2)
     assert detection.features[0].values == ("v2", "v1")
-    assert {feature.name for feature in detection.features[1:]} == V2 | {"ibrs_enhanced"}
+    assert set(names_of(detection)) == V2 | {"level", "ibrs_enhanced"}
     assert "lists aes," in detection.warnings[0]
 
 
 def test_the_file_of_another_architecture_is_not_believed(tmp_path: Path) -> None:
     """P-105: under emulation on an Arm host the instruction is all there is."""
-    table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
-    machine = _emulated(tmp_path, "Features : fp asimd\n", table)
-    detection = machine.detect("x86_64")
-    assert detection is not None
-    assert [feature.name for feature in detection.features] == ["level", "sse3"]
+    detection = _emulated(tmp_path, "Features : fp asimd\n", SSE3)
+    assert names_of(detection) == ["level", "sse3"]
 
 
 @pytest.mark.parametrize("architecture", ["i686", "aarch64", "armv7l", "ppc64le"])
 def test_another_interpreter_supports_nothing(tmp_path: Path, architecture: str) -> None:
     """P-104: the interpreter counts, and the processor is not even looked at."""
-    table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
-    machine = Machine(
-        SystemView(tmp_path, {}, system="Linux", architecture=architecture, recorded_cpuid=table)
-    )
-    detection = machine.detect("x86_64")
-    assert detection is not None
+    detection = _detect(tmp_path, architecture=architecture, recorded_cpuid=SSE3)
     assert (detection.status, detection.features) == (Status.NOTHING, ())
 
 
 def test_flags_are_those_of_the_processor_and_not_of_its_model() -> None:
     """P-103: a flag that no published model of the family has is still a flag."""
     flags = V3 | {"vaes", "sse4a"}
-    names = {feature.name for feature in x86_64.supported(Cpu(flags)).features}
-    assert names == {"level", *flags}
+    assert set(names_of(x86_64.supported(Cpu(flags)))) == {"level", *flags}
 
 
 def test_what_every_processor_has_counts(tmp_path: Path) -> None:
     """P-105: with unlike processors the intersection decides the level."""
-    (tmp_path / "proc").mkdir()
     both = f"flags : {' '.join(V4)}\n\nflags : {' '.join(V3)}\n"
-    (tmp_path / "proc" / "cpuinfo").write_text(both)
-    detection = Machine(SystemView(tmp_path, {}, system="Linux", architecture="x86_64")).detect(
-        "x86_64"
-    )
-    assert detection is not None
-    assert detection.features[0].values == ("v3", "v2", "v1")
+    write_files(tmp_path, {"proc/cpuinfo": both})
+    assert _detect(tmp_path).features[0].values == ("v3", "v2", "v1")
 
 
-def _windows(root: Path, **recorded: Any) -> Detection:
-    machine = Machine(SystemView(root, {}, system="Windows", architecture="x86_64", **recorded))
-    detection = machine.detect("x86_64")
-    assert detection is not None
-    return detection
+_windows = partial(_detect, system="Windows")
 
 
 def test_windows_alone_tells_too_little_for_a_level(tmp_path: Path) -> None:
@@ -168,7 +143,7 @@ def test_windows_alone_tells_too_little_for_a_level(tmp_path: Path) -> None:
     affirmed = frozenset({2, 3, 6, 8, 10, 12, 13, 14, 17, 28, 36, 37, 38, 39, 40})
     detection = _windows(tmp_path, recorded_features=affirmed)
     assert detection.features[0].values == ("v1",)
-    assert "avx2" in [feature.name for feature in detection.features]
+    assert "avx2" in names_of(detection)
     assert "v1 is assumed" in detection.warnings[0]
     assert [evidence.source for evidence in detection.evidence] == [
         "CPUID",
@@ -178,9 +153,8 @@ def test_windows_alone_tells_too_little_for_a_level(tmp_path: Path) -> None:
 
 def test_the_instruction_comes_before_windows(tmp_path: Path) -> None:
     """P-107: who can ask the processor asks nobody else."""
-    table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
-    detection = _windows(tmp_path, recorded_cpuid=table, recorded_features=frozenset({36, 37, 38}))
-    assert [feature.name for feature in detection.features] == ["level", "sse3"]
+    detection = _windows(tmp_path, recorded_cpuid=SSE3, recorded_features=frozenset({36, 37, 38}))
+    assert names_of(detection) == ["level", "sse3"]
     assert detection.warnings == ()
 
 
@@ -193,8 +167,7 @@ def test_nobody_to_ask_is_v1_with_a_warning(tmp_path: Path) -> None:
 
 def test_the_level_is_the_one_of_the_dynamic_loader() -> None:
     """P-102: glibc's loader says which levels it would search."""
-    detection = Machine(SystemView(environ={})).detect("x86_64")
-    assert detection is not None
+    detection = detection_of("x86_64", Machine(SystemView(environ={})))
     if detection.status is not Status.SUPPORTED:
         pytest.skip("needs an x86-64 interpreter")
     loader = Path("/lib64/ld-linux-x86-64.so.2")
