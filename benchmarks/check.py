@@ -12,7 +12,6 @@ the right check, another tool if it does not end with 0 where it does for a soun
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -21,13 +20,13 @@ import time
 from pathlib import Path
 
 from install_wheels import kept_folder
+from measuring import CHECKOUT, in_turn, install, processor_time
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "tests"))
 
-from checking.broken_wheels import BROKEN  # noqa: E402
+from checking.broken_wheels import BROKEN
 
-from wheelfit.testing.wheels import build_wheel  # noqa: E402
+from wheelfit.testing.wheels import build_wheel
 
 OTHERS = {
     "twine check": ("twine==7.0.0", ["twine", "check"]),
@@ -46,12 +45,8 @@ def commands(folder: Path) -> dict[str, list[str]]:
     for name, (program, *arguments) in OWN.items():
         found[name] = [str(Path(sys.executable).parent / program), *arguments]
     for name, (requirement, (program, *arguments)) in OTHERS.items():
-        place = folder / requirement
-        if not (place / "bin" / program).exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-            pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement]
-            subprocess.run(pip, check=True)
-        found[name] = [str(place / "bin" / program), *arguments]
+        programs = install(folder / requirement, requirement)
+        found[name] = [str(programs / program), *arguments]
     return found
 
 
@@ -59,21 +54,18 @@ def run(
     command: list[str], wheels: list[Path]
 ) -> tuple[float, float, subprocess.CompletedProcess[str]]:
     """Run a tool, and return its seconds, those of the processor, and what it said."""
-    begin, used = time.perf_counter(), os.times()
+    begin, used = time.perf_counter(), processor_time()
     done = subprocess.run(
         [*command, *map(str, wheels)], capture_output=True, text=True, check=False
     )
-    after = os.times()
-    cpu = after.children_user + after.children_system - used.children_user - used.children_system
-    return time.perf_counter() - begin, cpu, done
+    return time.perf_counter() - begin, processor_time() - used, done
 
 
 def times(tools: dict[str, list[str]], wheels: list[Path], rounds: int) -> list[str]:
     """Let the tools take turns; return a table of medians and of ratios to the first tool."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in tools}
     for number in range(rounds):
-        names = list(tools)
-        for name in names[number % len(names) :] + names[: number % len(names)]:
+        for name in in_turn(tools, number):
             seconds, cpu, _ = run(tools[name], wheels)
             taken[name].append((seconds, cpu))
             print(f"{name:<28} {seconds:7.2f} s {cpu:7.2f} s", file=sys.stderr)

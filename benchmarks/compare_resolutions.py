@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from measuring import install
 from packaging.utils import canonicalize_name
 
 SETS = Path(__file__).with_name("requirement_sets.json")
@@ -184,7 +185,8 @@ def main() -> int:
     is_resumed = arguments.rows and arguments.rows.exists()
     rows: dict[str, Any] = json.loads(arguments.rows.read_text()) if is_resumed else {}
     with tempfile.TemporaryDirectory(prefix="wheelfit-sets-") as folder:
-        tools = (arguments.tools or install_tools(Path(folder) / "tools")).absolute()
+        tools = arguments.tools or install(Path(folder) / "tools", "uv==0.13.8", "pip==26.3")
+        tools = tools.absolute()
         for entry in published["sets"]:
             name, version = entry["name"], entry["python"]
             is_asked = not arguments.names or any(name.startswith(n) for n in arguments.names)
@@ -199,14 +201,6 @@ def main() -> int:
             if arguments.rows:
                 arguments.rows.write_text(json.dumps(rows, indent=1))
     return 1 if print_table(rows, published["reasons"]) else 0
-
-
-def install_tools(folder: Path) -> Path:
-    """Install pip and uv into an environment of their own and return its scripts."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = folder / "bin" / "pip"
-    subprocess.run([pip, "install", "--quiet", "uv==0.13.8", "pip==26.3"], check=True)
-    return folder / "bin"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ import math
 import multiprocessing
 import os
 import platform
-import resource
 import shutil
 import statistics
 import subprocess
@@ -35,6 +34,15 @@ from typing import TYPE_CHECKING
 
 import server as servers
 from install_report import marked
+from measuring import (
+    in_turn,
+    install,
+    new_environment,
+    plain_environ,
+    processor_time,
+    pyplot,
+    save,
+)
 from wheel import machine
 
 from wheelfit.server.loopback import LoopbackServer
@@ -82,7 +90,7 @@ class Bench:
         if tool == "wheelfit":
             return Path(sys.executable).parent
         requirements = PACKAGES.get(tool) or servers.OTHERS[tool]
-        return servers.install(self.environments / tool, requirements)
+        return install(self.environments / tool, *requirements)
 
     def fresh(self, what: str) -> Path:
         """Return the path of a new folder that does not exist yet."""
@@ -90,10 +98,7 @@ class Bench:
 
     def environment(self) -> Path:
         """Make an empty virtual environment and return its interpreter."""
-        template, place = self.folder / "template", self.fresh("environment")
-        if not template.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--without-pip", template], check=True)
-        shutil.copytree(template, place, symlinks=True)
+        place = new_environment(self.folder / "template", self.fresh("environment"))
         return place / "bin" / "python"
 
 
@@ -131,17 +136,14 @@ class Curve:
 
 def processor_seconds(command: list[str | Path], folder: Path) -> float:
     """Run a command, and return its user and system time."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environ = {**servers.without_proxies(), "PIP_CONFIG_FILE": os.devnull}
-    environ |= {"WHEELFIT_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "NO_COLOR": "1"}
-    environ.pop("VIRTUAL_ENV", None)
+    used = processor_time()
+    environ = plain_environ()
     done = subprocess.run(
         command, cwd=folder, env=environ, check=False, capture_output=True, text=True
     )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return processor_time() - used
 
 
 # --- sync ------------------------------------------------------------------------------
@@ -310,10 +312,7 @@ def generate(bench: Bench, size: int) -> Callable[[str], float]:
             "wheelfit": ("index", "generate", "-q"),
             "variantlib": ("generate-index-json", "-d"),
         }
-        return processor_seconds(
-            [program, *words[tool], folder],
-            folder,
-        )
+        return processor_seconds([program, *words[tool], folder], folder)
 
     return run
 
@@ -405,10 +404,7 @@ def measure(subject: Subject, bench: Bench, arguments: argparse.Namespace) -> Cu
             run = subject.prepare(bench, stack, size)
             times: dict[str, list[float]] = {tool: [] for tool in active_tools}
             for number in range(arguments.runs):
-                for tool in (
-                    active_tools[number % len(active_tools) :]
-                    + active_tools[: number % len(active_tools)]
-                ):
+                for tool in in_turn(active_tools, number):
                     times[tool].append(run(tool))
         for tool, seconds in times.items():
             curve.seconds[tool][size] = statistics.median(seconds)
@@ -442,15 +438,9 @@ def shown(seconds: float) -> str:
 
 
 def plot(curves: dict[str, Curve], path: Path) -> None:
-    """Draw a plot for each curve; the same figures give the same bytes."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.hashsalt": "wheelfit", "svg.fonttype": "none", "font.size": 8})
-    from matplotlib import pyplot as plt
-
+    """Draw a plot for each curve."""
     rows = math.ceil(len(curves) / 2)
-    figure, places = plt.subplots(rows, 2, figsize=(7, 2.5 * rows), squeeze=False)
+    figure, places = pyplot(font=8).subplots(rows, 2, figsize=(7, 2.5 * rows), squeeze=False)
     for place in places.flat[len(curves) :]:
         place.remove()
     for place, curve in zip(places.flat, curves.values(), strict=False):
@@ -464,8 +454,7 @@ def plot(curves: dict[str, Curve], path: Path) -> None:
         place.minorticks_off()
         place.grid(visible=True, which="major", linewidth=0.3)
         place.legend(frameon=False, fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+    save(figure, path)
 
 
 def main() -> None:

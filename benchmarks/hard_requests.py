@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from counting_index import Count, CountingIndex
+from measuring import install
 
 from wheelfit.server.loopback import LoopbackServer
 
@@ -190,7 +191,7 @@ def main() -> int:
     ]
     too_much = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-hard-") as folder:
-        tools = arguments.tools or install_tools(Path(folder) / "tools")
+        tools = arguments.tools or install(Path(folder) / "tools", "uv==0.13.8", "nab")
         print("| request | tool | decisions | pages | metadata | files | seconds | MB |")
         print("|---|---|---|---|---|---|---|---|", flush=True)
         for name in chosen:
@@ -203,14 +204,6 @@ def main() -> int:
     for line in too_much:
         print(f"more than {MOST} times as many releases as uv: {line}")
     return 1 if too_much else 0
-
-
-def install_tools(folder: Path) -> Path:
-    """Install uv and nab into an environment of their own and return its scripts."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = folder / "bin" / "pip"
-    subprocess.run([pip, "install", "--quiet", "uv==0.13.8", "nab"], check=True)
-    return folder / "bin"
 
 
 if __name__ == "__main__":

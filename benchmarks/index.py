@@ -12,7 +12,6 @@ system), with ratios to variantlib. Each first run finds no pages and no memory 
 from __future__ import annotations
 
 import argparse
-import resource
 import shutil
 import statistics
 import subprocess
@@ -22,6 +21,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from measuring import processor_time
 
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
 
@@ -40,19 +41,17 @@ class Row:
 
     name: str
     command: list[str]
-    prepare: Callable[[], None]
+    prepare: Callable[[], None] = lambda: None
     wall: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
 
     def run(self) -> None:
         """Run it once."""
         self.prepare()
-        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        used, started = processor_time(), time.perf_counter()
         subprocess.run(self.command, check=True, stdout=subprocess.DEVNULL)
         self.wall.append(time.perf_counter() - started)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-        self.processor.append(spent)
+        self.processor.append(processor_time() - used)
 
     @property
     def medians(self) -> tuple[float, float]:
@@ -87,19 +86,14 @@ def compare(folder: Path, variantlib: str | None, rounds: int) -> None:
         for path in folder.glob("*.metadata"):
             path.unlink()
 
-    def nothing() -> None:
-        pass
-
     generate = [sys.executable, "-m", "wheelfit", "index", "generate", str(folder)]
     rows = [
-        Row("wheelfit --version", [*generate[:3], "--version"], nothing),
+        Row("wheelfit --version", [*generate[:3], "--version"]),
         Row("wheelfit, first", generate, forget),
-        Row("wheelfit, unchanged", generate, nothing),
+        Row("wheelfit, unchanged", generate),
     ]
     if variantlib:
-        rows.append(
-            Row("variantlib", [variantlib, "generate-index-json", "-d", str(folder)], nothing)
-        )
+        rows.append(Row("variantlib", [variantlib, "generate-index-json", "-d", str(folder)]))
     for _ in range(rounds + 1):
         for row in rows:
             row.run()

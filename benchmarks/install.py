@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING
 from install_report import Result, draw, marked, report
 from install_runs import Run, Runs, Scratch, copy_tree, kind_of, remove, run
 from install_wheels import TREE, Wheels, fetched, kept_folder, tiny
+from measuring import OWN, in_turn, install, new_environment
 from throttled_server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 VERSIONS = {"uv": "0.13.9", "pip": "26.3"}
 SHARED_MEMORY = Path("/dev/shm")
 ROOM = 8 << 30
@@ -175,10 +175,7 @@ def new_home(scratch: Scratch, what: str, cache: Path | None = None) -> Home:
     """
     home = Home(scratch.fresh(what))
     home.folder.mkdir()
-    template = scratch.folder / "template"
-    if not template.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", template], check=True)
-    shutil.copytree(template, home.environment, symlinks=True)
+    new_environment(scratch.folder / "template", home.environment)
     if cache is not None:
         home.cache.symlink_to(cache)
     return home
@@ -265,8 +262,7 @@ def measure(bench: Bench, scenario: Scenario) -> dict[str, Runs]:
         }
         if number >= bench.rounds and enough["wheelfit"] and enough.get("uv", True):
             break
-        turn = number % len(tools)
-        for tool in tools[turn:] + tools[:turn]:
+        for tool in in_turn(tools, number):
             if number < rounds[tool] or rounds[tool] == bench.rounds:
                 measured[tool].runs.append(contestants[tool].once())
     for contestant in contestants.values():
@@ -317,14 +313,8 @@ def tool_program(tool: str, arguments: Path | None, folder: Path) -> Path:
     """Return the program of a tool; installed into an environment of its own if need be."""
     if arguments is not None:
         return arguments.absolute()
-    place = folder / (f"{tool}-{VERSIONS[tool]}" if tool in VERSIONS else tool)
-    if not place.exists():
-        own = [str(CHECKOUT / "runtime"), str(CHECKOUT)]
-        packages = [f"{tool}=={VERSIONS[tool]}"] if tool in VERSIONS else own
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        words = ["-m", "pip", "install", "--quiet", *packages]
-        subprocess.run([place / "bin" / "python", *words], check=True)
-    return place / "bin" / tool
+    requirements = (f"{tool}=={VERSIONS[tool]}",) if tool in VERSIONS else OWN
+    return install(folder / f"{tool}-{VERSIONS.get(tool, 'own')}", *requirements) / tool
 
 
 def version_of(program: Path) -> str:

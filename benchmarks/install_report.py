@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from install_runs import Run, Runs, ratio
+from measuring import pyplot, save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -168,17 +169,9 @@ def limits(result: Result) -> Iterator[str]:
 
 
 def draw(result: Result, path: Path) -> None:
-    """Draw the times relative to uv's; the same figures give the same bytes."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update(
-        {"svg.hashsalt": "wheelfit", "svg.fonttype": "none", "font.size": 9, "path.simplify": True}
-    )
-    from matplotlib import pyplot as plt
-
+    """Draw the times relative to uv's."""
     shown = {name: tools for name, tools in result.runs.items() if "uv" in tools}
-    figure, axes = plt.subplots(figsize=(6.5, 0.8 + 0.42 * len(shown)))
+    figure, axes = pyplot().subplots(figsize=(6.5, 0.8 + 0.42 * len(shown)))
     places = range(len(shown))
     for shift, tool, shape in ((-0.18, "wheelfit", "o"), (0.18, "pip", "s")):
         points = [
@@ -207,5 +200,4 @@ def draw(result: Result, path: Path) -> None:
     axes.set(xscale="log", xlabel="time, as a multiple of uv's (less is faster)")
     axes.margins(x=0.15)
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-    figure.tight_layout()
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+    save(figure, path)

@@ -19,6 +19,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from measuring import peak_memory
+
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SECTOR = 512
@@ -55,11 +57,6 @@ class Scratch:
         """Bytes that are taken on its file system."""
         status = os.statvfs(self.folder)
         return (status.f_blocks - status.f_bfree) * status.f_frsize
-
-    @property
-    def is_memory(self) -> bool:
-        """Whether it lies in memory."""
-        return kind_of(self.folder) == "tmpfs"
 
 
 def empty(tree: Path, *, shared: bool = False) -> None:
@@ -169,7 +166,7 @@ class Watch(threading.Thread):
         while not self.over.wait(0.025):
             tree = processes(self._pid)
             # One process says itself what it had at most; of several it is the sum of now.
-            most = [high_water(pid) for pid in tree]
+            most = [peak_memory(pid) for pid in tree]
             self.peak = max(self.peak, sum(map(resident, tree)), *most, 0)
 
 
@@ -191,15 +188,6 @@ def resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
     except OSError:
         return 0
-
-
-def high_water(pid: int) -> int:
-    """Return how many bytes of memory a process had at most."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM")), 0)
 
 
 def busy() -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wheelfit.building.index_file import write_index_files
 from wheelfit.building.variant_wheel import repack_wheel
-from wheelfit.core.filename import parse_wheel_filename, with_label
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document
 from wheelfit.testing.wheels import build_large_wheel, build_wheel, release_document
@@ -124,9 +124,3 @@ def make_siblings(wheels: Wheels, projects: tuple[str, ...]) -> None:
             )
     write_index_files(part)
     part.rename(wheels.siblings)
-
-
-def sibling(wheels: Wheels, project: str, label: str) -> Path:
-    """Return the variant of a large wheel."""
-    name = with_label(parse_wheel_filename(wheels.of(project).name), parse_label(label))
-    return wheels.siblings / name.text

@@ -18,7 +18,6 @@ import itertools
 import json
 import os
 import platform
-import resource
 import shutil
 import statistics
 import subprocess
@@ -30,15 +29,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from counting_index import Count, CountingIndex
+from measuring import OWN, in_turn, install, new_environment, processor_time
 
 from wheelfit.server.loopback import LoopbackServer
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = {
-    "wheelfit": str(CHECKOUT),
-    "uv": "uv==0.13.9",
-    "pip": "pip==26.3",
-    "poetry": "poetry==2.5.1",
+    "wheelfit": OWN,
+    "uv": ("uv==0.13.9",),
+    "pip": ("pip==26.3",),
+    "poetry": ("poetry==2.5.1",),
 }
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 TREE = ("jupyterlab", "scikit-learn", "pandas")
@@ -78,7 +77,7 @@ class Bench:
         place = self.fresh("project")
         if with_lock:
             (place / "pylock.toml").write_bytes(self.lock[0])
-            shutil.copytree(self.folder / "template", place / "env", symlinks=True)
+            new_environment(self.folder / "template", place / "env")
         (place / "tree.in").write_text("\n".join(self.tree) + "\n")
         needs = json.dumps(list(self.tree))
         (place / "pyproject.toml").write_text(PYPROJECT.format(python=PYTHON, needs=needs))
@@ -104,14 +103,8 @@ def wheelfit_here(bench: Bench, cache: Path) -> list[str]:
 def uv(bench: Bench, cache: Path, *arguments: str) -> list[str]:
     """Call uv."""
     index_options = ["--default-index", bench.index] if bench.index else []
-    return [
-        str(bench.tools["uv"]),
-        *arguments,
-        "--cache-dir",
-        str(cache),
-        "--quiet",
-        *index_options,
-    ]
+    always = ["--cache-dir", str(cache), "--quiet", *index_options]
+    return [str(bench.tools["uv"]), *arguments, *always]
 
 
 def uv_compile(bench: Bench, cache: Path, *arguments: str) -> list[str]:
@@ -246,12 +239,6 @@ def run(
     return seconds, processor_time() - used
 
 
-def processor_time() -> float:
-    """Return the seconds of processor time that children took so far."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
 def measure(
     bench: Bench, index: CountingIndex, scenario: Scenario, tools: Iterable[str], runs: int
 ) -> dict[str, Measured]:
@@ -263,10 +250,8 @@ def measure(
     for name, make in commands.items():  # what tools and index have to learn, they learn here
         run(bench, make(bench, caches[name]), caches[name], with_lock=with_lock)
     measured = {name: Measured() for name in commands}
-    names = list(commands)
     for number in range(runs):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
+        for name in in_turn(commands, number):
             cache = caches[name] if scenario.warm else bench.fresh("cache")
             command = commands[name](bench, cache)
             index.count = Count()
@@ -284,22 +269,6 @@ def lock_of(bench: Bench) -> bytes:
     place, cache = bench.project(with_lock=False), bench.fresh("cache")
     subprocess.run(wheelfit(bench, cache), cwd=place, check=True, capture_output=True)
     return (place / "pylock.toml").read_bytes()
-
-
-def prepare(folder: Path, tools: Iterable[str]) -> dict[str, Path]:
-    """Install the tools; return their programs."""
-    programs = {}
-    for tool in tools:
-        place = folder / f"tool-{tool}"
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        arguments = ["-m", "pip", "install", "--quiet", PACKAGES[tool]]
-        if tool == "wheelfit":
-            arguments.append(str(CHECKOUT / "runtime"))
-        subprocess.run([str(place / "bin" / "python"), *arguments], check=True)
-        programs[tool] = place / "bin" / tool
-    template = [sys.executable, "-m", "venv", "--without-pip", str(folder / "template")]
-    subprocess.run(template, check=True)
-    return programs
 
 
 def table(results: dict[str, dict[str, Measured]], *, counted: bool) -> Iterable[str]:
@@ -350,14 +319,17 @@ def main() -> None:
         LoopbackServer(index) as server,
     ):
         url = None if arguments.registry else f"{server.origin}/simple/"
-        bench = Bench(Path(folder), prepare(Path(folder), tools), url, tree)
+        programs = {
+            tool: install(Path(folder) / f"tool-{tool}", *PACKAGES[tool]) / tool for tool in tools
+        }
+        bench = Bench(Path(folder), programs, url, tree)
         bench.lock.append(lock_of(bench))
         for name in arguments.scenarios or SCENARIOS:
             results[name] = measure(bench, index, SCENARIOS[name], names, arguments.runs)
             print(f"measured {name}", file=sys.stderr)
             for place in Path(folder).glob("project-*"):
                 shutil.rmtree(place)
-    versions = ", ".join(PACKAGES[tool] for tool in tools if tool != "wheelfit")
+    versions = ", ".join(PACKAGES[tool][0] for tool in tools if tool != "wheelfit")
     print(f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}")
     line = f", {arguments.delay:g} ms to each answer" if arguments.delay else ""
     print(f"{versions}; {arguments.runs} runs; {', '.join(tree)}{line}\n")

@@ -30,15 +30,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from counting_index import CountingIndex
+from measuring import OWN, in_turn, install, pyplot, save
 
 from wheelfit.server.loopback import LoopbackServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = {
-    "wheelfit": (str(CHECKOUT / "runtime"), str(CHECKOUT)),
+    "wheelfit": OWN,
     "uv": ("uv==0.13.9",),
     "pip": ("pip==26.3",),
     "nab": ("nab==0.0.23",),
@@ -150,18 +150,6 @@ KINDS: dict[str, dict[str, Command]] = {
 }
 
 
-def prepare(folder: Path, tools: Sequence[str]) -> dict[str, Path]:
-    """Install the tools, each into an environment of its own; return their programs."""
-    programs = {}
-    for tool in tools:
-        place = folder / f"tool-{tool}"
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
-        python = str(place / "bin" / "python")
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES[tool]], check=True)
-        programs[tool] = place / "bin" / tool
-    return programs
-
-
 def run(bench: Bench, tool: str, command: Command, roots: Sequence[str], series: Series) -> None:
     """Lock once in a new folder."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("PIP_")}
@@ -202,7 +190,7 @@ def measure(bench: Bench, sizes: Sequence[int], runs: int, limit: float) -> Tabl
             for tool in tools:  # the first run fills the caches
                 run(bench, tool, commands[tool], ROOTS[:size], Series())
             for turn in range(runs):
-                for tool in tools[turn % len(tools) :] + tools[: turn % len(tools)]:
+                for tool in in_turn(tools, turn):
                     series = row.setdefault(tool, Series())
                     run(bench, tool, commands[tool], ROOTS[:size], series)
             print(f"measured {kind}, {size} roots", file=sys.stderr, flush=True)
@@ -229,16 +217,8 @@ def lines(table: Table) -> Iterator[str]:
 
 
 def plot(table: Table, path: Path) -> None:
-    """Draw processor time over packages; the same figures give the same bytes."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update(
-        {"svg.hashsalt": "wheelfit", "svg.fonttype": "none", "font.size": 9, "path.simplify": True}
-    )
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 3.8))
+    """Draw processor time over packages."""
+    figure, axes = pyplot().subplots(figsize=(6, 3.8))
     colours = {"wheelfit": "#1b6ca8", "uv": "#c0561b", "pip": "#5a8f29", "nab": "#7a4f9a"}
     for kind, mark in (("one machine", "o-"), ("four platforms", "s:")):
         for tool, colour in colours.items():
@@ -255,8 +235,7 @@ def plot(table: Table, path: Path) -> None:
     axes.minorticks_off()
     axes.grid(visible=True, which="major", linewidth=0.3)
     axes.legend(frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+    save(figure, path)
 
 
 def main() -> None:
@@ -275,7 +254,10 @@ def main() -> None:
         LoopbackServer(CountingIndex(has_metadata=True, fresh=3600)) as server,
     ):
         index = arguments.index or f"{server.origin}/simple/"
-        bench = Bench(Path(folder), prepare(Path(folder), tools), index)
+        programs = {
+            tool: install(Path(folder) / f"tool-{tool}", *PACKAGES[tool]) / tool for tool in tools
+        }
+        bench = Bench(Path(folder), programs, index)
         table = measure(bench, arguments.sizes, arguments.runs, arguments.limit)
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     print("\n".join(lines(table)))

@@ -38,6 +38,7 @@ from urllib.parse import urlsplit
 
 import server as servers
 from install_report import marked
+from measuring import CHECKOUT, peak_memory, plain_environ
 from wheel import machine
 
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
@@ -45,7 +46,6 @@ from wheelfit.testing.wheels import build_large_wheel, build_wheel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "explanation" / "scale.md"
 START, STOP = "<!-- organisation -->", "<!-- end of organisation -->"
 PROGRAM = Path(sys.executable).parent / "wheelfit"
@@ -83,51 +83,24 @@ class Index:
         """The number of lines in the log."""
         return len(self.log.read_text().splitlines())
 
-    @property
-    def peak(self) -> float:
-        """The most memory it had, in MB."""
-        status = Path(f"/proc/{self.process}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
-
 
 @contextmanager
 def index(folder: Path, *options: str) -> Iterator[Index]:
     """Run `wheelfit index serve`."""
     port, log = servers.free_port(), folder.with_suffix(".log")
+    origin = f"http://127.0.0.1:{port}"
     words = ["index", "serve", folder, "--port", port, "--log-format", "json", *options]
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [PROGRAM, *map(str, words)], stdout=file, stderr=file, env=environ()
-        )
-        try:
-            origin = f"http://127.0.0.1:{port}"
-            for _ in range(600):
-                try:
-                    urllib.request.urlopen(f"{origin}/-/health/ready").close()
-                    break
-                except OSError:
-                    if process.poll() is not None:
-                        sys.exit(log.read_text())
-                    time.sleep(0.1)
-            yield Index(f"{origin}/simple/", process.pid, log)
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def environ() -> dict[str, str]:
-    """Return environment variables without configuration of the user."""
-    kept = {**servers.without_proxies(), "PIP_CONFIG_FILE": os.devnull}
-    kept.pop("VIRTUAL_ENV", None)
-    return kept | {"WHEELFIT_CONFIG_FILE": os.devnull}
+    ready = f"{origin}/-/health/ready"
+    with log.open("w+b") as file, servers.running([PROGRAM, *words], ready, log=file) as process:
+        yield Index(f"{origin}/simple/", process, log)
 
 
 def run(folder: Path, *words: object) -> None:
     """Run wheelfit in a folder."""
+    command = [PROGRAM, *map(str, words)]
     done = subprocess.run(
-        [PROGRAM, *map(str, words)], cwd=folder, env=environ(), check=False, capture_output=True,
-        text=True,
-    )  # fmt: skip
+        command, cwd=folder, env=plain_environ(), check=False, capture_output=True, text=True
+    )
     if done.returncode:
         sys.exit(f"wheelfit {' '.join(map(str, words))}\n{done.stderr}")
 
@@ -325,11 +298,8 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
         index(folder / "origin") as origin,
         index(folder / "proxy", "--mirror", origin.url) as proxy,
     ):
-        line, used, start_time = (
-            origin.lines,
-            servers.processor_time(proxy.process),
-            time.monotonic(),
-        )
+        line, start_time = origin.lines, time.monotonic()
+        used = servers.processor_time(proxy.process)
         started = []
         for number in range(nodes):
             place = folder / f"node-{number}"
@@ -337,7 +307,7 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
             command += ["-d", str(place), "--cache-dir", str(folder / f"cache-{number}")]
             started.append(
                 subprocess.Popen(
-                    command, env=environ(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                    command, env=plain_environ(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
                 )
             )
         failed = 0
@@ -352,7 +322,7 @@ def cluster(folder: Path, nodes: int, megabytes: int) -> list[str]:
         target = [str(entry["path"]) for entry in origin.requests(line)]
         wheel_fetches = [path for path in target if path.endswith(".whl")]
         gigabytes = nodes * megabytes / 1000
-        peak = proxy.peak
+        peak = peak_memory(proxy.process) / (1 << 20)
     each = used / gigabytes
     total = CLUSTER * TORCH
     cores = os.cpu_count() or 1

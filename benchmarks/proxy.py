@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
+from measuring import peak_memory, plain_environ
+
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Request, Response, content_response
@@ -71,11 +73,7 @@ def serve(folder: str, line: multiprocessing.connection.Connection) -> None:
         if parts[0] in ("fresh", "asked") and parts[2] in pages:
             body = pages[parts[2]]
             control = "max-age=600" if parts[0] == "fresh" else "no-cache"
-            headers = {
-                "content-type": JSON,
-                "content-encoding": "gzip",
-                "cache-control": control,
-            }
+            headers = {"content-type": JSON, "content-encoding": "gzip", "cache-control": control}
             etag = f'"{hashlib.sha256(body).hexdigest()}"'
             return content_response(request, body, len(body), etag=etag, headers=headers)
         return wheels(request)
@@ -90,10 +88,9 @@ class Proxy:
 
     def __init__(self, url: str, cache: Path) -> None:
         words = ["proxy", "--port", "0", "--full", "--index-url", url, "--cache-dir", str(cache)]
-        environ = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CONFIG_FILE": os.devnull}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "wheelfit", *words, "--for", "cuda-12.9-sm90"],
-            env=environ,
+            env=plain_environ(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -104,8 +101,7 @@ class Proxy:
     @property
     def peak(self) -> float:
         """Megabytes of memory at most."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+        return peak_memory(self._process.pid) / (1 << 20)
 
     def close(self) -> None:
         """End it."""

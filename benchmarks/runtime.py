@@ -16,7 +16,6 @@ import argparse
 import compileall
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -24,7 +23,9 @@ import tempfile
 import time
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parent.parent / "runtime" / "src"
+from measuring import CHECKOUT, processor_time
+
+SOURCES = CHECKOUT / "runtime" / "src"
 FOLDER = "wheelfit_implementations"
 NEEDS = {
     "cu12": ["nvidia :: cuda_version_lower_bound :: 12.0"],
@@ -56,9 +57,8 @@ WHOLE = {
     ),
 }
 CALLS = 10_000
-PROGRAM = f"""
+CLOCK = """
 import sys, time
-sys.path[:0] = sys.argv[1:]
 
 def clock():
     return time.perf_counter(), time.process_time()
@@ -66,7 +66,9 @@ def clock():
 def step(name, start, calls=1):
     wall, processor = clock()
     print(name, (wall - start[0]) * 1e3 / calls, (processor - start[1]) * 1e3 / calls, sep="|")
-
+"""
+PROGRAM = f"""{CLOCK}
+sys.path[:0] = sys.argv[1:]
 start = clock()
 import wheelfit_runtime
 step("import wheelfit_runtime", start)
@@ -95,18 +97,8 @@ for _ in range({CALLS}):
     wheelfit_runtime.load("spam")
 step("later load", start, {CALLS})
 """
-
-LIBRARIES = f"""
-import sys, time
+LIBRARIES = f"""{CLOCK}
 sys.path[:0] = sys.argv[1:2]
-
-def clock():
-    return time.perf_counter(), time.process_time()
-
-def step(name, start, calls=1):
-    wall, processor = clock()
-    print(name, (wall - start[0]) * 1e3 / calls, (processor - start[1]) * 1e3 / calls, sep="|")
-
 if len(sys.argv) > 2:
     start = clock()
     import ctypes
@@ -157,19 +149,13 @@ def run_whole(folder: Path) -> dict[str, tuple[float, float]]:
     found = {}
     path = os.pathsep.join([str(folder), str(SOURCES)])
     for name, code in WHOLE.items():
-        start, before = time.perf_counter(), _children()
+        start, before = time.perf_counter(), processor_time()
         # What `site` imports, any program has.
         command = [sys.executable, "-S", "-c", f"import os, io, codecs; {code}"]
         subprocess.run(command, env={"PYTHONPATH": path}, cwd=folder, check=True)
-        wall, used = time.perf_counter() - start, _children() - before
+        wall, used = time.perf_counter() - start, processor_time() - before
         found[name] = (wall * 1e3, used * 1e3)
     return found
-
-
-def _children() -> float:
-    """Return the processor time of all children that have ended, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _times(text: str) -> dict[str, tuple[float, float]]:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from measuring import install, pyplot, save
 from scale_release import make_release
 
 if TYPE_CHECKING:
@@ -62,16 +63,6 @@ class Series:
 
 
 Table = dict[int, dict[str, Series]]
-
-
-def prepare(folder: Path) -> dict[str, Path]:
-    """Install variantlib into an environment of its own; wheelfit is in this one."""
-    place = folder / "variantlib"
-    subprocess.run([sys.executable, "-m", "venv", place], check=True)
-    python = place / "bin" / "python"
-    requirement = f"variantlib=={VARIANTLIB_VERSION}"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", requirement], check=True)
-    return {"wheelfit": Path(sys.executable), "variantlib": python}
 
 
 def write(folder: Path, labels: int, wheels: int) -> Path:
@@ -165,16 +156,8 @@ def print_stages(title: str, series: Series) -> None:
 
 
 def plot(table: Table, path: Path) -> None:
-    """Draw both tools on one plot; the same figures give the same bytes."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update(
-        {"svg.hashsalt": "wheelfit", "svg.fonttype": "none", "font.size": 9, "path.simplify": True}
-    )
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 3.8))
+    """Draw both tools on one plot."""
+    figure, axes = pyplot().subplots(figsize=(6, 3.8))
     styles = {"wheelfit": ("#1b6ca8", "o"), "variantlib": ("#c0561b", "s")}
     for tool, (colour, mark) in styles.items():
         for stages, line in ((("order",), "-"), (("document", "order"), ":")):
@@ -190,8 +173,7 @@ def plot(table: Table, path: Path) -> None:
     axes.minorticks_off()
     axes.grid(visible=True, which="major", linewidth=0.3)
     axes.legend(frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+    save(figure, path)
 
 
 def main() -> None:
@@ -206,7 +188,8 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {platform.machine()}, {cores} cores")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        pythons = prepare(folder)
+        theirs = install(folder / "variantlib", f"variantlib=={VARIANTLIB_VERSION}") / "python"
+        pythons = {"wheelfit": Path(sys.executable), "variantlib": theirs}
         table = measure(pythons, folder, arguments.sizes, arguments.runs, arguments.limit)
         print_table(table)
         for size, tools in table.items():

@@ -34,12 +34,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
+
+from measuring import CHECKOUT, install, plain_environ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "explanation" / "index-speed.md"
 OTHERS = {
     "pypiserver": ("pypiserver[cache]==2.4.2", "gunicorn==23.0.0"),
@@ -108,7 +109,7 @@ def main() -> None:
         ours = stack.enter_context(wheelfit(folder / "index"))
         servers = {"wheelfit": ours}
         for server in arguments.server or OTHERS:
-            programs = install(arguments.environments / server, OTHERS[server])
+            programs = install(arguments.environments / server, *OTHERS[server])
             started = STARTS[server](programs, folder, f"{ours.origin}/simple/")
             servers[server] = stack.enter_context(started)
         rounds: dict[str, list[Load]] = {server: [] for server in servers}
@@ -159,23 +160,6 @@ def fill(folder: Path, wheels: Path) -> None:
             store.records.add(new, save=lambda: None)
 
 
-def install(folder: Path, requirements: tuple[str, ...]) -> Path:
-    """Return the folder of programs of an environment that has a server."""
-    programs = folder / "bin"
-    if not (folder / "complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        command: list[str | Path] = [programs / "python", "-m", "pip", "install", "--quiet"]
-        command += requirements
-        subprocess.run(command, check=True)
-        (folder / "complete").touch()
-    return programs
-
-
-def without_proxies() -> dict[str, str]:
-    """Return the environment of a server that reaches the index here and nothing else."""
-    return {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
-
-
 def free_port() -> int:
     """Return a port that is free at the moment."""
     with socket.socket() as probe:
@@ -184,11 +168,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[object], url: str, **environ: str) -> Iterator[int]:
-    """Run a server; yield the number of its process once it answers."""
-    with tempfile.TemporaryFile() as log:
+def running(
+    command: list[object], url: str, *, log: IO[bytes] | None = None, **environ: str
+) -> Iterator[int]:
+    """Run a server; yield the number of its process once it answers.
+
+    :param log: a file for what it prints; None: a temporary one.
+    """
+    with ExitStack() as stack:
+        log = log or stack.enter_context(tempfile.TemporaryFile())
         process = subprocess.Popen(
-            [str(word) for word in command], stdout=log, stderr=log, env=without_proxies() | environ
+            [str(word) for word in command], stdout=log, stderr=log, env=plain_environ() | environ
         )
         try:
             end = time.monotonic() + 60

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from measuring import OWN, in_turn
+
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -32,7 +34,6 @@ from wheelfit.testing.wheels import build_wheel, release_document
 if TYPE_CHECKING:
     from wheelfit.server.messages import Request, Response
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PIP_VERSION = "26.3"
 UV_VERSION = "0.13.8"
 GOALS = {
@@ -132,7 +133,7 @@ def once(command: list[str]) -> tuple[float, float]:
 
 def commands(folder: Path, index: str, *, tools: bool) -> list[Row]:
     """Return everything that is measured; what needs a warm cache has one."""
-    wheelfit = make_environment(folder / "wheelfit", str(CHECKOUT / "runtime"), str(CHECKOUT))
+    wheelfit = make_environment(folder / "wheelfit", *OWN)
     bare = make_environment(folder / "bare")
     target = make_environment(folder / "target") / "python"
     own, cache = str(wheelfit / "wheelfit"), str(folder / "cache")
@@ -192,8 +193,7 @@ def main() -> None:
             for row in rows:
                 once(row.command)  # caches and bytecode
             for number in range(arguments.runs):
-                turn = number % len(rows)
-                for row in rows[turn:] + rows[:turn]:
+                for row in in_turn(rows, number):
                     wall, processor = once(row.command)
                     row.wall.append(wall)
                     row.processor.append(processor)

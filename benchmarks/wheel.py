@@ -31,10 +31,10 @@ from pathlib import Path
 
 from install_report import marked
 from install_wheels import fetch, kept_folder
+from measuring import CHECKOUT, in_turn, install
 
 from wheelfit.testing.wheels import build_wheel
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "explanation" / "wheel-speed.md"
 VARIANTLIB = "variantlib[cli]==0.2.2"
 SHARED_MEMORY = Path("/dev/shm")
@@ -105,9 +105,8 @@ class Bench:
         """Let the tools take turns."""
         tools = [COPY, COPY_SYNC, MAKE, MAKE_SYNC]
         for number in range(self.rounds):
-            turn = tools[number % len(tools) :] + tools[: number % len(tools)]
             slow = self.variantlib is not None and number < min(2, self.rounds)
-            for tool in [*turn, *([REFERENCE] if slow else [])]:
+            for tool in [*in_turn(tools, number), *([REFERENCE] if slow else [])]:
                 seconds = self.measure(tool, source, place)
                 self.times.setdefault((name, tool), []).append(seconds)
                 print(f"{name:<40} {tool:<20} {seconds:7.3f} s", file=sys.stderr)
@@ -139,17 +138,6 @@ class Bench:
             cells += ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
             lines.append(f"| {name} | {' | '.join(cells)} |")
         return lines
-
-
-def variantlib_program(folder: Path) -> Path:
-    """Return variantlib's program in an environment that is made once."""
-    place = folder / VARIANTLIB.replace("[cli]==", "-")
-    program = place / "bin" / "variantlib"
-    if not program.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", VARIANTLIB]
-        subprocess.run(pip, check=True)
-    return program
 
 
 def large_wheels(folder: Path, wanted: list[str]) -> list[tuple[str, Path]]:
@@ -194,7 +182,10 @@ def main() -> None:
             bench = Bench(folder, None, 1)
         else:
             wheels = large_wheels(arguments.wheels, arguments.projects)
-            program = None if arguments.no_variantlib else variantlib_program(arguments.wheels)
+            program = None
+            if not arguments.no_variantlib:
+                place = arguments.wheels / VARIANTLIB.replace("[cli]==", "-")
+                program = install(place, VARIANTLIB) / "variantlib"
             bench = Bench(folder, program, arguments.rounds)
         places = arguments.on or [Path(tempfile.gettempdir())]
         if not arguments.on and not arguments.quick and SHARED_MEMORY.is_dir():
