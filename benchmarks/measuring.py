@@ -24,8 +24,8 @@ def install(folder: Path, *requirements: str) -> Path:
     programs = folder / "bin"
     if not (folder / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        command = [programs / "python", "-m", "pip", "install", "--quiet", *requirements]
-        subprocess.run(command, check=True)
+        pip = [str(programs / "python"), "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, *requirements], check=True)
         (folder / "complete").touch()
     return programs
 

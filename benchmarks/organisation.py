@@ -97,7 +97,7 @@ def index(folder: Path, *options: str) -> Iterator[Index]:
 
 def run(folder: Path, *words: object) -> None:
     """Run wheelfit in a folder."""
-    command = [PROGRAM, *map(str, words)]
+    command = [str(PROGRAM), *map(str, words)]
     done = subprocess.run(
         command, cwd=folder, env=plain_environ(), check=False, capture_output=True, text=True
     )

@@ -39,7 +39,7 @@ from typing import IO, TYPE_CHECKING
 from measuring import CHECKOUT, install, plain_environ
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PAGE = CHECKOUT / "docs" / "explanation" / "index-speed.md"
 OTHERS = {
@@ -169,7 +169,11 @@ def free_port() -> int:
 
 @contextmanager
 def running(
-    command: list[object], url: str, *, log: IO[bytes] | None = None, **environ: str
+    command: list[object],
+    url: str,
+    *,
+    log: IO[bytes] | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[int]:
     """Run a server; yield the number of its process once it answers.
 
@@ -177,9 +181,8 @@ def running(
     """
     with ExitStack() as stack:
         log = log or stack.enter_context(tempfile.TemporaryFile())
-        process = subprocess.Popen(
-            [str(word) for word in command], stdout=log, stderr=log, env=plain_environ() | environ
-        )
+        words, given = list(map(str, command)), {**plain_environ(), **(environ or {})}
+        process = subprocess.Popen(words, stdout=log, stderr=log, env=given)
         try:
             end = time.monotonic() + 60
             while True:
@@ -243,7 +246,7 @@ def proxpi(programs: Path, _folder: Path, index: str) -> Iterator[Server]:
         "--bind", f"127.0.0.1:{port}", "proxpi.server:app",
     ]  # fmt: skip
     settings = {"PROXPI_INDEX_URL": index, "PROXPI_INDEX_TTL": "86400"}
-    with running(command, f"{origin}/index/bench-0/", **settings) as process:
+    with running(command, f"{origin}/index/bench-0/", environ=settings) as process:
         yield Server(origin, "/index/", process)
 
 

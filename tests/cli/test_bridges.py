@@ -9,16 +9,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import quote
 
 import pytest
 from cli.running import Runner, tree
 from jsonschema import validate
 from sampled_cases import sampled
+from web_servers import served
 
 from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.testing.wheels import build_wheel
@@ -420,20 +418,8 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             for file in page.glob("*.whl")
         )
         (page / "index.html").write_text(f"<!DOCTYPE html><html><body>{''.join(links)}")
-    handler = partial(_QuietHandler, directory=str(root))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-class _QuietHandler(SimpleHTTPRequestHandler):
-    """A server of folder listings that prints nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as inherited
-        del format, args
+    with served(root) as origin:
+        yield origin
 
 
 class TestIndexes:

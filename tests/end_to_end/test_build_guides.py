@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
 import os
 import re
@@ -11,13 +9,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from end_to_end.guides import Section, follow, sections
+from web_servers import served
 
 pytestmark = [
     pytest.mark.network,
@@ -123,10 +121,8 @@ def test_pytorch(
 
 def check_choices(index: Path, folder: Path, wheelfit: Callable[..., str]) -> None:
     """Download from a server for several machines: pip gets the plain wheel, others their GPU's."""
-    handler = functools.partial(Quiet, directory=str(index))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/simple/"
+    with served(index) as origin:
+        url = f"{origin}/simple/"
         machines = {"sm86": "ampere", "sm90": "hopper", "sm120": "blackwell"}
         for gpu, label in machines.items():
             machine = ("--for", f"cuda-13.0-{gpu}", "-d", folder / gpu)
@@ -135,16 +131,8 @@ def check_choices(index: Path, folder: Path, wheelfit: Callable[..., str]) -> No
             assert wheel.stem.rpartition("-")[2] == label
         pip = [sys.executable, "-m", "pip", "download", "-q", "--isolated", "--no-deps"]
         subprocess.run([*pip, "-i", url, "saxpy", "-d", folder / "pip"], check=True)
-        server.shutdown()
     (plain,) = (folder / "pip").iterdir()
     assert plain.stem.endswith("linux_x86_64")
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A plain file server without output."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 def test_hip(folder: Path, cache: Path) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from cli.bundling import DOCUMENT
+from web_servers import served
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -135,18 +133,8 @@ def test_install_from_the_index(
 @pytest.fixture
 def web(bundle: Path) -> Iterator[str]:
     """Serve the bundle with a static server; return the URL of its index."""
-    handler = partial(_Quiet, directory=str(bundle))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/simple/"
-        server.shutdown()
-        thread.join()
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    with served(bundle) as origin:
+        yield f"{origin}/simple/"
 
 
 def test_static_server(

@@ -9,16 +9,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
 from cli.running import Runner
 from packaging.pylock import Pylock
+from web_servers import served
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
@@ -97,13 +95,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
         yield server
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    """A static file server without output."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as inherited
-        del format, args
-
-
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve an index for each build of a project, like its vendor."""
@@ -119,13 +110,8 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
             links += f'<a href="{quote(wheel.name)}#sha256={digest}">{wheel.name}</a>'
         (folder / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
-    handler = partial(_Quiet, directory=str(root))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with served(root) as origin:
+        yield origin
 
 
 class Installed(NamedTuple):

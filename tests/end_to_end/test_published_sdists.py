@@ -6,20 +6,19 @@ The projects are those that ``benchmarks/build_flags.py`` times. One of them is 
 
 from __future__ import annotations
 
-import functools
-import http.server
 import importlib.util
 import json
 import os
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from web_servers import served
 
 import wheelfit_runtime
 from wheelfit_runtime.platforms.providers.x86_64 import quick_look
@@ -60,29 +59,11 @@ pytestmark = [
 ]
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serve files as any plain server does, and say nothing."""
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[[Path], str]]:
     """Return a function that serves a folder with the standard library and returns its URL."""
-    servers = []
-
-    def start(folder: Path) -> str:
-        handler = functools.partial(Quiet, directory=str(folder))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}/simple/"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as servers:
+        yield lambda folder: f"{servers.enter_context(served(folder))}/simple/"
 
 
 def run(*words: str | Path) -> str:

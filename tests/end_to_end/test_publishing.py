@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
 import os
 import shutil
@@ -20,6 +18,7 @@ import pytest
 from server.running import RunningIndex, bearer, clean_environ
 from server.signed import signed_files
 from server.uploading import DOCUMENT
+from web_servers import served
 
 from wheelfit.building.publishing.publication import publish_as_one
 from wheelfit.building.publishing.release_files import collect_files
@@ -424,25 +423,12 @@ def test_pypiserver(pypiserver: str, pip: Path, tmp_path: Path) -> None:
     assert "name-taken" in str(result["findings"])
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A plain file server without output."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 def test_static_index(pip: Path, uv: Path, tmp_path: Path) -> None:
     """Every installer installs the release from a folder behind a plain web server."""
     release(tmp_path / "dist", "still")
     publish(tmp_path, "dist", "--to", "./public")
-    handler = functools.partial(Quiet, directory=str(tmp_path / "public"))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}/simple/"
-        install_everywhere(url, "still", pip, uv, tmp_path)
-        server.shutdown()
-        thread.join()
+    with served(tmp_path / "public") as origin:
+        install_everywhere(f"{origin}/simple/", "still", pip, uv, tmp_path)
 
 
 def test_concurrent_static_releases(tmp_path: Path) -> None:

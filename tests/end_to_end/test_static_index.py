@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import http.server
 import os
 import re
 import shutil
@@ -12,13 +10,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from web_servers import served
 
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -31,13 +29,6 @@ DOCUMENT = release_document(
     },
     static=STATIC,
 )
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A plain file server without output."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +56,8 @@ def index(
     words = ["index", "generate", str(dist)]
     words += [] if place == dist else ["--to", str(place)]
     subprocess.run([sys.executable, "-m", "wheelfit", *words], check=True)
-    handler = functools.partial(Quiet, directory=str(place))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/simple/"
-        server.shutdown()
-        thread.join()
+    with served(place) as origin:
+        yield f"{origin}/simple/"
 
 
 @pytest.fixture(autouse=True)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import wheelfit_runtime
+from python_runs import plain_environ
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SOURCE = Path(wheelfit_runtime.__file__).parents[1]
 BUILDS = ("generic", "avx2", "avx512")
 BACKEND = ("setuptools==80.9.0",)
 
 
 def clean_environment() -> dict[str, str]:
     """Return the environment without what would decide for the example."""
-    own = ("WHEELFIT_", "SUMS_", "CFLAGS")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return plain_environ("SUMS_", "CFLAGS")
 
 
 def build_example(python: Path, folder: Path) -> Path:

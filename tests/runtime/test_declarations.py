@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runtime.declaring import declare
 
 from wheelfit_runtime.loader.declaration_files import FOLDER, escaped, linked_folders
 from wheelfit_runtime.loader.declarations import (
@@ -36,14 +37,6 @@ CU12 = {
         "nvidia :: sm_arch :: 80_real",
     ],
 }
-
-
-def declare(site: Path, name: str, told: object) -> Path:
-    """Write a file beside the modules and return it."""
-    path = site / FOLDER / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(told if isinstance(told, str) else json.dumps(told))
-    return path
 
 
 def test_an_implementation(tmp_path: Path) -> None:

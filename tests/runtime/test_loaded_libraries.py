@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from python_runs import printed_by
 
 from wheelfit.testing.drivers import find_compiler
+from wheelfit.testing.libraries import compile_library
 from wheelfit_runtime.loader.loaded_libraries import (
     Library,
     family_and_major,
@@ -37,19 +38,12 @@ print(json.dumps([[one.level, one.wanted.path, one.mapped.path, one.reason] for 
 
 def _build(folder: Path, name: str, soname: str, value: int, *flags: str) -> str:
     """Link a library that holds one number, and return its path."""
-    compiler = find_compiler()
-    if compiler is None:
+    if find_compiler() is None:
         pytest.skip("needs a C compiler (cc, gcc or clang)")
     folder.mkdir(parents=True, exist_ok=True)
+    source = f"int wheelfit_value = {value};"
     path = folder / name
-    command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{soname}", *flags, "-xc", "-"]
-    subprocess.run(
-        [*command, "-o", str(path)],
-        input=f"int wheelfit_value = {value};",
-        text=True,
-        check=True,
-        capture_output=True,
-    )
+    path.write_bytes(compile_library(soname, source, options=flags))
     return str(path)
 
 
@@ -57,13 +51,8 @@ def _conflicts(
     loaded: list[str], wanted: list[str], replaced: str = ""
 ) -> list[tuple[str, str, str, str]]:
     """Load libraries in a process of its own, and return what it says of others."""
-    completed = subprocess.run(
-        [sys.executable, "-c", _CHILD, json.dumps([loaded, wanted, replaced])],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [tuple(pair) for pair in json.loads(completed.stdout)]
+    told = printed_by("-c", _CHILD, json.dumps([loaded, wanted, replaced]))
+    return [tuple(pair) for pair in json.loads(told)]
 
 
 def test_read(tmp_path: Path) -> None:
@@ -194,11 +183,7 @@ def test_unreadable_for_a_moment(tmp_path: Path) -> None:
         "    r.setrlimit(r.RLIMIT_NOFILE, (limit, hard))\n"
         "    print(read_library(sys.argv[1]).name)"
     )
-    command = [sys.executable, "-c", code, path]
-    completed = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-    )
-    assert completed.stdout.split() == ["any.so.1.2", "libany.so.1"]
+    assert printed_by("-c", code, path).split() == ["any.so.1.2", "libany.so.1"]
 
 
 def test_no_family() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from runtime.declaring import declaration, declare
 
 from wheelfit_runtime.errors import NoFit, NoImplementation
 from wheelfit_runtime.loader.declaration_files import FOLDER
@@ -54,23 +55,8 @@ class World:
 
     def declare(self, title: str, *properties: str, **more: object) -> None:
         """Install one, as ``spam-cu12``."""
-        group, _, name = title.partition("-")
-        told = {
-            "schema": 1,
-            "group": group,
-            "implementation": name,
-            "module": f"{group}_{name}",
-            "distribution": title,
-            "properties": properties,
-            **more,
-        }
-        self.write(f"{title}.json", told)
-
-    def write(self, name: str, told: object) -> None:
-        """Write a file of declarations."""
-        folder = self.site / FOLDER
-        folder.mkdir(exist_ok=True)
-        (folder / name).write_text(json.dumps(told))
+        told = declaration(title, *properties, distribution=title, **more)
+        declare(self.site, f"{title}.json", told)
 
     def cuda(self, title: str, version: str) -> None:
         """Install one for a version of CUDA."""
@@ -201,7 +187,7 @@ class TestChoice:
 
     def test_broken_files_are_told(self, spam: World) -> None:
         """What is wrong with a file is told, by its name, and stops nobody."""
-        spam.write("wrong.json", [])
+        declare(spam.site, "wrong.json", [])
         assert spam.chosen() == "spam_cu12"
         assert spam.warnings[0].startswith(f"{spam.site / FOLDER / 'wrong.json'}: ")
 
@@ -215,7 +201,7 @@ class TestChoice:
         """The machine is not asked for what is known and not installed, unless nothing fits."""
         sm90 = {"implementation": "sm90", "install": "spam-sm90"}
         known = [{**sm90, "properties": ["nvidia :: sm_arch :: 90_real"]}]
-        world.write("spam.json", {"schema": 1, "group": "spam", "known": known})
+        declare(world.site, "spam.json", {"schema": 1, "group": "spam", "known": known})
         with pytest.raises(NoImplementation, match="pip install spam-sm90"):
             world.chosen()
         assert world.looked == [((), False), (("nvidia",), True)]
@@ -436,7 +422,7 @@ class TestNothing:
                 "properties": ["x86_64 :: level :: v4"],
             },
         ]
-        world.write("spam.json", {"schema": 1, "group": "spam", "known": known})
+        declare(world.site, "spam.json", {"schema": 1, "group": "spam", "known": known})
         with pytest.raises(ImportError) as excinfo:
             world.chosen()
         error = excinfo.value
@@ -463,7 +449,7 @@ class TestNothing:
         world.driver = ()
         cu12 = "nvidia :: cuda_version_lower_bound :: 12.0"
         known = [{"implementation": "cu12", "install": "spam-cu12", "properties": [cu12]}]
-        world.write("spam.json", {"schema": 1, "group": "spam", "known": known})
+        declare(world.site, "spam.json", {"schema": 1, "group": "spam", "known": known})
         with pytest.raises(NoImplementation, match="there are spam-cu12; none of them suits"):
             world.chosen()
 

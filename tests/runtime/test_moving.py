@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import re
 import subprocess
 import sys
-import threading
 import venv
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from cli.running import Runner
 from projects.writing import write_project
+from python_runs import RUNTIME_SOURCE, plain_environ, printed_by
+from runtime.declaring import declaration
+from web_servers import served
 
-import wheelfit_runtime
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-from-suffix-packages.md"
-SOURCE = Path(wheelfit_runtime.__file__).parents[1]
 CU12 = "nvidia :: cuda_version_lower_bound :: 12.0"
 ARCHITECTURES = ["nvidia :: sm_arch :: 70_real", "nvidia :: sm_arch :: 90_real"]
 NEEDS = {"cu12": [CU12, *ARCHITECTURES], "avx2": ["x86_64 :: level :: v3"], "generic": []}
@@ -73,21 +70,11 @@ def dist(tmp_path: Path) -> Path:
     return tmp_path / "dist"
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
-
-
 @pytest.fixture
 def url(dist: Path) -> Iterator[str]:
     """Serve the folder of wheels as any plain server does, and give the URL of its index."""
-    handler = functools.partial(_Quiet, directory=str(dist))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/simple/"
-        server.shutdown()
-        thread.join()
+    with served(dist) as origin:
+        yield f"{origin}/simple/"
 
 
 class Machine:
@@ -100,11 +87,7 @@ class Machine:
     def __init__(self, folder: Path, **found: str) -> None:
         venv.create(folder, with_pip=False, symlinks=True)
         self.python = folder / "bin" / "python"
-        self._environ = {
-            **{n: v for n, v in os.environ.items() if not n.startswith(("WHEELFIT_O", "PYTHON"))},
-            "PYTHONPATH": str(SOURCE),
-            **found,
-        }
+        self._environ = {**plain_environ(), "PYTHONPATH": str(RUNTIME_SOURCE), **found}
 
     def pip(self, pip: Path, url: str, *words: str) -> None:
         """Install something with pip, which knows nothing of variants."""
@@ -114,15 +97,8 @@ class Machine:
 
     def imports(self, **more: str) -> str:
         """Return which implementation is imported."""
-        completed = subprocess.run(
-            [self.python, "-c", WHICH],
-            env={**self._environ, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert completed.returncode == 0, completed.stderr
-        return completed.stdout.strip()
+        environ = {**self._environ, **more}
+        return printed_by("-c", WHICH, python=self.python, environ=environ).strip()
 
     def has(self) -> set[str]:
         """Return the distributions that are installed."""
@@ -189,10 +165,9 @@ def test_loader_and_variants(
 ) -> None:
     """Variants of the loader bring what suits the machine; pip brings what runs everywhere."""
     for name, needs in NEEDS.items():
-        told = {"schema": 1, "group": "spam", "implementation": name, "module": f"spam_{name}"}
         files = {
             f"spam_{name}/__init__.py": f"which = {name!r}\n",
-            f"{FOLDER}/spam-{name}.json": json.dumps({**told, "properties": needs}),
+            f"{FOLDER}/spam-{name}.json": json.dumps(declaration(f"spam-{name}", *needs)),
         }
         build_wheel(dist, f"spam-{name}", "3.0", files=files, requires=["spam>=3"])
     project = write_project(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from python_runs import printed_by
 from sampled_cases import sampled
 
 from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
@@ -53,17 +53,15 @@ def machine_with_driver(root: Path, driver: FakeDriver) -> Path:
     return root
 
 
+def traced(trace: Path) -> dict[str, str]:
+    """Return what makes a driver write down who calls what."""
+    return {"WHEELFIT_FAKE_TRACE": str(trace), "WHEELFIT_FAKE_TRACE_PROCESS": "1"}
+
+
 def ask(root: Path, driver: FakeDriver, *more: str, **environ: str) -> list[object]:
     """Ask in a process of its own; return what it says of itself and the driver."""
     given = {**os.environ, **driver.environ(devices=["9.0 NVIDIA H100"]), **environ}
-    completed = subprocess.run(
-        [sys.executable, "-c", _ASK, str(root), *more],
-        env=given,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found: list[object] = json.loads(completed.stdout)
+    found: list[object] = json.loads(printed_by("-c", _ASK, root, *more, environ=given))
     return found
 
 
@@ -75,8 +73,7 @@ class TestDriver:
         """P-72: the version is had without cuInit and without a child, and a fork works after."""
         root = machine_with_driver(tmp_path / "root", fake_driver)
         trace = tmp_path / "trace"
-        settings = {"WHEELFIT_FAKE_TRACE": str(trace), "WHEELFIT_FAKE_TRACE_PROCESS": "1"}
-        pid, version, gpus, problem, status = ask(root, fake_driver, **settings)
+        pid, version, gpus, problem, status = ask(root, fake_driver, **traced(trace))
         assert (version, gpus, problem, status) == ([12, 4], 0, "", 7)
         assert trace.read_text().splitlines() == [f"cuDriverGetVersion {pid}"]
 
@@ -84,8 +81,7 @@ class TestDriver:
         """P-71: devices are asked for in another process."""
         root = machine_with_driver(tmp_path / "root", fake_driver)
         trace = tmp_path / "trace"
-        settings = {"WHEELFIT_FAKE_TRACE": str(trace), "WHEELFIT_FAKE_TRACE_PROCESS": "1"}
-        pid, version, gpus, problem, _ = ask(root, fake_driver, "devices", **settings)
+        pid, version, gpus, problem, _ = ask(root, fake_driver, "devices", **traced(trace))
         assert (version, gpus, problem) == ([12, 4], 1, "")
         lines = trace.read_text().splitlines()
         assert lines
@@ -113,11 +109,7 @@ class TestDriver:
         root = machine_with_driver(tmp_path / "root", fake_driver)
         (root / "sys/module/nvidia/version").unlink()
         trace = tmp_path / "trace"
-        settings = {
-            "WHEELFIT_FAKE_TRACE": str(trace),
-            "WHEELFIT_FAKE_TRACE_PROCESS": "1",
-            "WHEELFIT_FAKE_NVML_INIT": "9",
-        }
+        settings = {**traced(trace), "WHEELFIT_FAKE_NVML_INIT": "9"}
         pid, version, _, problem, _ = ask(root, fake_driver, **settings)
         assert version is None
         assert "no NVIDIA driver is loaded" in str(problem)
@@ -223,20 +215,9 @@ def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
     app = tmp_path / "app"
     app.write_text(f"#!/bin/sh\ntouch '{started}'\n")
     app.chmod(0o755)
-    environ = {
-        **os.environ,
-        **fake_driver.environ(devices=["9.0 NVIDIA H100"]),
-        "WHEELFIT_FAKE_TRACE": str(trace),
-        "WHEELFIT_FAKE_TRACE_PROCESS": "1",
-    }
-    completed = subprocess.run(
-        [sys.executable, "-c", _FROZEN, str(root), str(app)],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    pid, *found = json.loads(completed.stdout)
+    driver = fake_driver.environ(devices=["9.0 NVIDIA H100"])
+    environ = {**os.environ, **driver, **traced(trace)}
+    pid, *found = json.loads(printed_by("-c", _FROZEN, root, app, environ=environ))
     assert found == [[12, 4], 1, ""]
     assert not started.exists()
     calls = [line.split() for line in trace.read_text().splitlines()]
@@ -279,14 +260,8 @@ class TestGenerations:
         names = given.keys() - os.environ.keys()
         fake = {name: given[name] for name in names}
         told = [(devices, {**fake, **environ}) for devices, environ in cases]
-        completed = subprocess.run(
-            [sys.executable, "-c", _JUDGE, str(root), json.dumps(told)],
-            env=given,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        answer: list[list[list[str]]] = json.loads(completed.stdout)
+        text = printed_by("-c", _JUDGE, root, json.dumps(told), environ=given)
+        answer: list[list[list[str]]] = json.loads(text)
         assert [cu12 for _, cu12 in answer] == [[]] * len(cases)
         return ["; ".join(cu13) for cu13, _ in answer]
 

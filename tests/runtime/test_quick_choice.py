@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,8 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from python_runs import RUNTIME_SOURCE, plain_environ, printed_by
+from runtime.declaring import LOADS_SPAM, declaration, declare
 
-import wheelfit_runtime
 from wheelfit_runtime.loader import quick_choice
 from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.loader.declarations import read
@@ -32,7 +31,6 @@ from wheelfit_runtime.platforms.providers.x86_64.tables import CPUID_FLAGS
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 MACHINES = Path(__file__).parents[1] / "machines"
-SOURCES = Path(wheelfit_runtime.__file__).parents[1]
 EVERYTHING = CpuidTable(
     {(leaf, subleaf): CpuidRegisters(*[0xFFFFFFFF] * 4) for leaf, subleaf, _ in CPUID_FLAGS},
     xcr0=0x600E7,
@@ -59,24 +57,8 @@ GOOD = st.fixed_dictionaries(
 )
 STRANGE: st.SearchStrategy[Any] = st.sampled_from(
     [
-        None,
-        True,
-        1,
-        2,
-        -1,
-        0.5,
-        "",
-        "x",
-        " a",
-        "a b",
-        "\x1b",
-        "a..b",
-        "1a",
-        [],
-        {},
-        [1],
-        ["x"],
-        {"a": 1},
+        *(None, True, 1, 2, -1, 0.5, "", "x", " a", "a b", "\x1b", "a..b", "1a"),
+        *([], {}, [1], ["x"], {"a": 1}),
     ]
 )
 ANY = st.fixed_dictionaries(
@@ -123,7 +105,7 @@ def test_as_the_whole_loader(
     site = tmp_path_factory.mktemp("site")
     (site / FOLDER).mkdir()
     for number, one in enumerate(documents):
-        (site / FOLDER / f"{number}.json").write_text(json.dumps(one))
+        declare(site, f"{number}.json", one)
     told = quick_choice.read_documents([str(site)], ())
     assert told == documents
     quick = quick_choice.choose("spam", told, "x86_64", supported)
@@ -189,27 +171,17 @@ print(told["chosen"], told["loaded"])
 
 def ask(site: Path, **environ: str) -> list[str]:
     """Return the implementation a fresh process gets, and whether it went the long way."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("WHEELFIT_")}
-    completed = subprocess.run(
-        [sys.executable, "-S", "-c", _ASK, str(site), str(SOURCES)],
-        env={**own, **environ},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return completed.stdout.split()
+    words = ("-S", "-c", _ASK, site, RUNTIME_SOURCE)
+    return printed_by(*words, environ={**plain_environ(), **environ}).split()
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """Install spam with two implementations."""
-    (tmp_path / FOLDER).mkdir()
-    text = 'from wheelfit_runtime import load\nload("spam", into=__name__)\n'
-    (tmp_path / "spam.py").write_text(text)
-    for name, properties in {"fast": ["x86_64 :: level :: v1"], "generic": []}.items():
-        told = {"schema": 1, "group": "spam", "implementation": name, "module": f"spam_{name}"}
-        text = json.dumps({**told, "properties": properties})
-        (tmp_path / FOLDER / f"spam-{name}.json").write_text(text)
+    (tmp_path / "spam.py").write_text(LOADS_SPAM)
+    declare(tmp_path, "spam-fast.json", declaration("spam-fast", "x86_64 :: level :: v1"))
+    declare(tmp_path, "spam-generic.json", declaration("spam-generic"))
+    for name in ("fast", "generic"):
         (tmp_path / f"spam_{name}.py").write_text(f"NAME = {name!r}\n")
     return tmp_path
 
@@ -243,10 +215,9 @@ class TestProcess:
 
     def test_hardware_that_needs_more(self, site: Path) -> None:
         """A group with an implementation for a GPU is chosen from with all that is known."""
-        told = {"schema": 1, "group": "spam", "implementation": "x", "module": "x"}
-        needs = {"properties": ["nvidia :: sm_arch :: 90_real"]}
-        (site / FOLDER / "x.json").write_text(json.dumps({**told, **needs}))
+        told = declaration("spam-x", "nvidia :: sm_arch :: 90_real")
+        declare(site, "x.json", told)
         assert ask(site)[1] == "True"
         # In a group of its own it is of no concern.
-        (site / FOLDER / "x.json").write_text(json.dumps({**told, **needs, "group": "eggs"}))
+        declare(site, "x.json", {**told, "group": "eggs"})
         assert ask(site)[1] == "False"

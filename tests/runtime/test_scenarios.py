@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from python_runs import RUNTIME_SOURCE, plain_environ, run_python
+from runtime.declaring import declaration
 
-import wheelfit_runtime
-from wheelfit.testing.drivers import FakeDriver, find_compiler
+from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.libraries import compile_library
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.loader.declaration_files import FOLDER
 
@@ -24,16 +26,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the fake driver is one of Linux"),
 ]
 
-SOURCES = Path(wheelfit_runtime.__file__).parents[1]
 TWO_LINES = "from wheelfit_runtime import load\nload(__name__, into=__name__, submodules=True)\n"
 NEEDS = {
     "cu13": ["nvidia :: cuda_version_lower_bound :: 13.0"],
     "cu12": ["nvidia :: cuda_version_lower_bound :: 12.0"],
     "cu11": ["nvidia :: cuda_version_lower_bound :: 11.8"],
-    "sm90": [
-        "nvidia :: cuda_version_lower_bound :: 12.0",
-        "nvidia :: sm_arch :: 90_real",
-    ],
+    "sm90": ["nvidia :: cuda_version_lower_bound :: 12.0", "nvidia :: sm_arch :: 90_real"],
     "avx512": ["x86_64 :: level :: v4"],
     "avx2": ["x86_64 :: level :: v3"],
     "generic": [],
@@ -44,21 +42,15 @@ V3 = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v3,v2,v1"}
 
 def implementation(folder: Path, group: str, name: str, **files: str) -> Path:
     """Build the wheel of an implementation."""
-    told = {
-        "schema": 1,
-        "group": group,
-        "implementation": name,
-        "module": f"{group}_{name}",
-        "distribution": f"{group}-{name}",
-        "properties": NEEDS[name],
-    }
+    title = f"{group}-{name}"
+    told = declaration(title, *NEEDS[name], distribution=title)
     content = {
         f"{group}_{name}/__init__.py": f"which = {name!r}\n",
         f"{group}_{name}/core.py": f"which = {name!r}\n",
-        f"{FOLDER}/{group}-{name}.json": json.dumps(told),
+        f"{FOLDER}/{title}.json": json.dumps(told),
         **{path.replace("__", "/"): text for path, text in files.items()},
     }
-    return build_wheel(folder, f"{group}-{name}", "1.0", files=content)
+    return build_wheel(folder, title, "1.0", files=content)
 
 
 def package(folder: Path, group: str) -> Path:
@@ -91,21 +83,13 @@ class Site(NamedTuple):
         :param cuda: version of the driver; None: there is none.
         :param environ: further variables.
         """
-        hidden = ("WHEELFIT_", "CUDA_", "NVIDIA_", "PYTHON", "LD_LIBRARY_PATH")
-        given = {n: v for n, v in os.environ.items() if not n.startswith(hidden)}
+        given = plain_environ("CUDA_", "NVIDIA_", "LD_LIBRARY_PATH")
         given |= {**V3, "WHEELFIT_CACHE_DIR": str(self.scratch / "cache")}
         if cuda is not None:
             given |= {"LD_LIBRARY_PATH": str(self.driver.folder)}
             given |= self.driver.environ(cuda=cuda, devices=["9.0 NVIDIA H100"])
-        return subprocess.run(
-            [str(self.python), *arguments],
-            env={**given, **(environ or {})},
-            cwd=self.scratch,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        given |= environ or {}
+        return run_python(*arguments, python=self.python, environ=given, cwd=self.scratch)
 
     def answer(
         self, code: str, *, cuda: str | None = None, environ: Mapping[str, str] | None = None
@@ -114,6 +98,11 @@ class Site(NamedTuple):
         done = self.run("-c", code, cuda=cuda, environ=environ)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip(), done.stderr
+
+    def add_eggs(self, folder: Path, name: str) -> None:
+        """Add a second package with one implementation."""
+        for wheel in (package(folder, "eggs"), implementation(folder, "eggs", name)):
+            shutil.unpack_archive(wheel, self.packages, "zip")
 
     def pip(self, *arguments: object) -> None:
         """Run the environment's pip."""
@@ -126,7 +115,7 @@ def make_site(folder: Path, driver: FakeDriver, *wheels: Path) -> Site:
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     python = folder / "venv" / "bin" / "python"
     (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    (packages / "wheelfit.pth").write_text(f"{SOURCES}\n")
+    (packages / "wheelfit.pth").write_text(f"{RUNTIME_SOURCE}\n")
     (folder / "scratch").mkdir()
     site = Site(python, packages, driver, folder / "scratch")
     site.pip("install", "--no-index", "--no-deps", *wheels)
@@ -150,9 +139,8 @@ def site_with(tmp_path: Path, site: Site) -> Site:
     shutil.copytree(site.packages, tmp_path / "packages")
     (tmp_path / "scratch").mkdir()
     start = tmp_path / "python"
-    start.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{tmp_path}/packages:{SOURCES}" exec "{sys.executable}" -S "$@"\n'
-    )
+    path = f"{tmp_path}/packages:{RUNTIME_SOURCE}"
+    start.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" -S "$@"\n')
     start.chmod(0o755)
     return Site(start, tmp_path / "packages", site.driver, tmp_path / "scratch")
 
@@ -265,9 +253,7 @@ class TestMachines:
     def test_cuda_13_is_loaded(self, site: Site, tmp_path: Path) -> None:
         """What another package has loaded counts: no CUDA 12 beside CUDA 13."""
         library = tmp_path / "libcudart.so.13"
-        compiler = find_compiler()
-        assert compiler is not None
-        subprocess.run([compiler, "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
+        library.write_bytes(compile_library(library.name, ""))
         code = f"import ctypes; ctypes.CDLL({str(library)!r}); {WHICH}"
         found, warnings = site.answer(code, cuda="13.2")
         assert found == "avx2"
@@ -304,8 +290,7 @@ class TestOtherPackages:
 
     def test_planned_together(self, site_with: Site, tmp_path: Path) -> None:
         """Eggs that has CUDA 11 only makes spam take CUDA 11, though spam is imported first."""
-        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "cu11")):
-            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        site_with.add_eggs(tmp_path, "cu11")
         code = "import spam, eggs; print(spam.which, eggs.which)"
         assert site_with.answer(code, cuda="12.4")[0] == "cu11 cu11"
 
@@ -323,8 +308,7 @@ class TestOtherPackages:
 
     def test_packages_that_use_each_other(self, site_with: Site, tmp_path: Path) -> None:
         """Threads that import two packages, of which one uses the other, do not wait for ever."""
-        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
-            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        site_with.add_eggs(tmp_path, "avx2")
         slow = "import time\ntime.sleep(0.05)\n"
         (site_with.packages / "spam_avx2" / "__init__.py").write_text(
             f"{slow}import eggs\nwhich = eggs.which\n"
@@ -361,8 +345,7 @@ class TestOtherPackages:
 
     def test_one_that_comes_back(self, site_with: Site, tmp_path: Path) -> None:
         """What an implementation uses may use modules below the package, as if it were there."""
-        for wheel in (package(tmp_path, "eggs"), implementation(tmp_path, "eggs", "avx2")):
-            shutil.unpack_archive(wheel, site_with.packages, "zip")
+        site_with.add_eggs(tmp_path, "avx2")
         (site_with.packages / "spam_cu12" / "__init__.py").write_text(
             "import eggs\nwhich = eggs.which\n"
         )

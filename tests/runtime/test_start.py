@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from python_runs import RUNTIME_SOURCE, printed_by
+from runtime.declaring import declaration, declare
 
-import wheelfit_runtime
 import wheelfit_runtime as runtime
 from wheelfit_runtime.errors import NoImplementation
-
-SOURCES = str(Path(wheelfit_runtime.__file__).parents[1])
 
 
 def loaded_by(code: str) -> list[str]:
     """Return the modules that code brings into a fresh interpreter."""
     program = (
-        f"import sys; sys.path.append({SOURCES!r}); before = set(sys.modules)\n{code}\n"
+        f"import sys; sys.path.append({str(RUNTIME_SOURCE)!r}); before = set(sys.modules)\n{code}\n"
         "found = sorted(set(sys.modules) - before)\nimport json; print(json.dumps(found))"
     )
-    command = [sys.executable, "-I", "-S", "-c", program]
-    completed = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: list[str] = json.loads(completed.stdout)
+    found: list[str] = json.loads(printed_by("-I", "-S", "-c", program))
     return found
 
 
@@ -36,11 +32,8 @@ def test_an_import_brings_nothing() -> None:
 
 def test_no_third_party_module(tmp_path: Path) -> None:
     """Choosing needs the standard library, and of that nothing heavy of no use."""
-    folder = tmp_path / "wheelfit_implementations"
-    folder.mkdir()
-    told = {"schema": 1, "group": "spam", "implementation": "x", "module": "string"}
-    told["properties"] = ["x86_64 :: level :: v1"]
-    (folder / "spam-x.json").write_text(json.dumps(told))
+    told = declaration("spam-x", "x86_64 :: level :: v1", module="string")
+    declare(tmp_path, "spam-x.json", told)
     code = (
         f"sys.path.append({str(tmp_path)!r})\nimport wheelfit_runtime\n"
         "import os; os.environ['WHEELFIT_OVERRIDE_X86_64_LEVEL'] = 'v1'\n"

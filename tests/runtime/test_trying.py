@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import RUNTIME_SOURCE, plain_environ, run_python
+from runtime.declaring import LOADS_SPAM, declaration, declare
 
-import wheelfit_runtime
 from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.loader.explaining import add_trials
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
-
-SOURCES = str(Path(wheelfit_runtime.__file__).parents[1])
 
 
 class World:
@@ -25,28 +23,20 @@ class World:
     def __init__(self, site: Path) -> None:
         self.site = site
         (site / FOLDER).mkdir()
-        text = 'from wheelfit_runtime import load\nload("spam", into=__name__)\n'
-        (site / "spam.py").write_text(text)
+        (site / "spam.py").write_text(LOADS_SPAM)
 
     def declare(self, name: str, text: str, *, priority: int = 0, needs: str = "") -> None:
         """Install an implementation with some code."""
-        told = {"schema": 1, "group": "spam", "implementation": name, "module": f"spam_{name}"}
-        told |= {"priority": priority, "properties": [needs] if needs else []}
-        (self.site / FOLDER / f"spam-{name}.json").write_text(json.dumps(told))
+        told = declaration(f"spam-{name}", *([needs] if needs else []), priority=priority)
+        declare(self.site, f"spam-{name}.json", told)
         (self.site / f"spam_{name}.py").write_text(text)
 
     def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run ``explain --try``."""
-        own = {n: v for n, v in os.environ.items() if not n.startswith("WHEELFIT_")}
-        path = os.pathsep.join([str(self.site), SOURCES])
-        return subprocess.run(
-            [sys.executable, "-m", "wheelfit_runtime", "explain", "spam", "--try", *arguments],
-            env={**own, "PYTHONPATH": path, **environ},
-            cwd=self.site,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        path = os.pathsep.join([str(self.site), str(RUNTIME_SOURCE)])
+        words = ("-m", "wheelfit_runtime", "explain", "spam", "--try", *arguments)
+        given = {**plain_environ(), "PYTHONPATH": path, **environ}
+        return run_python(*words, environ=given, cwd=self.site)
 
     def told(self) -> dict[str, Any]:
         """Return what is told of the group, and the status, as ``status``."""
@@ -137,14 +127,9 @@ def test_a_demand(world: World) -> None:
 
 def test_nothing_is_installed(tmp_path: Path) -> None:
     """A group of which nothing is there is told of as ever, and why."""
-    (tmp_path / FOLDER).mkdir()
-    assert World.run(_bare(tmp_path)).returncode == 3
-
-
-def _bare(site: Path) -> World:
-    world = World.__new__(World)
-    world.site = site
-    return world
+    world = World(tmp_path)
+    (tmp_path / "spam.py").unlink()
+    assert world.run().returncode == 3
 
 
 @pytest.mark.parametrize(

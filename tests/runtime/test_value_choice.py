@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 
 import pytest
 from error_codes import raises_code
 from hypothesis import given
 from hypothesis import strategies as st
+from python_runs import printed_by
 
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.loader.value_choice import Cases, select
@@ -176,7 +175,7 @@ def test_this_machine_once() -> None:
         "sys.addaudithook(lambda event, args: opened.append(args) if event == 'open' else None)\n"
         "select(table, default=0)\nassert not opened, opened"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    printed_by("-c", code)
 
 
 def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

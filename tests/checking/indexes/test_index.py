@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner
+from web_servers import served
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
@@ -205,23 +203,11 @@ def test_files_without_hashes(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "pages" / "index.html").write_text(
         '<a href="fast/">fast</a><a href="gone/">gone</a><a href="..">up</a>'
     )
-    handler = functools.partial(_Quiet, directory=str(tmp_path / "pages"))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        try:
-            result = run("index", "check", f"http://127.0.0.1:{server.server_port}/", "--json")
-        finally:
-            server.shutdown()
+    with served(tmp_path / "pages") as origin:
+        result = run("index", "check", f"{origin}/", "--json")
     (message,) = found(result, "unhashed-files")
     assert message.startswith("files of fast without a hash (2 of 2)")
     assert found(result, "strange-answer") == ["gone is in the list of projects, but has no page"]
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serve files, and say nothing."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
 
 
 def test_metadata_beside_a_wheel(run: Runner, tmp_path: Path) -> None:

@@ -9,14 +9,12 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from cli.running import Runner
 from sampled_cases import sampled
+from web_servers import served
 
 from wheelfit.sources.bridges import catalogue
 from wheelfit.testing.attestations import SigningAuthority
@@ -401,28 +399,14 @@ def test_state_folder_cannot_be_written(update: Update, wheels: Path, state: Pat
     assert code_of(update(code=1)) == "file-problem"
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    """A server of files that prints nothing."""
-
-    def log_message(self, *args: object) -> None:
-        """Print nothing."""
-
-
 class AttestedIndex:
     """An index with one release of the families, attested or not."""
 
-    def __init__(self, folder: Path, authority: SigningAuthority) -> None:
+    def __init__(self, folder: Path, origin: str, authority: SigningAuthority) -> None:
         self._folder = folder
+        self._origin = origin
         self._authority = authority
         self._environ = {**os.environ, **authority.trust(folder.parent / "trusted")}
-        handler = partial(QuietHandler, directory=str(folder))
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        """Stop the server."""
-        self._server.shutdown()
-        self._server.server_close()
 
     def publish_release(self, version: str, *, by: str = "acme/families", of: str = "") -> None:
         """Publish a release in place of the previous one."""
@@ -447,7 +431,7 @@ class AttestedIndex:
 
         :param without: a library that cannot be imported.
         """
-        url = f"http://127.0.0.1:{self._server.server_address[1]}/simple/"
+        url = f"{self._origin}/simple/"
         start = "import sys; from importlib.machinery import PathFinder as Finder\n"
         if without:
             start += (
@@ -478,9 +462,8 @@ class TestAttestations:
     def attested(self, wheels: Path) -> Iterator[AttestedIndex]:
         """Return an index whose releases are attested."""
         pytest.importorskip("pypi_attestations", reason="needs the extra `attestations`")
-        index = AttestedIndex(wheels, SigningAuthority("acme/families"))
-        yield index
-        index.close()
+        with served(wheels) as origin:
+            yield AttestedIndex(wheels, origin, SigningAuthority("acme/families"))
 
     @pytest.mark.integration
     def test_publisher_is_pinned(self, attested: AttestedIndex) -> None:

@@ -1,0 +1,56 @@
+"""Programs of Python in processes of their own, without settings of whoever runs the tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import wheelfit_runtime
+
+RUNTIME_SOURCE = Path(wheelfit_runtime.__file__).parents[1]
+"""The folder from which `wheelfit_runtime` is imported."""
+
+
+def plain_environ(*further: str) -> dict[str, str]:
+    """Return the environment without what decides for Python or for wheelfit.
+
+    :param further: how other variables begin that are left out.
+    """
+    left_out = ("WHEELFIT_", "PYTHON", *further)
+    return {name: text for name, text in os.environ.items() if not name.startswith(left_out)}
+
+
+def run_python(
+    *words: str | Path,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    python: str | Path = sys.executable,
+) -> subprocess.CompletedProcess[str]:
+    """Run Python, and return how it ended and what it printed.
+
+    :param environ: the whole environment; None: that of the tests.
+    """
+    return subprocess.run(
+        [str(python), *map(str, words)],
+        env=environ,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def printed_by(
+    *words: str | Path,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    python: str | Path = sys.executable,
+) -> str:
+    """Run Python, which has to end well, and return what it printed."""
+    completed = run_python(*words, environ=environ, cwd=cwd, python=python)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
