@@ -28,10 +28,12 @@ def run_python(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     python: str | Path = sys.executable,
+    deadline: float = 120,
 ) -> subprocess.CompletedProcess[str]:
     """Run Python, and return how it ended and what it printed.
 
     :param environ: the whole environment; None: that of the tests.
+    :param deadline: seconds after which it is killed, and the test fails.
     """
     return subprocess.run(
         [str(python), *map(str, words)],
@@ -40,7 +42,7 @@ def run_python(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=deadline,
     )
 
 
@@ -49,8 +51,9 @@ def printed_by(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     python: str | Path = sys.executable,
+    deadline: float = 120,
 ) -> str:
     """Run Python, which has to end well, and return what it printed."""
-    completed = run_python(*words, environ=environ, cwd=cwd, python=python)
+    completed = run_python(*words, environ=environ, cwd=cwd, python=python, deadline=deadline)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     return completed.stdout

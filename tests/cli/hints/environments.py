@@ -9,6 +9,7 @@ from importlib.metadata import requires
 
 from cli.hints.scene import Scene
 from packaging.requirements import Requirement
+from runtime.declaring import declare
 from runtime.test_loading import World
 
 from wheelfit.installation.environment_folders import WORKPLACE
@@ -40,7 +41,7 @@ def no_implementation(scene: Scene) -> None:
     world = World(scene.folder)
     sm90 = {"implementation": "sm90", "install": "spam-sm90"}
     known = [{**sm90, "properties": ["nvidia :: sm_arch :: 90_real"]}]
-    world.write("spam.json", {"schema": 1, "group": "spam", "known": known})
+    declare(world.site, "spam.json", {"schema": 1, "group": "spam", "known": known})
     scene.raises("no-implementation", world.chosen, advised="pip install spam-sm90")
     world.declare("spam-sm90", "nvidia :: sm_arch :: 90_real")
     assert world.chosen() == "spam_sm90"

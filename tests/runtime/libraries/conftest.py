@@ -6,21 +6,19 @@ import io
 import json
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import RUNTIME_SOURCE, printed_by
 
-import wheelfit_runtime
-from wheelfit.testing.drivers import find_compiler
+from wheelfit.testing.drivers import FakeDriver, find_compiler
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels
 from wheelfit_runtime.libraries.store_command import run as run_store
 
-SOURCE = str(Path(wheelfit_runtime.__file__).parents[1])
 BEGIN = """
 import ctypes, json, sys
 from wheelfit_runtime import initialize_cuda
@@ -55,13 +53,20 @@ def environ(tmp_path: Path, index: RecordingIndex) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path / "home"),
-        "PYTHONPATH": SOURCE,
+        "PYTHONPATH": str(RUNTIME_SOURCE),
         "PYTHONWARNINGS": "error",
         "PIP_CONFIG_FILE": os.devnull,
         "WHEELFIT_LIBRARY_STORE": str(tmp_path / "store"),
         "WHEELFIT_LIBRARY_INDEX": index.url,
         "WHEELFIT_LIBRARY_TRANSPORT": "http",
     }
+
+
+@pytest.fixture
+def with_driver(fake_driver: FakeDriver) -> Callable[..., dict[str, str]]:
+    """Return a function that returns the variables of a machine whose driver is one of these."""
+    found = {"LD_LIBRARY_PATH": str(fake_driver.folder)}
+    return lambda cuda="12.4", **settings: {**found, **fake_driver.environ(cuda=cuda, **settings)}
 
 
 @pytest.fixture
@@ -75,16 +80,8 @@ def program(environ: dict[str, str]) -> Callable[..., Any]:
             "except WheelfitError as error:\n    answer = {'error': error.parts()}\n"
             "print(json.dumps(answer))"
         )
-        completed = subprocess.run(
-            [sys.executable, "-c", whole],
-            env={**environ, **(extra or {})},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert completed.returncode == 0, completed.stderr
-        return json.loads(completed.stdout.splitlines()[-1])
+        told = printed_by("-c", whole, environ={**environ, **(extra or {})})
+        return json.loads(told.splitlines()[-1])
 
     return run
 

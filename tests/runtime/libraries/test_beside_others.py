@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
-import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-import wheelfit_runtime
-from wheelfit_runtime.libraries.toolkits import family_named
+from python_runs import RUNTIME_SOURCE, plain_environ, printed_by
+from runtime.libraries.stored import foreign
 
 PATHFINDER = """
 import json, sys
@@ -91,18 +87,11 @@ pytestmark = [
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Yield a function that runs a program with an interpreter, and one store for all."""
     folder = tmp_path_factory.mktemp("beside-others")
-    left_out = ("WHEELFIT_", "CUDA_", "NUMBA_", "CUPY_")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
-    environ = {**kept, "PYTHONPATH": str(Path(wheelfit_runtime.__file__).parents[1])}
+    environ = {**plain_environ("CUDA_", "NUMBA_", "CUPY_"), "PYTHONPATH": str(RUNTIME_SOURCE)}
     environ |= {"WHEELFIT_LIBRARY_STORE": str(folder / "store"), "HOME": str(folder)}
 
     def call(python: Path, code: str, asked: str) -> Any:
-        command = [str(python), "-c", code, asked]
-        completed = subprocess.run(
-            command, env=environ, capture_output=True, text=True, check=False
-        )
-        assert completed.returncode == 0, completed.stderr
-        return json.loads(completed.stdout)
+        return json.loads(printed_by("-c", code, asked, python=python, environ=environ))
 
     yield call
     shutil.rmtree(folder)
@@ -132,18 +121,15 @@ def number(library):
 @pytest.fixture
 def site(cuda_wheels: Path, tmp_path: Path) -> Path:
     """Return a folder in which another program has CUDA 12.4."""
-    folder = tmp_path / "site-packages"
-    for wheel in cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.4*"):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder)
-    return folder
+    (wheel,) = cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.4*")
+    shutil.unpack_archive(wheel, tmp_path / "site-packages", "zip")
+    return tmp_path / "site-packages"
 
 
 def test_after_others(program: Run, site: Path) -> None:
     """What PyTorch has loaded is used, with a warning; what it has not comes from the store."""
-    code = (
-        PRELOADING.replace("SITE", str(site))
-        + """
+    preloading = PRELOADING.replace("SITE", str(site))
+    code = """
 import warnings
 preload()
 with warnings.catch_warnings(record=True) as told:
@@ -152,31 +138,25 @@ with warnings.catch_warnings(record=True) as told:
 answer = [cuda.foreign_paths, [str(one.message) for one in told], cuda.path("nvrtc"), number(
     cuda.handle("cudart"))]
 """
-    )
-    foreign_paths, told, nvrtc, version = program(code)
+    foreign_paths, told, nvrtc, version = program(preloading + code)
     theirs = str(site / "nvidia/cuda_runtime/lib/libcudart.so.12")
     assert foreign_paths == {"libcudart.so.12": theirs}
     assert len(told) == 1
     assert theirs in told[0]
     assert "/store/" in nvrtc
     assert version == 12040
-    refused = program(
-        f"{PRELOADING.replace('SITE', str(site))}\npreload()\ninitialize_cuda('12.9')"
-    )
+    refused = program(f"{preloading}\npreload()\ninitialize_cuda('12.9')")
     assert refused["error"]["code"] == "another-library-loaded"
 
 
 def test_before_others(program: Run, site: Path) -> None:
     """Who asks by name gets ours, though PyTorch loads its own by its path later."""
-    code = (
-        PRELOADING.replace("SITE", str(site))
-        + """
+    code = """
 cuda = initialize_cuda("12", ["cudart"])
 preload()
 answer = [number(cuda.handle("cudart")), number(ctypes.CDLL("libcudart.so.12"))]
 """
-    )
-    assert program(code) == [12090, 12090]
+    assert program(PRELOADING.replace("SITE", str(site)) + code) == [12090, 12090]
 
 
 @pytest.mark.parametrize(
@@ -200,6 +180,4 @@ def test_compile_with_ours(
     major, minor, _ = map(int, asked.split("."))
     if name == "cupy":
         assert told[1:] == [[major, minor], {12: 10310, 13: 10405}[major]]
-    store = {os.path.realpath(path) for path in paths.values()}
-    stems = family_named("cuda").stems
-    assert [one for one in mapped if Path(one).name.startswith(stems) and one not in store] == []
+    assert foreign(mapped, paths) == []

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runtime.libraries.stored import add_built
 from sampled_cases import sampled
 
-from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import StoreUnavailable
 from wheelfit_runtime.libraries.folders import remove_broken, toolkit_folder
 from wheelfit_runtime.libraries.store import Store
-from wheelfit_runtime.libraries.store_changes import add_wheel, remove_wheel, working_folder
-from wheelfit_runtime.libraries.verifying import damage_of, sha256_of, unpack
-from wheelfit_runtime.libraries.wheels import ListedWheel
+from wheelfit_runtime.libraries.store_changes import remove_wheel
 
 ROOT = """
 import os
@@ -29,14 +27,7 @@ answer = {"root": root, "again": cuda.root(), "same": os.path.samefile(
 
 def kept(store: Store, folder: Path, name: str, files: dict[str, bytes]) -> str:
     """Put a wheel with some files into a store and return its hash."""
-    wheel = build_wheel(folder, name, "1.0", files=files)
-    sha256 = sha256_of(wheel)
-    with working_folder(store) as working:
-        listed = ListedWheel(name, "1.0", wheel.name, wheel.as_uri(), sha256)
-        unpack(wheel, listed, Path(working, "entry"))
-        entry = add_wheel(store, str(Path(working, "entry")), sha256)
-    assert damage_of(entry) == []
-    return sha256
+    return add_built(store, folder, name, files).sha256
 
 
 @pytest.mark.parametrize("version", sampled(["12.9", "13"], fast={1}))

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.index import RecordingIndex
 from wheelfit_runtime.errors import NoCompatibleWheel
 from wheelfit_runtime.libraries.gpu_support import gpu_support_warnings
 from wheelfit_runtime.libraries.initializing import prepare
+from wheelfit_runtime.libraries.verifying import sha256_of
 from wheelfit_runtime.loader.driver import Driver
 from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-    from typing import Any
-
-    from wheelfit.testing.index import RecordingIndex
 
 V100 = KernelGpu(0, "Tesla V100-SXM2-16GB", "", 0x1DB1)
 P100 = KernelGpu(1, "Tesla P100-PCIE-16GB", "", 0x15F8)
@@ -155,30 +150,33 @@ def test_nothing_is_fetched(
     assert found.version == "12.9.1"
 
 
-def test_a_warning_at_each_start(program: Callable[..., Any], fake_driver: FakeDriver) -> None:
+def test_a_warning_at_each_start(
+    program: Callable[..., Any], with_driver: Callable[..., dict[str, str]]
+) -> None:
     """P-91: a program is warned at its own line, at a later start too, and has its libraries."""
-    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.4")}
     ask = (
         "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n"
         "    warnings.simplefilter('always')\n    initialize_cuda('12.9')\n"
         "answer = [[str(one.message), one.category.__name__, one.filename] for one in seen]"
     )
     for _ in range(2):
-        ((words, kind, place),) = program(ask, extra)
+        ((words, kind, place),) = program(ask, with_driver("12.4"))
         assert words.startswith("the driver supports CUDA 12.4, and refuses PTX that NVRTC of CUDA")
         assert (kind, place) == ("VariantWarning", "<string>")
 
 
 def test_a_lock_that_is_newer_than_the_driver(
-    program: Callable[..., Any], fake_driver: FakeDriver, cuda_wheels: Path, tmp_path: Path
+    program: Callable[..., Any],
+    with_driver: Callable[..., dict[str, str]],
+    cuda_wheels: Path,
+    tmp_path: Path,
 ) -> None:
     """P-91: what a lock has counts for a warning, where a major version alone was asked for."""
-    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.4")}
     lock = tmp_path / "pylock.toml"
     text = 'lock-version = "1.0"\ncreated-by = "me"\n'
     for wheel in sorted(cuda_wheels.glob("nvidia_cuda_[nr]*_cu12-12.9.*.whl")):
         name, version, *_ = wheel.name.split("-")
-        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        digest = sha256_of(wheel)
         text += (
             f'[[packages]]\nname = "{name.replace("_", "-")}"\nversion = "{version}"\n'
             f'wheels = [{{ url = "{wheel.as_uri()}", hashes = {{ sha256 = "{digest}" }} }}]\n'
@@ -190,6 +188,6 @@ def test_a_lock_that_is_newer_than_the_driver(
         "answer = [str(one.message) for one in seen]"
     )
     for _ in range(2):
-        (words,) = program(ask, extra)
+        (words,) = program(ask, with_driver("12.4"))
         assert "of CUDA 12.9 writes (error 222)" in words
         assert words.endswith("take a lock of CUDA 12.4")

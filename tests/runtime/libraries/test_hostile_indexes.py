@@ -6,15 +6,16 @@ import hashlib
 import json
 import os
 import ssl
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from runtime.libraries.stored import CUDART, SILENT, http
+from web_servers import served
 
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Request, Response
@@ -31,20 +32,12 @@ from wheelfit_runtime.errors import (
 from wheelfit_runtime.libraries.https_client import BUNDLES, ssl_context
 from wheelfit_runtime.libraries.listings import read_page
 from wheelfit_runtime.libraries.machine import this_machine
-from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement, parse_version
 from wheelfit_runtime.libraries.wheels import ListedWheel, safe_url
 
-CUDART = "nvidia-cuda-runtime-cu12"
-SILENT = Progress(None)
 PAGE = "https://index.example/simple/some/"
 JSON = "application/vnd.pypi.simple.v1+json"
-
-
-def http(url: str, attempts: int = 1) -> HttpTransport:
-    """Return a client without logins of its own."""
-    return HttpTransport(url, {"NETRC": os.devnull}, attempts=attempts)
 
 
 def ask(transport: HttpTransport, project: str = "cuda-toolkit") -> list[ListedWheel]:
@@ -55,18 +48,13 @@ def ask(transport: HttpTransport, project: str = "cuda-toolkit") -> list[ListedW
 @pytest.fixture
 def serve() -> Iterator[Callable[..., str]]:
     """Yield a function that serves an answer, or what makes one, and returns the index's URL."""
-    servers = []
+    with ExitStack() as servers:
 
-    def start(answer: Response | Callable[[Request], Response]) -> str:
-        made = answer if callable(answer) else (lambda _: answer)
-        server = LoopbackServer(made)
-        server.start()
-        servers.append(server)
-        return f"{server.origin}/simple/"
+        def start(answer: Response | Callable[[Request], Response]) -> str:
+            made = answer if callable(answer) else (lambda _: answer)
+            return f"{servers.enter_context(LoopbackServer(made)).origin}/simple/"
 
-    yield start
-    for server in servers:
-        server.close()
+        yield start
 
 
 # --- pages ------------------------------------------------------------------------------------
@@ -290,58 +278,34 @@ def test_a_server_that_drips(serve: Callable[..., str], tmp_path: Path) -> None:
 CERTIFICATES = Path(__file__).parents[2] / "sources" / "certificates"
 
 
-class _Silent(BaseHTTPRequestHandler):
-    """Answer with an empty page."""
-
-    def do_GET(self) -> None:
-        """Send it."""
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
-
-
 @pytest.fixture
-def secure() -> Iterator[Callable[[Path], int]]:
-    """Yield a function that serves with a certificate and returns the port."""
-    running = []
-
-    def start(certificate: Path) -> int:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _Silent)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        running.append((server, thread))
-        return int(server.server_address[1])
-
-    yield start
-    for server, thread in running:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+def secure(tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """Yield a function that serves an empty page with a certificate, and returns the index."""
+    (tmp_path / "simple" / "cuda-toolkit").mkdir(parents=True)
+    (tmp_path / "simple" / "cuda-toolkit" / "index.html").touch()
+    with ExitStack() as servers:
+        yield (
+            lambda name: (
+                servers.enter_context(served(tmp_path, certificate=CERTIFICATES / name))
+                + "/simple/"
+            )
+        )
 
 
-def test_certificates(secure: Callable[[Path], int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates(secure: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
     """An authority nobody trusts and a name of another server are said; SSL_CERT_FILE counts."""
-    port = secure(CERTIFICATES / "server.pem")
-    url = f"https://127.0.0.1:{port}/simple/"
+    url = secure("server.pem")
     with pytest.raises(Unreachable, match="certificate of the server is not trusted") as excinfo:
         ask(http(url, attempts=3))
     assert "SSL_CERT_FILE" in (excinfo.value.hint or "")
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
     with pytest.raises(NoCompatibleWheel):  # the page is empty, and was read
         ask(http(url))
-    stranger = http(f"https://127.0.0.1:{secure(CERTIFICATES / 'stranger.pem')}/simple/")
+    stranger = http(secure("stranger.pem"))
     with pytest.raises(Unreachable, match="is not trusted: self-signed"):
         ask(stranger)
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "stranger.pem"))
-    stranger = http(f"https://127.0.0.1:{secure(CERTIFICATES / 'stranger.pem')}/simple/")
+    stranger = http(secure("stranger.pem"))
     with pytest.raises(Unreachable, match="is not trusted: IP address mismatch"):
         ask(stranger)
 

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import printed_by, run_python
+from runtime.libraries.stored import CUDART
 from sampled_cases import sampled
 
-from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.libraries import compile_library
 from wheelfit_runtime.libraries.files import read_fields, write_fields
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.store_changes import locked
@@ -28,7 +30,6 @@ from wheelfit_runtime.libraries.verifying import sha256_of
 Program = Callable[..., Any]
 Command = Callable[..., tuple[int, Any]]
 PREFETCH = ("prefetch", "cuda", "12", "cudart", "--json")
-CUDART = "nvidia-cuda-runtime-cu12"
 ONLY_CUDART = "answer = tell(initialize_cuda('12', ['cudart']))"
 
 
@@ -277,18 +278,11 @@ def test_what_may_confuse_pip(
     script = tmp_path / "scripts" / "program.py"
     script.parent.mkdir()
     script.write_text(code)
-    completed = subprocess.run(
-        [sys.executable, str(script)],
-        env={**environ, **extra}, cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert completed.returncode == 0, completed.stderr
+    printed_by(script, environ={**environ, **extra}, cwd=tmp_path)
     index.faults.login = ("me", "secret")
-    asked = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12.4"]
-    wrong = index.url_with_login("me", "wr0ng")
-    completed = subprocess.run(
-        [*asked, "cudart", "--index-url", wrong],
-        env={**environ, **extra}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    asked = ("-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12.4", "cudart")
+    wrong = ("--index-url", index.url_with_login("me", "wr0ng"))
+    completed = run_python(*asked, *wrong, environ={**environ, **extra})
     assert completed.returncode not in (0, 1)
     assert "wr0ng" not in completed.stdout + completed.stderr
     assert "Traceback" not in completed.stderr
@@ -344,13 +338,8 @@ int rename(const char *from, const char *to) {
 @pytest.mark.integration
 def test_a_file_system_far_away(environ: dict[str, str], command: Command, tmp_path: Path) -> None:
     """Without locks and with lost answers, as on some network file systems, all come through."""
-    compiler = find_compiler()
-    assert compiler
-    (tmp_path / "far.c").write_text(FAR_AWAY)
     shim = tmp_path / "far.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-o", str(shim), str(tmp_path / "far.c")], check=True
-    )
+    shim.write_bytes(compile_library(shim.name, FAR_AWAY))
     code = "from wheelfit_runtime import initialize_cuda; initialize_cuda('12', ['cudart'])"
     extra = {**environ, "LD_PRELOAD": str(shim)}
     running = [subprocess.Popen([sys.executable, "-c", code], env=extra) for _ in range(4)]

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import printed_by, run_python
 from sampled_cases import sampled
 
-from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import compile_library
 
 Program = Callable[..., Any]
+WithDriver = Callable[..., dict[str, str]]
 ASK_12 = "answer = tell(initialize_cuda('12'))"
 ONLY_CUDART = "answer = tell(initialize_cuda('12', ['cudart']))"
 
@@ -50,10 +51,8 @@ from wheelfit_runtime import initialize_cuda
 initialize_cuda("12")
 print(*sorted(set(sys.modules) - before))
 """
-    command = [sys.executable, "-S", "-c", code]
-    subprocess.run(command, env=environ, check=True, capture_output=True)
-    completed = subprocess.run(command, env=environ, check=True, capture_output=True, text=True)
-    imported = set(completed.stdout.split())
+    printed_by("-S", "-c", code, environ=environ)
+    imported = set(printed_by("-S", "-c", code, environ=environ).split())
     heavy = {"re", "json", "typing", "dataclasses", "pathlib", "hashlib", "subprocess", "urllib"}
     heavy |= {"collections", "contextlib", "functools", "shutil"}
     assert not heavy & imported
@@ -130,9 +129,7 @@ def test_a_traceback_has_all_parts(
 ) -> None:
     """In a traceback, which is what most people see, stands what to do next; nobody was asked."""
     code = f"from wheelfit_runtime import initialize_cuda; initialize_cuda({asked})"
-    completed = subprocess.run(
-        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False
-    )
+    completed = run_python("-c", code, environ=environ)
     assert completed.returncode == 1
     for each in words:
         assert completed.stderr.count(each) == 1
@@ -164,21 +161,20 @@ def test_a_component_that_was_not_asked_for(program: Program) -> None:
     ),
 )
 def test_takes_what_the_driver_runs(
-    program: Program, fake_driver: FakeDriver, driver: str, asked: str, version: str
+    program: Program, with_driver: WithDriver, driver: str, asked: str, version: str
 ) -> None:
     """P-92: a major version is capped to the driver's own minor; a minor that is named is not."""
-    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda=driver)}
-    answer = program(f"answer = tell(initialize_cuda({asked!r}, ['cudart']))", extra)
+    ask = f"answer = tell(initialize_cuda({asked!r}, ['cudart']))"
+    answer = program(ask, with_driver(driver))
     assert answer["version"] == version
 
 
 @pytest.mark.parametrize(("driver", "asked"), [("11.8", "12"), ("12.9", "13")])
 def test_a_driver_that_is_too_old(
-    program: Program, fake_driver: FakeDriver, index: RecordingIndex, driver: str, asked: str
+    program: Program, with_driver: WithDriver, index: RecordingIndex, driver: str, asked: str
 ) -> None:
     """P-92: a driver of an older major version is refused before anything is asked for."""
-    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda=driver)}
-    error = program(f"answer = tell(initialize_cuda({asked!r}))", extra)["error"]
+    error = program(f"answer = tell(initialize_cuda({asked!r}))", with_driver(driver))["error"]
     assert error["code"] == "driver-too-old"
     assert driver in error["message"]
     assert index.requests == []
@@ -186,13 +182,10 @@ def test_a_driver_that_is_too_old(
 
 @pytest.mark.integration
 def test_another_driver_another_choice(
-    program: Program, fake_driver: FakeDriver, index: RecordingIndex
+    program: Program, with_driver: WithDriver, index: RecordingIndex
 ) -> None:
     """When the driver changes it is chosen anew; a driver that allows the same asks nobody."""
-    at = {"LD_LIBRARY_PATH": str(fake_driver.folder)}
-    old = {**at, **fake_driver.environ(cuda="12.4")}
-    new = {**at, **fake_driver.environ(cuda="13.0")}
-    newer = {**at, **fake_driver.environ(cuda="13.1")}
+    old, new, newer = map(with_driver, ("12.4", "13.0", "13.1"))
     assert program(ONLY_CUDART, old)["cudart"] == 12040
     assert program(ONLY_CUDART, new)["cudart"] == 12090
     index.clear_requests()
@@ -202,12 +195,11 @@ def test_another_driver_another_choice(
 
 
 def test_asking_the_driver_initialises_nothing(
-    program: Program, fake_driver: FakeDriver, tmp_path: Path
+    program: Program, with_driver: WithDriver, tmp_path: Path
 ) -> None:
     """The driver is asked for its version and nothing else, so that forks stay possible."""
     trace = tmp_path / "trace"
-    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(trace=trace)}
-    program(ONLY_CUDART, extra)
+    program(ONLY_CUDART, with_driver(trace=trace))
     assert set(trace.read_text().split()) == {"cuDriverGetVersion"}
 
 
@@ -247,8 +239,7 @@ with ThreadPoolExecutor(30) as threads:
 assert len(set(map(id, found))) == 1
 forked(lambda: initialize_cuda("12", ["cudart"]) is not found[0])
 """
-    command = [sys.executable, "-W", "error", "-c", code]
-    subprocess.run(command, env=environ, check=True, timeout=60)
+    printed_by("-W", "error", "-c", code, environ=environ)
 
 
 def test_a_file_that_was_cut_off(program: Program) -> None:
@@ -305,11 +296,10 @@ def test_a_store_of_the_site(program: Program, tmp_path: Path, index: RecordingI
 
 @pytest.mark.integration
 def test_a_store_of_an_image(
-    program: Program, tmp_path: Path, fake_driver: FakeDriver, index: RecordingIndex
+    program: Program, tmp_path: Path, with_driver: WithDriver, index: RecordingIndex
 ) -> None:
     """Where nothing can be kept nobody is asked for newer ones than an image has, if they do."""
-    old = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.4")}
-    program(ONLY_CUDART, old)
+    program(ONLY_CUDART, with_driver("12.4"))
     image = tmp_path / "image"
     (tmp_path / "store").rename(image)
     (tmp_path / "file").write_text("in the way")
@@ -331,10 +321,9 @@ def test_everybody_may_write(program: Program, tmp_path: Path) -> None:
     assert program(ONLY_CUDART)["error"]["code"] == "store-unavailable"
 
 
-def test_offline(program: Program, fake_driver: FakeDriver, index: RecordingIndex) -> None:
+def test_offline(program: Program, with_driver: WithDriver, index: RecordingIndex) -> None:
     """Offline the newest that is there and will do is taken, and nothing is asked."""
-    offline = {"WHEELFIT_OFFLINE": "1"}
-    extra = {"LD_LIBRARY_PATH": str(fake_driver.folder), **fake_driver.environ(cuda="12.9")}
+    offline, extra = {"WHEELFIT_OFFLINE": "1"}, with_driver("12.9")
     assert program(ONLY_CUDART, offline)["error"]["code"] == "not-in-store"
     # Where there is a network the driver may be another.
     missing = program(ONLY_CUDART, {**offline, **extra})["error"]
@@ -346,12 +335,10 @@ def test_offline(program: Program, fake_driver: FakeDriver, index: RecordingInde
 
 
 @pytest.mark.integration
-def test_a_network_that_is_gone(program: Program, fake_driver: FakeDriver) -> None:
+def test_a_network_that_is_gone(program: Program, with_driver: WithDriver) -> None:
     """When nobody can be asked for a new driver, the old choice serves if the driver runs it."""
     program(ONLY_CUDART)
     gone = {"WHEELFIT_LIBRARY_INDEX": "http://127.0.0.1:9/simple/"}
-    at = {"LD_LIBRARY_PATH": str(fake_driver.folder)}
-    new = {**gone, **at, **fake_driver.environ(cuda="12.9")}
-    assert program(ONLY_CUDART, new)["cudart"] == 12090
-    old = {**gone, **at, **fake_driver.environ(cuda="12.4")}
-    assert program(ONLY_CUDART, old)["error"]["code"] == "unreachable"
+    assert program(ONLY_CUDART, {**gone, **with_driver("12.9")})["cudart"] == 12090
+    refused = program(ONLY_CUDART, {**gone, **with_driver("12.4")})
+    assert refused["error"]["code"] == "unreachable"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from python_runs import printed_by
 
 pytestmark = pytest.mark.integration
 
@@ -54,8 +52,4 @@ print(step)
 
 def test_killed_at_every_step(environ: dict[str, str]) -> None:
     """Killed at each change of the store, one after the other; the next process has it all."""
-    completed = subprocess.run(
-        [sys.executable, "-c", STEPS], env=environ, capture_output=True, text=True, check=False
-    )
-    assert completed.returncode == 0, completed.stderr
-    assert int(completed.stdout) > 20
+    assert int(printed_by("-c", STEPS, environ=environ, deadline=600)) > 20

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import RUNTIME_SOURCE, plain_environ, printed_by
+from runtime.libraries.stored import foreign
 
-import wheelfit_runtime
-from wheelfit.testing.drivers import FakeDriver
 from wheelfit_runtime.errors import Unreachable
 from wheelfit_runtime.libraries.initializing import prepare
 from wheelfit_runtime.libraries.machine import Machine, check_machine
@@ -34,7 +32,6 @@ pytestmark = [
 ]
 
 Real = Callable[..., Any]
-STEMS = family_named("cuda").stems
 
 CUDART = """
 import ctypes, json, sys
@@ -151,21 +148,14 @@ print(json.dumps([told, mapped, cuda.paths]))
 def real(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Iterator[Real]:
     """Yield a function that runs a program of an environment with pip, and one store for all."""
     folder = tmp_path_factory.mktemp("real")
-    source = str(Path(wheelfit_runtime.__file__).parents[1])
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("WHEELFIT_")}
-    environ = {**kept, "PYTHONPATH": source, "WHEELFIT_LIBRARY_STORE": str(folder / "store")}
+    environ = {**plain_environ(), "PYTHONPATH": str(RUNTIME_SOURCE)}
+    environ["WHEELFIT_LIBRARY_STORE"] = str(folder / "store")
     environ["WHEELFIT_LIBRARY_TRANSPORT"] = "pip"
 
     def run(code: str, asked: str, extra: Mapping[str, str] | None = None) -> Any:
-        completed = subprocess.run(
-            [str(pip.parent / "python"), "-c", code, asked],
-            env={**environ, **(extra or {})},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert completed.returncode == 0, completed.stderr
-        return json.loads(completed.stdout)
+        given, python = {**environ, **(extra or {})}, pip.parent / "python"
+        told = printed_by("-c", code, asked, python=python, environ=given, deadline=3600)
+        return json.loads(told)
 
     yield run
     shutil.rmtree(folder)  # with all there is of CUDA it has 15 GB
@@ -210,13 +200,12 @@ def test_cudart_without_an_installer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", ["12.9", "13.0"])
 @pytest.mark.parametrize("driver", ["11.4", "11.8", "12.0", "12.6", "12.9", "13.0", "13.5", "14.0"])
-def test_cudart_and_drivers(real: Real, fake_driver: FakeDriver, driver: str, asked: str) -> None:
+def test_cudart_and_drivers(
+    real: Real, with_driver: Callable[..., dict[str, str]], driver: str, asked: str
+) -> None:
     """P-92: a driver is refused here exactly where NVIDIA's own runtime refuses it."""
     path = real(PREPARED, asked)
-    extra = {
-        "LD_LIBRARY_PATH": str(fake_driver.folder),
-        **fake_driver.environ(cuda=driver, devices=["9.0 NVIDIA H100"]),
-    }
+    extra = with_driver(driver, devices=["9.0 NVIDIA H100"])
     ours, theirs = real(COMPARED.replace("PATH", path), asked, extra)
     assert (ours == "driver-too-old") is (theirs == 35)
     assert ours in ("", "driver-too-old")
@@ -271,9 +260,7 @@ def test_components(real: Real, asked: str, components: str) -> None:
     assert {one: told[one] for one in told if one in versions} == {
         version: versions[version] for version in versions if version in told
     }
-    store = {os.path.realpath(path) for path in paths.values()}
-    strange = [one for one in mapped if Path(one).name.startswith(STEMS) and one not in store]
-    assert strange == []
+    assert foreign(mapped, paths) == []
 
 
 @pytest.mark.parametrize(
@@ -288,8 +275,7 @@ def test_components(real: Real, asked: str, components: str) -> None:
 def test_needs_nothing_else(real: Real, asked: str, component: str) -> None:
     """What one component needs of CUDA comes with it, none from the system, whoever asks alone."""
     _, mapped, paths = real(COMPONENTS, f"{asked} {component}")
-    store = {os.path.realpath(path) for path in paths.values()}
-    assert [one for one in mapped if Path(one).name.startswith(STEMS) and one not in store] == []
+    assert foreign(mapped, paths) == []
 
 
 @pytest.mark.parametrize("asked", ["12.9.2", "13.5.0"])

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import run_python
+from runtime.libraries.stored import CUDART
 
 from wheelfit_runtime.libraries.files import read_fields, write_fields
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.store_changes import add_wheel, locked, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of
-
-CUDART = "nvidia-cuda-runtime-cu12"
 
 
 def test_who_comes_second_finds_it(tmp_path: Path) -> None:
@@ -125,9 +125,7 @@ def test_a_file_that_may_not_grow(environ: dict[str, str], tmp_path: Path) -> No
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
         "sys.exit(main(['store', 'prefetch', 'cuda', '12']))"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False
-    )
+    completed = run_python("-c", code, environ=environ)
     assert completed.returncode == 6, completed.stderr
     assert "store-unavailable" in completed.stderr
     assert not list((tmp_path / "store").rglob("*.so*"))

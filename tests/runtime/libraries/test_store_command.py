@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runtime.libraries.stored import CUDART
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels
 from wheelfit_runtime.libraries.store_command import run
-
-CUDART = "nvidia-cuda-runtime-cu12"
 
 
 def test_prefetch_list_and_path(command: Callable[..., Any], tmp_path: Path) -> None:

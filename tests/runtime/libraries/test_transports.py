@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runtime.libraries.stored import CUDART, SILENT, http
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -28,7 +28,6 @@ from wheelfit_runtime.errors import (
 )
 from wheelfit_runtime.libraries.listings import read_lock, read_page
 from wheelfit_runtime.libraries.machine import Machine, this_machine
-from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.transports import (
     PipTransport,
@@ -37,19 +36,13 @@ from wheelfit_runtime.libraries.transports import (
     find_uv,
     transport_for,
 )
+from wheelfit_runtime.libraries.verifying import sha256_of
 from wheelfit_runtime.libraries.versions import Requirement
 from wheelfit_runtime.libraries.wheels import ListedWheel
 
 pytestmark = pytest.mark.integration
 
 WANTED = [Requirement("cuda-toolkit", ("cudart",), ">=12,<12.9")]
-CUDART = "nvidia-cuda-runtime-cu12"
-SILENT = Progress(None)
-
-
-def http(url: str) -> HttpTransport:
-    """Return a client that does not try again."""
-    return HttpTransport(url, {"NETRC": os.devnull}, attempts=1)
 
 
 def found_by(transport: HttpTransport | PipTransport | UvTransport) -> dict[str, str]:
@@ -239,7 +232,7 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
     assert {one.project: one.version for one in found} == EXPECTED
     wheel = next(one for one in found if one.project == CUDART)
     path = Path(transport.fetch(wheel, str(tmp_path), SILENT))
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == wheel.sha256
+    assert sha256_of(path) == wheel.sha256
     assert sorted(path.name for path in tmp_path.iterdir()) == ["wheel.part"]
     wrong = ListedWheel(CUDART, wheel.version, wheel.filename, wheel.url, "0" * 64)
     # Nor does another index that is not reached hide what is wrong.

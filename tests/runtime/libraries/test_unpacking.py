@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runtime.libraries.stored import CUDART, add_built
 
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
@@ -18,12 +19,9 @@ from wheelfit.testing.libraries import build_cuda_wheels, compile_library
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import HashMismatch, InvalidWheel
 from wheelfit_runtime.libraries.fetching import loading_order
-from wheelfit_runtime.libraries.store import Store, StoredWheel
-from wheelfit_runtime.libraries.store_changes import add_wheel, working_folder
+from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.verifying import sha256_of, unpack
 from wheelfit_runtime.libraries.wheels import ListedWheel
-
-CUDART = "nvidia-cuda-runtime-cu12"
 
 
 def listed(wheel: Path, sha256: str | None = None) -> ListedWheel:
@@ -71,10 +69,9 @@ def test_another_hash(cuda_wheels: Path, tmp_path: Path) -> None:
 def test_paths_that_lead_out(tmp_path: Path, member: str) -> None:
     """A wheel whose paths lead out of it is refused."""
     wheel = tmp_path / "evil-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(member, b"x")
+    listed = packed(wheel, [(member, b"x")])
     with pytest.raises(InvalidWheel):
-        unpack(wheel, listed(wheel), tmp_path / "entry")
+        unpack(wheel, listed, tmp_path / "entry")
     assert not (tmp_path / "libevil.so").exists()
 
 
@@ -95,10 +92,9 @@ def test_links_and_rubbish(tmp_path: Path) -> None:
 def test_one_library_of_many_names(tmp_path: Path) -> None:
     """A library that a wheel has under several names takes its space once."""
     wheel = tmp_path / "tbb-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name in ("libtbb.so", "libtbb.so.12", "libtbb.so.12.20"):
-            archive.writestr(f"tbb-1.0.data/data/lib/{name}", b"the same")
-    unpack(wheel, listed(wheel), tmp_path / "entry")
+    names = ("libtbb.so", "libtbb.so.12", "libtbb.so.12.20")
+    listed = packed(wheel, [(f"tbb-1.0.data/data/lib/{name}", b"the same") for name in names])
+    unpack(wheel, listed, tmp_path / "entry")
     files = list((tmp_path / "entry" / "tree").rglob("lib*.so*"))
     assert len(files) == 3
     assert len({file.stat().st_ino for file in files}) == 1
@@ -154,17 +150,6 @@ def test_wheels_with_a_bad_byte(tmp_path: Path) -> None:
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
 
-def entry_of(folder: Path, files: dict[str, bytes]) -> StoredWheel:
-    """Return a wheel with some files, in a store."""
-    wheel = build_wheel(folder, "one", "1.0", files=files)
-    store = Store(str(folder / "store"))
-    sha256 = sha256_of(wheel)
-    with working_folder(store) as working:
-        listed = ListedWheel("one", "1.0", wheel.name, wheel.as_uri(), sha256)
-        unpack(wheel, listed, Path(working, "entry"))
-        return add_wheel(store, str(Path(working, "entry")), sha256)
-
-
 def test_what_the_system_adds(program: Callable[..., Any], tmp_path: Path) -> None:
     """A library that ours need, and that is no wheel's, is the system's: it is told."""
     system, wheels = tmp_path / "system", tmp_path / "wheels"
@@ -201,6 +186,7 @@ def test_scripts_of_linkers(tmp_path: Path) -> None:
         "lib/libimf.so": compile_library("libimf.so", "", needed=["libintlc.so.5"]),
         "lib/libempty.so": b"",
     }
-    found = loading_order([entry_of(tmp_path, files)], {"compiler": ("libimf.so", "libintlc.so")})
+    entry = add_built(Store(str(tmp_path / "store")), tmp_path, "one", files)
+    found = loading_order([entry], {"compiler": ("libimf.so", "libintlc.so")})
     assert [one.path for one in found] == ["lib/libintlc.so.5", "lib/libimf.so"]
     assert {one.component for one in found} == {"compiler"}
