@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -59,6 +60,8 @@ settings.register_profile("fast", _BUSY, max_examples=25)
 def pytest_configure(config: pytest.Config) -> None:
     """Try fewer examples where only the fast tests are asked for."""
     settings.load_profile("fast" if config.option.markexpr == "not integration" else "steady")
+    # A program that a shell starts with "&" ignores Control-C, and so do its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -296,13 +296,6 @@ class TestEarlyEnd:
         assert not [name for name in tree(tmp_path / "cache") if name.endswith(".part")]
 
 
-OBEDIENT = """
-import runpy, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's "&" has switched off
-runpy.run_module("wheelfit", run_name="__main__", alter_sys=True)
-"""
-
-
 def interrupt(
     command: list[str],
     wait: Callable[[], None],
@@ -313,7 +306,7 @@ def interrupt(
     scratch = folder / "scratch"
     scratch.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", OBEDIENT, *command[2:]],  # instead of -m wheelfit
+        [sys.executable, *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

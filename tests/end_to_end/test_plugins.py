@@ -651,12 +651,8 @@ def test_interrupted(index: RecordingIndex, folder: Path, tmp_path: Path, own_fi
     words = [
         "explain", "pair", "-i", index.url, "--plugin-timeout", "120", "--trust-all-plugins",
     ]  # fmt: skip
-    start = (
-        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "runpy.run_module('wheelfit', run_name='__main__', alter_sys=True)"
-    )
     process = subprocess.Popen(
-        [sys.executable, "-c", start, *words],
+        [sys.executable, "-m", "wheelfit", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import signal
 import sys
 
 from wheelfit_runtime.platforms.plugin_process import ask
@@ -13,8 +12,6 @@ from wheelfit_runtime.platforms.plugin_process import ask
 
 def main() -> None:
     """Ask one after the other."""
-    # A shell's "&" switches Control-C off for what it starts, and a test interrupts this.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     python, *questions = sys.argv[1:]
     environ = {**os.environ, "HOSTILE_PROVIDER_FORCE_TARGET": str(os.getpid())}
     for question in questions:

@@ -220,9 +220,8 @@ class TestTrust:
 
 # A new session has no terminal yet; Control-C reaches only who has one.
 _ON_TERMINAL = """
-import fcntl, runpy, signal, sys, termios
+import fcntl, runpy, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-signal.signal(signal.SIGINT, signal.default_int_handler)
 runpy.run_module("wheelfit", run_name="__main__", alter_sys=True)
 """
 

@@ -288,13 +288,6 @@ def test_what_may_confuse_pip(
     assert "Traceback" not in completed.stderr
 
 
-OBEDIENT = """
-import runpy, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's "&" has switched off
-runpy.run_module("wheelfit_runtime", run_name="__main__", alter_sys=True)
-"""
-
-
 @pytest.mark.parametrize("transport", ["http", pytest.param("pip", marks=pytest.mark.integration)])
 def test_interrupted_from_the_keyboard(
     environ: dict[str, str],
@@ -306,7 +299,7 @@ def test_interrupted_from_the_keyboard(
     """Interrupted in a download it ends with 130, without children and without leftovers."""
     wheel = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*")).name
     index.faults.stall[wheel] = 10
-    asked = [sys.executable, "-c", OBEDIENT, "store", "prefetch", "cuda", "12", "cudart"]
+    asked = [sys.executable, "-m", "wheelfit_runtime", "store", "prefetch", "cuda", "12", "cudart"]
     with subprocess.Popen(
         [*asked, "--transport", transport], env=environ, stderr=subprocess.PIPE, text=True
     ) as running:
