@@ -7,6 +7,16 @@ from wheelfit_runtime.libraries.toolkits import Component, LibraryFamily
 DATA_VERSION = "2026-11"
 
 
+def _in_toolkit(name: str, first: int = 11) -> dict[str, str]:
+    """Return the projects of a part of the toolkit; from CUDA 13, it has all majors in one."""
+    return {**{str(major): f"{name}-cu{major}" for major in range(first, 13)}, "13": name}
+
+
+def _apart(name: str, first: int = 11) -> dict[str, str]:
+    """Return the projects, one for each major, of a library that is not part of the toolkit."""
+    return {str(major): f"{name}-cu{major}" for major in range(first, 14)}
+
+
 FAMILY = LibraryFamily(
     "cuda",
     title="CUDA",
@@ -17,59 +27,51 @@ FAMILY = LibraryFamily(
     default_components=("cudart", "nvrtc"),
     components={
         "cudart": Component(
-            {
-                "11": "nvidia-cuda-runtime-cu11",
-                "12": "nvidia-cuda-runtime-cu12",
-                "13": "nvidia-cuda-runtime",
-            },
+            _in_toolkit("nvidia-cuda-runtime"),
             ("libcudart.so",),
             "cudart",
             has_version_of_family=True,
         ),
         "nvrtc": Component(
-            {
-                "11": "nvidia-cuda-nvrtc-cu11",
-                "12": "nvidia-cuda-nvrtc-cu12",
-                "13": "nvidia-cuda-nvrtc",
-            },
+            _in_toolkit("nvidia-cuda-nvrtc"),
             ("libnvrtc-builtins.so", "libnvrtc.so"),
             "nvrtc",
             has_version_of_family=True,
         ),
         # Not part of CUDA 11.
         "nvjitlink": Component(
-            {"12": "nvidia-nvjitlink-cu12", "13": "nvidia-nvjitlink"},
+            _in_toolkit("nvidia-nvjitlink", first=12),
             ("libnvJitLink.so",),
             "nvjitlink",
             has_version_of_family=True,
         ),
         # cuBLAS loads NVRTC by name on first use, so NVRTC must be loaded before.
         "cublas": Component(
-            {"11": "nvidia-cublas-cu11", "12": "nvidia-cublas-cu12", "13": "nvidia-cublas"},
+            _in_toolkit("nvidia-cublas"),
             ("libcublasLt.so", "libcublas.so"),
             "cublas",
             needs=("12:nvrtc", "13:nvrtc"),
         ),
         "cufft": Component(
-            {"11": "nvidia-cufft-cu11", "12": "nvidia-cufft-cu12", "13": "nvidia-cufft"},
+            _in_toolkit("nvidia-cufft"),
             ("libcufft.so",),
             "cufft",
             needs=("12:nvjitlink", "13:nvjitlink", "13:nvrtc"),
         ),
         "curand": Component(
-            {"11": "nvidia-curand-cu11", "12": "nvidia-curand-cu12", "13": "nvidia-curand"},
+            _in_toolkit("nvidia-curand"),
             ("libcurand.so",),
             "curand",
             needs=("13:cudart",),
         ),
         "cusparse": Component(
-            {"11": "nvidia-cusparse-cu11", "12": "nvidia-cusparse-cu12", "13": "nvidia-cusparse"},
+            _in_toolkit("nvidia-cusparse"),
             ("libcusparse.so",),
             "cusparse",
             needs=("12:nvjitlink", "13:nvjitlink"),
         ),
         "cusolver": Component(
-            {"11": "nvidia-cusolver-cu11", "12": "nvidia-cusolver-cu12", "13": "nvidia-cusolver"},
+            _in_toolkit("nvidia-cusolver"),
             ("libcusolver.so",),
             "cusolver",
             needs=("cublas", "cusparse"),
@@ -86,83 +88,75 @@ FAMILY = LibraryFamily(
         ),
         # Headers only. Headers of other components include them, as cuda_fp16.h does.
         "cccl": Component(
-            {
-                "11": "nvidia-cuda-cccl-cu11",
-                "12": "nvidia-cuda-cccl-cu12",
-                "13": "nvidia-cuda-cccl",
-            },
+            _in_toolkit("nvidia-cuda-cccl"),
             (),
             "cccl",
         ),
         "nvfatbin": Component(
-            {"12": "nvidia-nvfatbin-cu12", "13": "nvidia-nvfatbin"},
+            _in_toolkit("nvidia-nvfatbin", first=12),
             ("libnvfatbin.so",),
             "nvfatbin",
             has_version_of_family=True,
         ),
         "npp": Component(
-            {"11": "nvidia-npp-cu11", "12": "nvidia-npp-cu12", "13": "nvidia-npp"},
+            _in_toolkit("nvidia-npp"),
             ("libnpp",),
             "npp",
         ),
         "nvjpeg": Component(
-            {"11": "nvidia-nvjpeg-cu11", "12": "nvidia-nvjpeg-cu12", "13": "nvidia-nvjpeg"},
+            _in_toolkit("nvidia-nvjpeg"),
             ("libnvjpeg.so",),
             "nvjpeg",
         ),
         "nvtx": Component(
-            {"11": "nvidia-nvtx-cu11", "12": "nvidia-nvtx-cu12", "13": "nvidia-nvtx"},
+            _in_toolkit("nvidia-nvtx"),
             ("libnvToolsExt.so", "libnvtx3interop.so"),
             "nvtx",
             has_version_of_family=True,
         ),
         "cupti": Component(
-            {
-                "11": "nvidia-cuda-cupti-cu11",
-                "12": "nvidia-cuda-cupti-cu12",
-                "13": "nvidia-cuda-cupti",
-            },
+            _in_toolkit("nvidia-cuda-cupti"),
             ("libcupti.so",),
             "cupti",
             has_version_of_family=True,
         ),
         "cufile": Component(
-            {"12": "nvidia-cufile-cu12", "13": "nvidia-cufile"},
+            _in_toolkit("nvidia-cufile", first=12),
             ("libcufile.so",),
             "cufile",
         ),
         # Not part of the toolkit: each version works with every minor version of a CUDA major.
         "cudnn": Component(
-            {"11": "nvidia-cudnn-cu11", "12": "nvidia-cudnn-cu12", "13": "nvidia-cudnn-cu13"},
+            _apart("nvidia-cudnn"),
             ("libcudnn.so",),
             specifier=">=9,<10",
             needs=("cublas", "nvrtc"),
         ),
         "nccl": Component(
-            {"11": "nvidia-nccl-cu11", "12": "nvidia-nccl-cu12", "13": "nvidia-nccl-cu13"},
+            _apart("nvidia-nccl"),
             ("libnccl.so",),
             specifier=">=2,<3",
         ),
         "cusparselt": Component(
-            {"12": "nvidia-cusparselt-cu12", "13": "nvidia-cusparselt-cu13"},
+            _apart("nvidia-cusparselt", first=12),
             ("libcusparseLt.so",),
             specifier=">=0.7,<1",
             needs=("cusparse", "nvrtc"),
         ),
         "cutensor": Component(
-            {"11": "cutensor-cu11", "12": "cutensor-cu12", "13": "cutensor-cu13"},
+            _apart("cutensor"),
             ("libcutensor.so",),
             specifier=">=2,<3",
             needs=("cublas", "nvrtc"),
         ),
         "cudss": Component(
-            {"12": "nvidia-cudss-cu12", "13": "nvidia-cudss-cu13"},
+            _apart("nvidia-cudss", first=12),
             ("libcudss.so",),
             specifier=">=1,<2",
             needs=("cublas", "nvrtc"),
         ),
         "nvshmem": Component(
-            {"12": "nvidia-nvshmem-cu12", "13": "nvidia-nvshmem-cu13"},
+            _apart("nvidia-nvshmem", first=12),
             ("libnvshmem_host.so",),
             specifier=">=3,<4",
         ),
