@@ -80,38 +80,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-__all__ = [
-    "AttestationProblem",
-    "BadMetadata",
-    "BuildFailed",
-    "DamagedBundle",
-    "EnvironmentBusy",
-    "InconsistentDocuments",
-    "InternalError",
-    "InvalidFilename",
-    "InvalidMarker",
-    "InvalidRequirement",
-    "InvalidSource",
-    "LinkRefused",
-    "LockOutdated",
-    "NeedsExtra",
-    "NoConsistentSet",
-    "NoSolution",
-    "NotRecoverable",
-    "NotRemovable",
-    "SourceBuildNotAllowed",
-    "StorageUnavailable",
-    "TooLarge",
-    "UnknownShorthand",
-    "UnusableInterpreter",
-    "UploadRefused",
-    "UsageError",
-    "VariantChangeRefused",
-    "WorkerLost",
-    "install_hint",
-]
-
-
 # --- 1: something given to wheelfit is wrong ---------------------------------
 
 

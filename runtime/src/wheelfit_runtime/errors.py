@@ -47,34 +47,6 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.error_codes import Code
 
-__all__ = [
-    "DriverTooOld",
-    "EnvironmentUnavailable",
-    "Fault",
-    "FileProblem",
-    "HashMismatch",
-    "IntegrityError",
-    "InvalidConfiguration",
-    "InvalidDocument",
-    "InvalidLock",
-    "InvalidPage",
-    "InvalidWheel",
-    "NetworkError",
-    "NoCompatibleWheel",
-    "NoFit",
-    "NoImplementation",
-    "NotInStore",
-    "PolicyRefusal",
-    "ProjectNotFound",
-    "StoreUnavailable",
-    "UnexpectedStatus",
-    "UnknownHost",
-    "Unreachable",
-    "UserError",
-    "WheelfitError",
-    "os_reason",
-]
-
 
 class Fault(NamedTuple):
     """A fault in a document; several faults of one document are reported together."""

@@ -15,10 +15,6 @@ from typing import TYPE_CHECKING
 __all__ = ["pattern"]
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 if TYPE_CHECKING:
     from re import compile as pattern
 else:
