@@ -188,7 +188,7 @@ class Hardware:
         present = frozenset(
             namespace
             for namespace, feature in ACCELERATORS.items()
-            if namespace in examined and _values(by_namespace[namespace], feature)
+            if namespace in examined and by_namespace[namespace].values_of(feature)
         )
         nvidia = by_namespace.get("nvidia")
         if nvidia is None:
@@ -196,19 +196,15 @@ class Hardware:
         return cls(
             examined,
             present,
-            _highest(_values(nvidia, "cuda_version_lower_bound"), _VERSION),
+            _highest(nvidia.values_of("cuda_version_lower_bound"), _VERSION),
             _capabilities(nvidia),
             windows,
         )
 
 
-def _values(detection: Detection, feature: str) -> tuple[str, ...]:
-    return next((entry.values for entry in detection.features if entry.name == feature), ())
-
-
 def _capabilities(nvidia: Detection) -> tuple[Capability, ...]:
     devices = [device.values for device in nvidia.devices if device.feature == "sm_arch"]
-    groups = devices or [frozenset(_values(nvidia, "sm_arch"))]
+    groups = devices or [frozenset(nvidia.values_of("sm_arch"))]
     highest = {_highest(group, _SM_ARCH) for group in groups}
     return tuple(sorted(filter(None, highest), reverse=True))
 

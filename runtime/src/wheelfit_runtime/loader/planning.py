@@ -91,7 +91,6 @@ def judge(
 ) -> Judgement:
     """Return the verdict of machine and process on an implementation, with its rank.
 
-    :param detections: the detections of the machine, for all named namespaces.
     :param loaded: the values of shared dimensions that the process has already.
     :param requirements: features that some declaration limits to one value in a process.
     """
@@ -160,14 +159,12 @@ def why_unsupported(property_: Property, detection: Detection) -> str:
 
     :param property_: the required property; any of its values is enough.
     """
-    supported = next(
-        (feature for feature in detection.features if feature.name == property_.feature.name), None
-    )
-    if supported is None or not supported.values:
+    supported = detection.values_of(property_.feature.name)
+    if not supported:
         reason = detection.warnings[0] if detection.warnings else f"no {property_.feature} here"
         return f"{_needs(property_)}; {reason}"
-    if not set(property_.values) & set(supported.values):
-        return f"{_needs(property_)}; here it is {supported.values[0]}"
+    if not set(property_.values) & set(supported):
+        return f"{_needs(property_)}; here it is {supported[0]}"
     for device in detection.devices:
         if device.feature == property_.feature.name and not device.values & set(property_.values):
             if property_.feature == _CUDA_LOWER_BOUND:
@@ -184,14 +181,12 @@ def _has_hardware_for(property_: Property, detection: Detection) -> bool:
     """
     if detection.status is Status.FAILED:
         return True
-    supported = next(
-        (feature for feature in detection.features if feature.name == property_.feature.name), None
-    )
-    if supported is None or not supported.values:
+    supported = detection.values_of(property_.feature.name)
+    if not supported:
         return False
     values = set(property_.values)
     devices = [device for device in detection.devices if device.feature == property_.feature.name]
-    if property_.feature in _SHARED_REQUIREMENTS and not values & set(supported.values):
+    if property_.feature in _SHARED_REQUIREMENTS and not values & set(supported):
         return all(values & device.values for device in devices)
     return any(values & device.values for device in devices)
 

@@ -137,15 +137,15 @@ def _usable_bounds(
             for gpu in visible_gpus(kernel_gpus, mask, order)
         ]
     unusable_majors = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
-    bounds = next((feature for feature in detection.features if feature.name == _LOWER_BOUND), None)
-    if unusable_majors and bounds is not None:
+    bounds = detection.values_of(_LOWER_BOUND)
+    if unusable_majors and bounds:
         yield DeviceValues(
             _LOWER_BOUND,
             ", ".join(dict.fromkeys(name for name, _ in gpus)),
             # Also bounds above those of this driver: newer toolkits do not support older GPUs.
             frozenset(
                 value
-                for value in (*bounds.values, *cuda_values.every_bound())
+                for value in (*bounds, *cuda_values.every_bound())
                 if int(value.partition(".")[0]) < min(unusable_majors)
             ),
         )

@@ -295,18 +295,13 @@ def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
 
 
 def _ranks(case: Case, detections: Mapping[str, Detection]) -> dict[Feature, int]:
-    """Return the index of the best supported value of each feature."""
+    """Return the index of the best supported value of each feature of a case that holds."""
     ranks = {}
     for property_ in case.condition:
-        detection = detections.get(property_.feature.namespace)
-        for feature in detection.features if detection is not None else ():
-            if feature.name == property_.feature.name:
-                indexes = (
-                    feature.values.index(value)
-                    for value in property_.values
-                    if value in feature.values
-                )
-                ranks[property_.feature] = min(indexes)
+        supported = detections[property_.feature.namespace].values_of(property_.feature.name)
+        ranks[property_.feature] = min(
+            supported.index(value) for value in property_.values if value in supported
+        )
     return ranks
 
 

@@ -110,6 +110,10 @@ class Detection(NamedTuple):
     plugin: PluginOrigin | None = None
     """The plugin that was run (P-15); None: no plugin was."""
 
+    def values_of(self, feature: str) -> tuple[str, ...]:
+        """Return the supported values of a feature, most preferred first; empty if it has none."""
+        return next((config.values for config in self.features if config.name == feature), ())
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Detection):
             return NotImplemented

@@ -70,25 +70,17 @@ class NamespaceWords:
         self.required_device = required_device
         self.level_feature = level_feature
 
-    def supported_values(self, name: str) -> tuple[str, ...]:
-        """Return the supported values of a feature."""
-        features = self.detection.features
-        return next((config.values for config in features if config.name == name), ())
-
     def requirement(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the requirement of any of some values, such as ``needs …``."""
         return f"needs {properties_text(feature, values)}"
 
     def unsupported_namespace(self, properties: str) -> str:
-        """Return the reason properties are missing if the whole namespace is unsupported.
-
-        :param properties: the properties in words.
-        """
+        """Return the reason properties are missing if the whole namespace is unsupported."""
         return f"needs {properties}; {self.machine} supports nothing of {self.detection.namespace}"
 
     def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason a feature is missing if others of the namespace are supported."""
-        supported = self.supported_values(feature.name)
+        supported = self.detection.values_of(feature.name)
         needs = NamespaceWords.requirement(self, feature, values)
         if supported:
             return f"{needs}; {self.machine} supports {listed(supported)}"
@@ -151,7 +143,7 @@ class ProcessorWords(NamespaceWords):
         if self.machine == PACKAGE_LIST:
             return super().unsupported_feature(feature, values)
         if feature.name == self.level_feature:
-            best = max(self.supported_values(feature.name), key=self.rank, default=None)
+            best = max(self.detection.values_of(feature.name), key=self.rank, default=None)
             lowest = min(values, key=self.rank)
             # A list may have gaps; a value it then refuses must not be reported as met.
             if best is not None and self.rank(best) < self.rank(lowest):

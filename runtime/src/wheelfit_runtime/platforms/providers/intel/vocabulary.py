@@ -39,7 +39,7 @@ class Words(AcceleratorWords):
 
     def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
-        supported = self.supported_values(feature.name)
+        supported = self.detection.values_of(feature.name)
         if feature.name != "device_ip" or not supported or self.machine == PACKAGE_LIST:
             return super().unsupported_feature(feature, values)
         return (

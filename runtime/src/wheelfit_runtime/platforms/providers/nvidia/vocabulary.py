@@ -54,7 +54,9 @@ class Words(AcceleratorWords):
 
     def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
-        driver = max(self.supported_values("cuda_version_lower_bound"), key=_version, default=None)
+        driver = max(
+            self.detection.values_of("cuda_version_lower_bound"), key=_version, default=None
+        )
         if driver is None or self.machine == PACKAGE_LIST:
             return super().unsupported_feature(feature, values)
         needs = self.requirement(feature, values)
@@ -65,7 +67,7 @@ class Words(AcceleratorWords):
             case "cuda_version_upper_bound" if _version(driver) >= max(map(_version, values)):
                 return f"{needs}, {self.machine} has {driver}"
             case "sm_arch":
-                capability = _capability(self.supported_values("sm_arch"))
+                capability = _capability(self.detection.values_of("sm_arch"))
                 if capability is None:  # P-99
                     return f"{needs}; the driver shows no usable GPU"
                 if not any(_reads_as_met(value, capability) for value in values):

@@ -31,7 +31,7 @@ class Words(AcceleratorWords):
 
     def unsupported_feature(self, feature: Feature, values: tuple[str, ...]) -> str:
         """Return the reason one feature is missing where others of the namespace are supported."""
-        present = self.supported_values("present")
+        present = self.detection.values_of("present")
         if self.machine == PACKAGE_LIST or len(present) != 1:
             return super().unsupported_feature(feature, values)
         if feature.name == "present":  # P-150
