@@ -80,10 +80,6 @@ def _has_label(file: File) -> bool:
         return False
 
 
-def _no_progress(_name: str) -> Progress:
-    return NO_PROGRESS
-
-
 class BuildingRepository:
     """A ``Repository`` that builds wheels, one at a time; for several threads.
 
@@ -102,7 +98,6 @@ class BuildingRepository:
         scratch: Callable[[], AbstractContextManager[Path]],
         tell: Callable[[str], None] = lambda _text: None,
         echo: Callable[[str], None] | None = None,
-        progress: Callable[[str], Progress] = _no_progress,
     ) -> None:
         self._repository = repository
         self._environment_factory = environment_factory
@@ -111,7 +106,6 @@ class BuildingRepository:
         self._environ = environ
         self._tell = tell
         self._echo = echo
-        self._progress = progress
         self._children = BackendProcesses()
         self._build_lock = threading.RLock()
         """Held by the thread that builds, which may acquire it again to build a dependency."""
@@ -168,7 +162,6 @@ class BuildingRepository:
             self._repository,
             self._new_folder("given"),
             self._environ,
-            self._progress,
             offline=self._policy.offline,
         )
         product = Product(File("", project.url), lambda: project, is_named=True, project=project)
@@ -220,8 +213,7 @@ class BuildingRepository:
         archive = structs.replace(file, filename=origin.name, origin=None)
 
         def open_source() -> OpenProject:
-            folder = self._new_folder("listed")
-            return open_listed(archive, self._repository, folder, self._progress)
+            return open_listed(archive, self._repository, self._new_folder("listed"))
 
         return Product(file, open_source)
 

@@ -26,7 +26,7 @@ from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, HashMismatch, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.projects.backend import DistributionKind
     from wheelfit.resolution.request import DirectSource
-    from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
 
 
@@ -82,7 +81,6 @@ def open_given(
     files: Files,
     folder: Path,
     environ: Mapping[str, str],
-    progress: Callable[[str], Progress],
     *,
     offline: bool = False,
 ) -> OpenProject:
@@ -110,7 +108,7 @@ def open_given(
             "only a folder can be installed as editable", where=source.where or None,
             note=redact(source.url),
         )  # fmt: skip
-    return _archive(source, files, folder, progress)
+    return _archive(source, files, folder)
 
 
 def _named_in(source: DirectSource) -> str | None:
@@ -145,13 +143,10 @@ def _folder(source: DirectSource, path: Path, url: str) -> OpenProject:
     )
 
 
-def _check_project(path: Path, name: str, source: DirectSource | None) -> None:
+def _check_project(path: Path, name: str, source: DirectSource) -> None:
     if not is_project(path):
-        raise FileProblem(
-            "no project found: pyproject.toml and setup.py are missing",
-            where=name,
-            note=None if source is None else _named_in(source),
-        )
+        message = "no project found: pyproject.toml and setup.py are missing"
+        raise FileProblem(message, where=name, note=_named_in(source))
 
 
 def _repository(
@@ -195,9 +190,7 @@ def _inside(folder: Path, subdirectory: str, name: str) -> Path:
     return project
 
 
-def _archive(
-    source: DirectSource, files: Files, folder: Path, progress: Callable[[str], Progress]
-) -> OpenProject:
+def _archive(source: DirectSource, files: Files, folder: Path) -> OpenProject:
     bare, _ = split_userinfo(without_fragment(source.url))
     filename = last_segment(bare)
     redacted_url = redact(bare)
@@ -210,7 +203,7 @@ def _archive(
             note=redacted_url,
             hint="archives end in .tar.gz or .zip; a repository is named git+https://…",
         )
-    path, digest = _download(File(filename, bare, source="the request"), files, folder, progress)
+    path, digest = _download(File(filename, bare, source="the request"), files, folder)
     verified = _check_hashes(path, source.hashes, redacted_url)
     fragment = dict(parse_qsl(urlsplit(source.url).fragment))
     subdirectory = fragment.get("subdirectory", "").strip("/")
@@ -232,16 +225,14 @@ def _archive(
     )
 
 
-def open_listed(
-    file: File, files: Files, folder: Path, progress: Callable[[str], Progress]
-) -> OpenProject:
+def open_listed(file: File, files: Files, folder: Path) -> OpenProject:
     """Open a source distribution that an index lists.
 
     :raises HashMismatch: it has another hash than promised.
     :raises InvalidSource: it is not valid.
     :raises NetworkError: it cannot be fetched.
     """
-    path, digest = _download(file, files, folder, progress)
+    path, digest = _download(file, files, folder)
     return _open_archive(
         path,
         folder,
@@ -253,11 +244,8 @@ def open_listed(
     )
 
 
-def _download(
-    file: File, files: Files, folder: Path, progress: Callable[[str], Progress]
-) -> tuple[Path, str]:
-    own_folder = Path(tempfile.mkdtemp(prefix="archive-", dir=folder))
-    path = files.download(file, own_folder, progress(file.filename))
+def _download(file: File, files: Files, folder: Path) -> tuple[Path, str]:
+    path = files.download(file, Path(tempfile.mkdtemp(prefix="archive-", dir=folder)))
     return path, sha256_of_file(path)
 
 
