@@ -243,7 +243,6 @@ def _inspect_another(
 
     An interpreter of a virtual environment is never skipped: the user means that environment.
 
-    :param first_choice: the first interpreter of the version.
     :raises UnusableInterpreter: no other can be used either; with the reason of the last one.
     """
     candidates = list(interpreters_named(python, environ))

@@ -98,7 +98,6 @@ def elf_file(
     :param versions: the symbol versions that it needs, such as ``GLIBC_2.17``, by library.
     :param levels_needed: bits of the x86-64 levels that it needs: 0b111 is v3.
     :param levels_used: bits of the x86-64 levels that it has code for.
-    :param exports: names of its symbols.
     :param imports: names of undefined symbols.
     :param sections: the content of further sections, by name.
     :param hash_buckets: the number of buckets of its symbol hash table; 0: it has none.

@@ -23,7 +23,6 @@ def compile_library(
 ) -> bytes:
     """Return the content of a shared library compiled from C.
 
-    :param source: the C source code.
     :param needed: SONAMEs of libraries that it needs; they need not exist.
     :param options: further options of the compiler.
     :raises FileNotFoundError: there is no C compiler.
@@ -67,7 +66,6 @@ def build_cuda_wheels(
     wheels, NVRTC needs another library of its wheel and has an alternative build beside it, and
     from CUDA 13 on the names of the distributions have no suffix.
 
-    :param folder: the folder for the wheels.
     :param versions: versions of CUDA, such as ``12.9``.
     :param machine: the processor of the platform tag.
     :param patch: the last part of the versions of ``cuda-toolkit``.

@@ -86,7 +86,6 @@ class FakeRepository:
     ) -> File:
         """Add a wheel.
 
-        :param filename: its name, which may be invalid.
         :param yanked: the reason for yanking; None: it is not yanked.
         :param metadata: METADATA; default: made from the other arguments.
         :param project: the project of its page; default: that of its name.

@@ -142,7 +142,6 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
     The file ``{name}/zeros.bin`` is stored without compression, so the wheel is larger than it.
 
     :param size: bytes of the file.
-    :param arguments: further arguments of `build_wheel`.
     """
     package = canonicalize_name(name).replace("-", "_")
     path = build_wheel(folder, name, version, **arguments)

@@ -33,7 +33,6 @@ def gpu_support_warnings(
     """Return the warnings about a CUDA version.
 
     :param version: the requested version, such as ``12`` or ``12.8``; others have no warnings.
-    :param components: the requested libraries, such as ``nvrtc``.
     :param environ: environment variables; a mask may hide GPUs.
     :param cap: whether to warn of PTX that the driver refuses.
     :param locked: whether the version comes from a lock.

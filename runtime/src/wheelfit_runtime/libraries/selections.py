@@ -30,8 +30,6 @@ class ChosenLibrary:
     :param size: the size in bytes.
     """
 
-    __slots__ = ("component", "path", "sha256", "size", "soname")
-
     def __init__(self, sha256: str, path: str, size: int, soname: str, component: str) -> None:
         self.sha256 = sha256
         self.path = path

@@ -31,8 +31,6 @@ class StoredWheel:
     :param is_own: whether it is in the user's own store.
     """
 
-    __slots__ = ("folder", "is_own")
-
     def __init__(self, folder: str, *, is_own: bool) -> None:
         self.folder = folder
         self.is_own = is_own

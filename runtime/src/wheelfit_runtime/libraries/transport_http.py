@@ -48,7 +48,6 @@ class HttpTransport:
     """A transport that finds and fetches wheels at one index.
 
     :param index_url: the URL of its simple API; may have a login.
-    :param attempts: the maximal number of attempts of a request.
     :param silence: seconds a server may be silent.
     """
 

@@ -31,8 +31,6 @@ class Driver:
     :param gpus: GPUs listed by the kernel module; empty: none, or unknown.
     """
 
-    __slots__ = ("cuda", "gpus", "kernel")
-
     def __init__(
         self, cuda: tuple[int, int] | None, kernel: str = "", gpus: tuple[KernelGpu, ...] = ()
     ) -> None:

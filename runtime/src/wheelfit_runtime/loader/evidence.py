@@ -56,10 +56,6 @@ class EvidenceGatherer:
 
     Each namespace is detected once, unless the environment changes.
 
-    :param environ: returns the environment.
-    :param paths: returns the search path of modules.
-    :param detect: detects the support of the machine.
-    :param folders: returns further folders with declarations.
     :param table: returns the declarations that a frozen application has as a module.
     """
 

@@ -113,8 +113,6 @@ class _GroupChoice:
     :param warnings: the warnings to show when it is imported.
     """
 
-    __slots__ = ("agreed", "group", "module", "name", "title", "warnings")
-
     def __init__(
         self,
         group: str,
@@ -133,9 +131,6 @@ class _GroupChoice:
 class Loader:
     """The loader of implementations of one process; safe to use from threads, and after a fork.
 
-    :param make_gatherer: returns the gatherer of evidence; called when it is needed.
-    :param import_module: imports an implementation.
-    :param warn: shows a warning.
     :param quick_choice: returns the choice for a group in simple cases; None in others.
     :param longest_wait: seconds that a fork waits for a decision.
     """

@@ -47,8 +47,6 @@ _LAST = 1_000_000
 class QuickChoice:
     """The chosen implementation."""
 
-    __slots__ = ("module", "name", "title")
-
     def __init__(self, name: str, title: str, module: str) -> None:
         self.name = name
         self.title = title

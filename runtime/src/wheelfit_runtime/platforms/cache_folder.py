@@ -86,8 +86,6 @@ class UnsafeFolder:
     :param is_open: whether others than its owner can write to it.
     """
 
-    __slots__ = ("is_open", "path", "reason", "remedy")
-
     def __init__(self, path: str, reason: str, remedy: str, *, is_open: bool = False) -> None:
         self.path = path
         self.reason = reason

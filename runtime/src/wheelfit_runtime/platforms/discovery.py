@@ -63,7 +63,6 @@ class Machine:
 
         :param package: unused: the caller has decided whether the built-in provider may replace
             this package (P-60).
-        :param plugin_api: unused.
         """
         family = providers.by_namespace(namespace)
         if family is None:

@@ -126,7 +126,6 @@ class PluginEnvironments:
         """Return the environment for an exact set of wheels, built if it is missing or damaged.
 
         :param pins: the wheels to install, dependencies first.
-        :param wheels: the unpacked files.
         :param files: file name to SHA-256, of all of them.
         :raises HashMismatch: a file has another hash; nothing is installed.
         :raises EnvironmentUnavailable: it cannot be built.

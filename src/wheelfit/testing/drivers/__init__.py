@@ -43,7 +43,6 @@ class FakeDriver:
 
         :param devices: compute capability and name of each GPU, such as ``9.0 NVIDIA H100``.
         :param cuda: the CUDA version that the driver supports.
-        :param driver: the version of the driver.
         :param settings: other variables of ``fake_driver.h``, without their prefix
             and in lower case, such as ``nvml_init=18``.
         """

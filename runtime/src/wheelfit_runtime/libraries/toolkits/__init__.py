@@ -22,15 +22,6 @@ class Component:
     :param needs: other required components; with ``13:`` before one, in that major version only.
     """
 
-    __slots__ = (
-        "extra",
-        "has_version_of_family",
-        "libraries",
-        "needs",
-        "projects",
-        "specifier",
-    )
-
     def __init__(
         self,
         projects: Mapping[str, str],
@@ -67,17 +58,6 @@ class LibraryFamily:
     :param has_driver: whether the NVIDIA driver limits the usable versions.
     :param is_for_tegra: whether the wheels also run on Jetson boards.
     """
-
-    __slots__ = (
-        "components",
-        "default_components",
-        "has_driver",
-        "is_for_tegra",
-        "machines",
-        "metapackage",
-        "name",
-        "title",
-    )
 
     def __init__(
         self,

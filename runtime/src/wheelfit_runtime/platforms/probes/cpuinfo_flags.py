@@ -11,7 +11,6 @@ _ALIASES = {"pni": "sse3"}  # P-105
 def common_flags(text: str, line_name: str) -> tuple[frozenset[str] | None, bool]:
     """Return the flags that all processors have, and whether the processors differ.
 
-    :param text: content of the file.
     :param line_name: ``flags`` on x86, ``Features`` on Arm.
     :return: None in place of the flags if there are none.
     """

@@ -81,10 +81,7 @@ def read(view: SystemView, pid: int | None) -> MappedFiles:
 
 
 def parse(text: str) -> tuple[MappedFile, ...]:
-    """Return the files with a mapping that may be executed, each once, in order of address.
-
-    :param text: content of ``/proc/PID/maps``.
-    """
+    """Return the files with a mapping that may be executed, each once, in order of address."""
     files: dict[MappedFile, None] = {}
     for line in text.split("\n"):
         # Addresses, mode, offset, device, inode, path; without `re`, whose import takes time.

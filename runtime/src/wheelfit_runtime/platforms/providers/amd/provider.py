@@ -258,10 +258,7 @@ def _overridden_names(variable: str, text: str, separators: str) -> Sequence[str
 
 
 def _hints(driver: AmdDriver, view: SystemView, overridden: set[str]) -> tuple[str, ...]:
-    """Return hints for the user about missing facts and permissions.
-
-    :param overridden: features that the user has overridden.
-    """
+    """Return hints for the user about missing facts and permissions."""
     if not any(not gpu.problem for gpu in driver.gpus):
         return ()
     hints = []

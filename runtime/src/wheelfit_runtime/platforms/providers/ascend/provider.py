@@ -50,7 +50,6 @@ def _find(view: SystemView, overridden_features: Mapping[str, tuple[str, ...]]) 
 def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
     """Return the supported types of NPU, and the versions of the driver and CANN.
 
-    :param driver: what was detected.
     :param reference: whether to answer exactly as the reference plugin: only the first NPU, under
         one name (P-43).
     """

@@ -35,11 +35,7 @@ DEVICE_IPS: Mapping[str, str] = {
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator of a part of a preset's name.
-
-    :param part: as ``intel-arc-a770``.
-    :param rest: the same without the prefix.
-    """
+    """Return the accelerator of a part of a preset's name."""
     value = DEVICE_IPS.get(rest)
     if value is None:
         raise unknown_preset(part)

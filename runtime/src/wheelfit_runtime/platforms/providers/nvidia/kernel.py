@@ -46,8 +46,6 @@ class KernelGpu:
     :param device: its PCI device id, as 0x1eb8; None: unknown.
     """
 
-    __slots__ = ("device", "index", "model", "uuid")
-
     def __init__(self, index: int, model: str, uuid: str, device: int | None) -> None:
         self.index = index
         self.model = model

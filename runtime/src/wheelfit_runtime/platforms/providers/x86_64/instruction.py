@@ -71,11 +71,7 @@ def flags_of(
 
 
 def unconfirmed(flags: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return the flags of another source that the instruction could report and did not (P-105).
-
-    :param flags: the flags of that source.
-    :param allowed: the result of `flags_of`.
-    """
+    """Return the flags of another source that the instruction could report and did not (P-105)."""
     reported = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
     return (flags & reported) - allowed
 

@@ -30,7 +30,6 @@ def supported() -> tuple[str, ...] | None:
 def levels_in(text: str, answers: Answers) -> tuple[str, ...] | None:
     """Return the levels that ``/proc/cpuinfo`` and CPUID confirm, the best first (P-105).
 
-    :param text: the content of ``/proc/cpuinfo``.
     :return: None if the provider would warn, or the file has no flags.
     """
     flags, _ = common_flags(text, "flags")
