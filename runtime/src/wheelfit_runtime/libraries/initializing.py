@@ -22,36 +22,26 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.selections import Selection
     from wheelfit_runtime.loader.driver import Driver
 
-    class RequestOptions(TypedDict, total=False):
-        """The options of a `LibraryRequest`."""
-
+    class _Options(TypedDict, total=False):
         lock: str | os.PathLike[str] | None
         store: str | os.PathLike[str] | None
         index_url: str | None
         transport: str | None
         cap_to_driver: bool
         progress: bool
+
+    class _PrefetchOptions(_Options, total=False):
         driver: Driver | None
         upgrade: bool
 
-    class _Options(TypedDict, total=False):
-        """The options of `initialize`."""
-
+    class _LoadOptions(_Options, total=False):
         scope: str
         offline: bool | None
-        lock: str | os.PathLike[str] | None
-        store: str | os.PathLike[str] | None
-        index_url: str | None
-        transport: str | None
-        cap_to_driver: bool
         several_majors: bool
-        progress: bool
 
 
 _LOADED: dict[tuple[object, ...], Libraries] = {}
 _LOCK = RLock()
-
-
 _FORKING: set[int] = set()
 """Threads that have the lock because they fork."""
 _MAX_WAIT_OF_FORKS = 2.0
@@ -81,7 +71,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def initialize_cuda(
-    version: str = "12", components: Sequence[str] | None = None, **options: Unpack[_Options]
+    version: str = "12", components: Sequence[str] | None = None, **options: Unpack[_LoadOptions]
 ) -> Libraries:
     """Load NVIDIA's CUDA libraries into this process; `initialize` has the options.
 
@@ -176,7 +166,7 @@ def prepare(
     family: str,
     version: str,
     components: Sequence[str] | None = None,
-    **options: Unpack[RequestOptions],
+    **options: Unpack[_PrefetchOptions],
 ) -> Selection:
     """Fetch libraries into the store, without loading them; parameters as of `LibraryRequest`.
 

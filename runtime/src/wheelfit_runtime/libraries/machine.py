@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import NoCompatibleWheel
+from wheelfit_runtime.platforms.system_view import (
+    architecture_of_this_process,
+    system_of_this_process,
+)
 
 if TYPE_CHECKING:
     from wheelfit_runtime.libraries.toolkits import LibraryFamily
 
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _TEGRA = "/etc/nv_tegra_release"
-_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,8 @@ class Machine:
 
 def this_machine() -> Machine:
     """Return the description of this machine."""
-    if sys.platform == "win32":
-        architecture = os.environ.get("PROCESSOR_ARCHITECTURE", "").lower()
-        return Machine("Windows", _ARCHITECTURES.get(architecture, architecture))
-    system = os.uname()
-    architecture = _ARCHITECTURES.get(system.machine.lower(), system.machine)
     is_tegra = os.path.exists(_TEGRA)  # noqa: PTH110
-    return Machine(system.sysname, architecture, _glibc(), is_tegra)
+    return Machine(system_of_this_process(), architecture_of_this_process(), _glibc(), is_tegra)
 
 
 def _glibc() -> tuple[int, int] | None:

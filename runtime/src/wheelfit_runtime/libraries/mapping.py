@@ -27,11 +27,6 @@ class Libraries:
     :param foreign_paths: by SONAME, files from elsewhere that are used instead of the store's.
     """
 
-    __slots__ = (
-        *("_handles", "_mains", "_store", "_wheels", "family", "paths", "foreign_paths"),
-        "version",
-    )
-
     def __init__(
         self,
         family: str,

@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 class LibraryRequest:
     """A request for libraries, with the allowed sources; immutable.
 
-    :param version: as ``12``, ``12.8`` or ``12.8.1``.
-    :param components: by name; None: the default ones.
-    :param offline: whether nothing may be fetched; None: as configured.
-    :param lock: the path of a lock with the wheels to choose; None: the index decides.
-    :param store: the user's own store; None: as configured.
-    :param index_url: the index of wheels; None: as configured, here or in the installer.
-    :param transport: the name of the transport; None: as configured, or the first available one.
+    `initialize` describes the other parameters.
+
     :param driver: the driver of the target machine; None: of this one.
     :param is_prefetch: whether the libraries are for later use; older stored versions do not
         suffice then.
@@ -35,21 +30,6 @@ class LibraryRequest:
     :raises UserError: there is no such family.
     :raises FileProblem: the lock cannot be read.
     """
-
-    __slots__ = (
-        *("cap_to_driver", "components", "driver", "environ", "family", "fingerprint", "index_url"),
-        *(
-            "is_offline",
-            "is_prefetch",
-            "lock",
-            "progress",
-            "selection_name",
-            "store",
-            "transport",
-            "upgrade",
-        ),
-        "version",
-    )
 
     def __init__(
         self,
@@ -77,8 +57,8 @@ class LibraryRequest:
         self.store = Store(root, settings.site_stores(environ))
         self.is_offline = settings.is_offline(environ) if offline is None else offline
         self.lock = None if lock is None else os.fspath(lock)
-        self.index_url = index_url or settings.index_url(environ)
-        self.transport = transport or settings.transport(environ)
+        self.index_url = index_url or environ.get("WHEELFIT_LIBRARY_INDEX") or None
+        self.transport = transport or environ.get("WHEELFIT_LIBRARY_TRANSPORT") or None
         self.cap_to_driver = cap_to_driver
         self.progress = progress
         self.is_prefetch = is_prefetch

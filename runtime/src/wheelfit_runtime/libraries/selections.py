@@ -48,11 +48,6 @@ class Selection:
     :param stems: the prefixes of the family's library names.
     """
 
-    __slots__ = (
-        *("components", "family", "fingerprint", "is_locked", "libraries", "requested_version"),
-        *("span", "stems", "version", "wheels"),
-    )
-
     def __init__(
         self,
         *,

@@ -42,16 +42,6 @@ def is_offline(environ: Mapping[str, str]) -> bool:
     return environ.get("WHEELFIT_OFFLINE", "").lower() not in _FALSE
 
 
-def index_url(environ: Mapping[str, str]) -> str | None:
-    """Return the index for libraries, a URL (``WHEELFIT_LIBRARY_INDEX``); None: not configured."""
-    return environ.get("WHEELFIT_LIBRARY_INDEX") or None
-
-
-def transport(environ: Mapping[str, str]) -> str | None:
-    """Return the name of the transport (``WHEELFIT_LIBRARY_TRANSPORT``); None: not configured."""
-    return environ.get("WHEELFIT_LIBRARY_TRANSPORT") or None
-
-
 def usual_index(environ: Mapping[str, str]) -> str:
     """Return the URL of the index for fetching without an installer."""
     names = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
