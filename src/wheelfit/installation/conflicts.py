@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
+from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -17,7 +19,6 @@ from msgspec import Struct
 
 from wheelfit.installation.environment import nearest_existing
 from wheelfit.installation.environment_folders import is_below
-from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.removal import OwnershipRules, RealPaths, is_real_folder, recorded_files
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupFolders
@@ -75,8 +76,8 @@ def lay_out(
     replace: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
     file_system: FileSystem = NATIVE,
-    real: RealPaths | None = None,
-    read_folder: FolderReader | None = None,
+    real: RealPaths,
+    read_folder: FolderReader,
 ) -> tuple[FolderLayout, ...]:
     """Compare the files to write with existing ones, and with each other.
 
@@ -84,18 +85,14 @@ def lay_out(
     :param staying: the distributions that are not removed; used only if there is a conflict.
     :param replace: whether files without a distribution may be replaced.
     :param startup_files: whether wheels may have files that run code whenever Python starts.
-    :param real: resolves links; None: one of its own.
-    :param read_folder: returns the listing of a folder; None: one that reads each folder once.
     :raises IntegrityError: ``file-conflict``; a file would be overwritten; the error lists all
         conflicts of a wheel.
     :raises PolicyRefusal: ``startup-file``; a wheel has such files, and the policy forbids them.
     :raises InvalidWheel: a member would leave the environment through a link, is a path that no
         distribution may own, or has a name that its system cannot have (B-34).
     """
-    real = RealPaths() if real is None else real
     library = nearest_existing(environment.schemes.purelib)
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
-    read_folder = FolderScan() if read_folder is None else read_folder
     existing_files = _ExistingFiles(
         removed_files, staying, real, read_folder, replace=replace, ignores_case=ignores_case
     )
@@ -236,7 +233,7 @@ class _ExistingFiles:
             for folder, names in removed_files.items():
                 folded.setdefault(fold_name(folder), set()).update(map(fold_name, names))
             self._removed_files = folded
-        self._owners = _Owners(staying, real)
+        self._staying = staying
         self._real = real
         self._read_folder = read_folder
         self._replace = replace
@@ -245,6 +242,16 @@ class _ExistingFiles:
         self._folders: dict[str, str] = {}
         self._inner: dict[str, set[str]] = {}
         self._obstacles: dict[str, str | None] = {}
+
+    @cached_property
+    def _owners(self) -> Mapping[str, str]:
+        """The distributions by the files in their RECORDs, which are read when first needed."""
+        owners = {}
+        for distribution in self._staying:
+            with suppress(InvalidWheel):
+                files = recorded_files(distribution)
+                owners.update(dict.fromkeys(map(self._real.of, files), str(distribution)))
+        return owners
 
     def reserve(
         self, folder: str, group: _Group, where: str
@@ -310,7 +317,7 @@ class _ExistingFiles:
         """Return the conflict with an existing path; None: same content; False: may be replaced."""
         if obstacle == path and _has_content(path, content):
             return None
-        if owner := self._owners.of(obstacle):
+        if owner := self._owners.get(self._real.of(obstacle)):
             return _Conflict(f"{obstacle} belongs to {owner}")
         is_unowned = not is_real_folder(obstacle)
         if self._replace and is_unowned:
@@ -382,24 +389,3 @@ def _has_content(path: str, content: str) -> bool:
     with Path(path).open("rb") as stream:
         actual = hashlib.file_digest(cast("io.BytesIO", stream), algorithm).digest()
     return encode_digest(actual) == digest.rstrip("=")
-
-
-class _Owners:
-    """The distributions that own files; RECORDs are read when first needed."""
-
-    def __init__(self, distributions: Iterable[Installed], real: RealPaths) -> None:
-        self._distributions = distributions
-        self._of: dict[str, str] | None = None
-        self._real = real
-
-    def of(self, path: str) -> str:
-        """Return the owner in words; empty if no RECORD has it."""
-        if self._of is None:
-            self._of = {}
-            for distribution in self._distributions:
-                try:
-                    files = recorded_files(distribution)
-                except InvalidWheel:
-                    continue
-                self._of |= dict.fromkeys(map(self._real.of, files), str(distribution))
-        return self._of.get(self._real.of(path), "")

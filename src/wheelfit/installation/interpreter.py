@@ -277,12 +277,8 @@ def inspect_interpreter(
         own_facts = isolated.describe(tags=tags)
         return _interpreter(own_facts, cast("tuple[Tag, ...]", own_facts["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
-    if not tags:
-        return _interpreter(
-            _request_facts(path, environ, deadline, meanwhile, tags=False), (), running=False
-        )
-    if store is None:
-        return _interpreter_of(_request_facts(path, environ, deadline, meanwhile))
+    if store is None or not tags:
+        return _ask(path, environ, deadline, meanwhile, tags=tags)[1]
     from wheelfit.installation.known_interpreters import read_facts, store_facts
 
     cache = store()
@@ -291,26 +287,28 @@ def inspect_interpreter(
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             return _interpreter_of(cached_facts)
     started_at = clock()
-    facts = _request_facts(path, environ, deadline, meanwhile)
+    facts, interpreter = _ask(path, environ, deadline, meanwhile)
     store_facts(str(path), environ, facts, started_at, cache)
-    return _interpreter_of(facts)
+    return interpreter
 
 
-def _interpreter_of(facts: Mapping[str, Any]) -> Interpreter:
+def _interpreter_of(facts: Mapping[str, Any], *, tags: bool = True) -> Interpreter:
+    if not tags:
+        return _interpreter(facts, (), running=False)
     from packaging.tags import Tag  # recovery works without it
 
     return _interpreter(facts, (Tag(*parts) for parts in facts["tags"]), running=False)
 
 
-def _request_facts(
+def _ask(
     path: Path,
     environ: Mapping[str, str],
     deadline: float,
     meanwhile: Callable[[], object],
     *,
     tags: bool = True,
-) -> Mapping[str, Any]:
-    """Start an interpreter, and return its description of itself."""
+) -> tuple[Mapping[str, Any], Interpreter]:
+    """Start an interpreter, and return its description of itself, also parsed."""
     own_packaging = []
     if tags:
         import packaging  # recovery works without it
@@ -324,14 +322,9 @@ def _request_facts(
         try:
             facts = json.loads(answers[-1][len(isolated.MARK) :])
             _refuse_old(path, tuple(facts["version"]))
-            if tags:
-                _interpreter_of(facts)
-            else:
-                _interpreter(facts, (), running=False)
+            return facts, _interpreter_of(facts, tags=tags)
         except (ValueError, KeyError, TypeError):
             pass
-        else:
-            return cast("Mapping[str, Any]", facts)
     raise _failure(path, process, environ, deadline)
 
 

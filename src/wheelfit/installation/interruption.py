@@ -19,7 +19,6 @@ from wheelfit.wheels.native_file_system import NATIVE
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.recovery import Recovery, RecoveryOutcome
-    from wheelfit.wheels.file_system import FileSystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,6 @@ def recover_environment(
     *,
     allow_unlocked: bool = False,
     trust_journal: bool = False,
-    lock_timeout: float = LOCK_TIMEOUT,
-    file_system: FileSystem = NATIVE,
 ) -> Recovery | None:
     """Undo or finish a change that was interrupted; return None if there is none.
 
@@ -98,10 +95,10 @@ def recover_environment(
         return None
     folders = EnvironmentFolders(environment.real_folders(), environment.signer)
     try:
-        with locked(Path(folders.library), lock_timeout=lock_timeout) as is_locked:
+        with locked(Path(folders.library), lock_timeout=LOCK_TIMEOUT) as is_locked:
             # Without locks it is unknown whether another process is still executing the change.
             recovered = (
-                recover(folders, file_system, trust_journal=trust_journal)
+                recover(folders, NATIVE, trust_journal=trust_journal)
                 if is_locked or allow_unlocked
                 else None
             )

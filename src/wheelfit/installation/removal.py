@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import NotRemovable
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, is_below
-from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.steps import FolderListing
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (
@@ -137,13 +136,11 @@ def plan_removal(
     installed: Installed,
     environment: Environment,
     others: Iterable[Installed],
-    real: RealPaths | None = None,
-    read_folder: FolderReader | None = None,
+    real: RealPaths,
+    read_folder: FolderReader,
 ) -> Removal:
     """Return the files to remove with a distribution.
 
-    :param real: resolves links; shared by removals of one plan.
-    :param read_folder: returns the listing of a folder; shared, so that each is read once.
     :raises NotRemovable: it has no readable RECORD, or one that leads out of the environment, or is
         in a folder that this environment only reads.
     """
@@ -154,8 +151,6 @@ def plan_removal(
         raise NotRemovable(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
-    real = RealPaths() if real is None else real
-    read_folder = FolderScan() if read_folder is None else read_folder
     shared = _shared_with_others(recorded, others, real)
     rules = OwnershipRules(environment, own=installed.path, real=real)
     files: dict[str, set[str]] = {}
@@ -322,8 +317,8 @@ class OwnershipRules:
     :param own: the dist-info folder of the distribution.
     """
 
-    def __init__(self, environment: Environment, own: Path, real: RealPaths | None = None) -> None:
-        self._real = RealPaths() if real is None else real
+    def __init__(self, environment: Environment, own: Path, real: RealPaths) -> None:
+        self._real = real
         self._verdicts: dict[str, str | None] = {}
         self._restricted: set[str] = set()
         resolved = self._real.resolved

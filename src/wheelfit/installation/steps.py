@@ -12,7 +12,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import IntegrityError
 from wheelfit_runtime.patterns import pattern
@@ -20,6 +20,9 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from collections.abc import Set as AbstractSet
+
+    FolderReader = Callable[[str], "FolderListing | None"]
+    """Returns the names in a folder before the change, links followed; None: it is no folder."""
 
 # A ``.dist-info`` folder or a path in it, with the project before the version.
 _RECORD = pattern(
@@ -67,13 +70,6 @@ class FolderListing:
     folders: AbstractSet[str] = frozenset()
     files: Mapping[str, int] = field(default_factory=dict)
     """Files, and links of any kind, each with its inode; 0 where a listing has none."""
-
-
-class FolderReader(Protocol):
-    """A reader of folders as they are before the change."""
-
-    def __call__(self, folder: str) -> FolderListing | None:
-        """Return the names in a folder, links followed; None if it is not a folder."""
 
 
 def plan_steps(

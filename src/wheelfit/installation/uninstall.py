@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from wheelfit.installation.apply import MAX_PLANS, Applied, PlanOutdated, apply
 from wheelfit.installation.broken_requirements import find_broken_requirements
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.locking import LOCK_TIMEOUT
 from wheelfit.installation.plan import plan_uninstall
-from wheelfit.installation.removal import plan_removal
+from wheelfit.installation.removal import RealPaths, plan_removal
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -57,7 +58,11 @@ def uninstall(
             environment.check_allowed(break_system_packages=break_system_packages)
             environment.check_writable([entry.location for entry in plan.remove])
             remaining = tuple(entry for entry in installed if entry not in plan.remove)
-            removals = [plan_removal(entry, environment, remaining) for entry in plan.remove]
+            real, read_folder = RealPaths(), FolderScan()
+            removals = [
+                plan_removal(entry, environment, remaining, real, read_folder)
+                for entry in plan.remove
+            ]
             notes = tuple(note for removal in removals for note in removal.notes)
             return Applied(
                 removed=plan.remove, notes=notes, broken_requirements=broken_requirements
