@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from faults.scene import Scene
 
-__all__ = ["CHANGES", "Change", "build_wheels", "large_files", "write_lock"]
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-__all__ = ["Disk", "NotFollowed"]
-
 _BLOCK = 512
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})
 _IGNORED = frozenset({"sync_file_range", "setxattr", "lsetxattr", "fsetxattr"})

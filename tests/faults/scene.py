@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["HANGS", "STEPPER", "Ended", "Scene", "Step", "can_step", "difference", "snapshot"]
-
 STEPPER = Path(__file__).with_name("stepper.py")
 """The program that stops commands, see there."""
 

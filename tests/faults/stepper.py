@@ -34,8 +34,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CALLS", "main"]
-
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.ptrace.restype = ctypes.c_long
 _LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]

@@ -51,13 +51,26 @@ def kill_the_mending(prepared: Prepared, numbers: Iterable[int], most: int) -> O
     return outcome
 
 
+@pytest.mark.parametrize(
+    "part", [None, *(pytest.param(part, marks=pytest.mark.faults_long) for part in range(PARTS))]
+)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_some(
-    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
+def test_kills(
+    change: Change,
+    part: int | None,
+    prepared: Callable[[Change], Prepared],
+    figures: Callable[[str], None],
 ) -> None:
-    """A change that is killed has happened or not, once the next command has run."""
+    """A change that is killed has happened or not, once the next command has run.
+
+    Before two of its calls; the long run takes every single one, in four parts.
+    """
     made = prepared(change)
-    outcome = kill_everywhere(made, spread(made.calls, 2, sum(map(ord, change.name))))
+    numbers = spread(made.calls, 2, sum(map(ord, change.name)))
+    if part is not None:
+        # A few more than there were: threads do not always need the same number.
+        numbers = range(1 + part, made.calls + 5, PARTS)
+    outcome = kill_everywhere(made, numbers)
     figures(f"kill at system calls   {change.name:10} {outcome}")
     assert not outcome.broken, outcome.report()
 
@@ -75,9 +88,7 @@ def test_what_is_there_already(prepared: Callable[[Change], Prepared]) -> None:
         assert f"{site}/{folder}" not in paths
 
 
-def test_some_mending(
-    prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
-) -> None:
+def test_mending(prepared: Callable[[Change], Prepared], figures: Callable[[str], None]) -> None:
     """The command that mends may be killed as well; the next one mends all the same."""
     made = prepared(CHANGES[1])
     outcome = kill_the_mending(made, [made.calls * 3 // 4], 3)
@@ -102,23 +113,6 @@ def test_other_tools_agree(prepared: Callable[[Change], Prepared], pip: Path, uv
         assert {(entry["name"], entry["version"]) for entry in json.loads(result.out)} == ours
     for line in ([*pip_line, "check"], [*uv_line, "check", "--python", str(scene.python)]):
         assert scene.run_line(line).code == 0
-
-
-@pytest.mark.faults_long
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_all(
-    change: Change,
-    part: int,
-    prepared: Callable[[Change], Prepared],
-    figures: Callable[[str], None],
-) -> None:
-    """The same before every single call; each part takes each fourth of them."""
-    made = prepared(change)
-    # A few more than there were: threads do not always need the same number.
-    outcome = kill_everywhere(made, range(1 + part, made.calls + 5, PARTS))
-    figures(f"kill at system calls   {change.name:10} {outcome}")
-    assert not outcome.broken, outcome.report()
 
 
 @pytest.mark.faults_long

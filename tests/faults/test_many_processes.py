@@ -17,17 +17,18 @@ PACKAGES = 8
 BUSY = 6
 
 
-def run_at_once(folder: Path, processes: int) -> tuple[list[str], str]:
-    """Start many installations at the same time, and say what was wrong, and a line of figures.
+@pytest.mark.parametrize("processes", [12, pytest.param(64, marks=pytest.mark.faults_long)])
+def test_many_processes(processes: int, tmp_path: Path, figures: Callable[[str], None]) -> None:
+    """All end well, each wheel is fetched once, and everything is whole.
 
     Every second one goes into the common environment, the others into folders of their own.
     """
-    wheels = folder / "wheels"
+    wheels = tmp_path / "wheels"
     for number in range(PACKAGES):
         files = {f"p{number}/m{part}.py": f"{number} {part}\n" * 50 for part in range(40)}
         build_wheel(wheels, f"p{number}", "1.0", files=files)
     with RecordingIndex(wheels) as index:
-        scene = Scene(folder / "scene", index.url)
+        scene = Scene(tmp_path / "scene", index.url)
         started: list[tuple[int, Path | None, subprocess.Popen[str]]] = []
         for number in range(processes):
             package = number // 2 % PACKAGES
@@ -42,7 +43,7 @@ def run_at_once(folder: Path, processes: int) -> tuple[list[str], str]:
             allowed = {0} if target is not None else {0, BUSY}
             if process.returncode not in allowed or "Traceback" in err:
                 broken.append(f"p{package} ended with {process.returncode}: {err}")
-        wholes = _expected(folder)
+        wholes = _expected(tmp_path)
         for package, target, process in started:
             if process.returncode == 0:
                 place = scene.library if target is None else target
@@ -56,10 +57,11 @@ def run_at_once(folder: Path, processes: int) -> tuple[list[str], str]:
         broken += [f"left over: {path}" for path in [*left, *scene.temporary.iterdir()]]
     if max(fetched) > 1.5:
         broken.append(f"wheels were fetched {max(fetched):.1f} times")
-    return broken, (
-        f"{processes} processes, {ends[0]} done, {ends[BUSY]} found it busy, "
-        f"each wheel fetched {max(fetched):.1f} times at most; {len(broken)} broken"
+    figures(
+        f"at once                {processes} processes, {ends[0]} done, {ends[BUSY]} found it "
+        f"busy, each wheel fetched {max(fetched):.1f} times at most; {len(broken)} broken"
     )
+    assert not broken, "\n".join(broken[:5])
 
 
 def _only(found: dict[str, str], package: int) -> dict[str, str]:
@@ -73,18 +75,3 @@ def _expected(folder: Path) -> dict[int, dict[str, str]]:
         scene.must("install", *(f"p{number}" for number in range(PACKAGES)))
         whole = snapshot(scene.library)
     return {number: _only(whole, number) for number in range(PACKAGES)}
-
-
-def test_some(tmp_path: Path, figures: Callable[[str], None]) -> None:
-    """All end well, each wheel is fetched once, and everything is whole."""
-    broken, line = run_at_once(tmp_path, 12)
-    figures(f"at once                {line}")
-    assert not broken, "\n".join(broken[:5])
-
-
-@pytest.mark.faults_long
-def test_many(tmp_path: Path, figures: Callable[[str], None]) -> None:
-    """The same with 64."""
-    broken, line = run_at_once(tmp_path, 64)
-    figures(f"at once                {line}")
-    assert not broken, "\n".join(broken[:5])

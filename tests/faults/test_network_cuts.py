@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -192,20 +192,25 @@ def test_lies(server: UnrulyServer, scene: Scene) -> None:
     assert not broken, "\n".join(broken)
 
 
-def test_some_cuts(server: UnrulyServer, scene: Scene) -> None:
+@pytest.mark.parametrize(
+    ("once", "always"),
+    [
+        ((0, 35, 99), (0, 60)),
+        pytest.param(range(100), range(0, 100, 5), marks=pytest.mark.faults_long),
+    ],
+    ids=["some", "all"],
+)
+def test_cuts(
+    server: UnrulyServer,
+    scene: Scene,
+    figures: Callable[[str], None],
+    once: Sequence[int],
+    always: Sequence[int],
+) -> None:
     """A connection that is cut once costs nothing but time; one that always is, an error."""
     scene.variables["PIP_RESUME_RETRIES"] = "2"  # the usual five wait longer each time
-    told = [(f"cut once at {n} %", cut(n, times=1), {0}) for n in (0, 35, 99)]
-    told += [(f"cut always at {n} %", cut(n, times=ALWAYS), {0, 5}) for n in (0, 60)]
-    broken = install_through(server, scene, told)
-    assert not broken, "\n".join(broken)
-
-
-@pytest.mark.faults_long
-def test_all_cuts(server: UnrulyServer, scene: Scene, figures: Callable[[str], None]) -> None:
-    """The same at every per cent."""
-    told = [(f"cut once at {n} %", cut(n, times=1), {0}) for n in range(100)]
-    told += [(f"cut always at {n} %", cut(n, times=ALWAYS), {0, 5}) for n in range(0, 100, 5)]
+    told = [(f"cut once at {n} %", cut(n, times=1), {0}) for n in once]
+    told += [(f"cut always at {n} %", cut(n, times=ALWAYS), {0, 5}) for n in always]
     broken = install_through(server, scene, told)
     figures(f"cut of the network     {len(told)} downloads, {len(broken)} broken")
     assert not broken, "\n".join(broken)

@@ -74,36 +74,22 @@ class Powerless:
         return ""
 
 
-def cut_often(powerless: Powerless, trials: int, seed: int) -> Outcome:
-    """Cut the power at random moments, with both models of how names reach the disk."""
-    outcome = Outcome()
-    random = Random(seed)
+@pytest.mark.parametrize("trials", [2, pytest.param(35, marks=pytest.mark.faults_long)])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_power_cuts(
+    change: Change,
+    trials: int,
+    prepared: Callable[[Change], Prepared],
+    figures: Callable[[str], None],
+) -> None:
+    """After a power cut a change has happened or not, and the cache holds nothing wrong.
+
+    At random moments, with both models of how names reach the disk.
+    """
+    powerless = Powerless(prepared(change))
+    outcome, random = Outcome(), Random(len(change.name))
     for _, ordered in zip(range(trials), cycle([True, False]), strict=False):
         powerless.cut(outcome, random, random.randint(0, powerless.disk.calls), ordered=ordered)
-    return outcome
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_some(
-    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
-) -> None:
-    """After a power cut a change has happened or not, and the cache holds nothing wrong."""
-    powerless = Powerless(prepared(change))
-    outcome = cut_often(powerless, 2, seed=len(change.name))
-    figures(
-        f"power cut              {change.name:10} {outcome}; {powerless.answers_lost} answers lost"
-    )
-    assert not outcome.broken, outcome.report()
-
-
-@pytest.mark.faults_long
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_many(
-    change: Change, prepared: Callable[[Change], Prepared], figures: Callable[[str], None]
-) -> None:
-    """The same 210 times in all."""
-    powerless = Powerless(prepared(change))
-    outcome = cut_often(powerless, 35, seed=1)
     figures(
         f"power cut              {change.name:10} {outcome}; {powerless.answers_lost} answers lost"
     )

@@ -80,12 +80,6 @@ class Upgrade:
         return whole[0] if whole else ""
 
 
-def wheelfit_upgrade(folder: Path, index: RecordingIndex) -> Upgrade:
-    """Return an upgrade by wheelfit."""
-    scene = Scene(folder, index.url)
-    return Upgrade(scene, lambda version: scene.command("install", f"many=={version}"))
-
-
 def kill_wheelfit(upgrade: Upgrade, trials: int, seed: int) -> Outcome:
     """Kill wheelfit again and again; what is found is where the next change starts."""
     random, outcome = Random(seed), Outcome()
@@ -127,22 +121,17 @@ def kill_other(upgrade: Upgrade, trials: int, seed: int, start: float) -> Outcom
     return outcome
 
 
-def test_some(many: RecordingIndex, tmp_path: Path, figures: Callable[[str], None]) -> None:
-    """A kill at any moment leaves the old or the new version, once the next command has run."""
-    upgrade = wheelfit_upgrade(tmp_path / "scene", many)
-    outcome = kill_wheelfit(upgrade, 4, seed=1)
-    figures(f"kill at random moments wheelfit   {outcome}")
-    assert not outcome.broken, outcome.report()
-
-
-@pytest.mark.faults_long
-@pytest.mark.parametrize("seed", range(10))
-def test_many(
-    many: RecordingIndex, tmp_path: Path, figures: Callable[[str], None], seed: int
+@pytest.mark.parametrize(
+    ("trials", "seed"),
+    [(4, 1), *(pytest.param(100, seed, marks=pytest.mark.faults_long) for seed in range(10))],
+)
+def test_wheelfit(
+    many: RecordingIndex, tmp_path: Path, figures: Callable[[str], None], trials: int, seed: int
 ) -> None:
-    """The same a thousand times in all."""
-    upgrade = wheelfit_upgrade(tmp_path / "scene", many)
-    outcome = kill_wheelfit(upgrade, 100, seed=seed)
+    """A kill at any moment leaves the old or the new version, once the next command has run."""
+    scene = Scene(tmp_path / "scene", many.url)
+    upgrade = Upgrade(scene, lambda version: scene.command("install", f"many=={version}"))
+    outcome = kill_wheelfit(upgrade, trials, seed=seed)
     figures(f"kill at random moments wheelfit   {outcome}")
     assert not outcome.broken, outcome.report()
 

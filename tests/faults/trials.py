@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _LINES, _EXAMPLES = 8, 6
 
-__all__ = ["MARK", "Outcome", "Prepared", "spread"]
-
 MARK = ".wheelfit"
 """What is in the name of everything that is there only for a while."""
 
