@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from installation.bench import Bench, Install, Tree
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import read_document
@@ -22,7 +23,10 @@ from wheelfit.installation.apply import Applied, apply
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.plan import plan
 from wheelfit.resolution.resolution import Pin, Resolution
+from wheelfit.sources.cache import Store
+from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.page import File
+from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.wheels import unpack_wheel
 
 if TYPE_CHECKING:
@@ -159,7 +163,7 @@ def pin() -> Callable[..., Pin]:
 
 
 @pytest.fixture(scope="session")
-def install(pin: Callable[..., Pin]) -> Callable[..., Applied]:
+def install(pin: Callable[..., Pin]) -> Install:
     """Return a function that plans and applies the installation of given wheels.
 
     Options that `apply` has go there, all others into the pins.
@@ -178,7 +182,7 @@ def install(pin: Callable[..., Pin]) -> Callable[..., Applied]:
 
 
 @pytest.fixture(scope="session")
-def tree() -> Callable[[Path], dict[str, str]]:
+def tree() -> Tree:
     """Return a function that describes everything below a folder: mode and content."""
 
     def describe(folder: Path) -> dict[str, str]:
@@ -195,3 +199,28 @@ def tree() -> Callable[[Path], dict[str, str]]:
         return found
 
     return describe
+
+
+@pytest.fixture
+def bench(environment: Environment, home: Path, install: Install, tree: Tree) -> Bench:
+    """Return a fresh environment with a folder of wheels."""
+    return Bench(environment, home, install, tree)
+
+
+@pytest.fixture
+def again(pin: Callable[..., Pin], tmp_path: Path) -> Install:
+    """Return a function that installs wheels from one store, whatever is there already."""
+
+    def run(
+        environment: Environment,
+        *paths: Path,
+        note: Callable[[str], None] = print,
+        **options: Any,
+    ) -> Applied:
+        pins = tuple(map(pin, paths))
+        files = LocalFiles(WheelStore(Store(tmp_path / "cache"), note=note))
+        found = plan(Resolution(pins), environment.installed(), reinstall=True)
+        unpacked = {pin.name: files.unpacked(pin.file, tmp_path) for pin in pins}
+        return apply(found, environment, unpacked, **options)
+
+    return run

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.transaction import Transaction
@@ -116,6 +118,30 @@ def change(places: EnvironmentFolders, file_system: FileSystem = NATIVE) -> Tran
         fill(transaction.stage("data"), {"share/doc/demo": "new"})
         transaction.switch(removed_files(places), changes=["install demo 2"])
     return transaction
+
+
+def forged(document: object, signature: str = "0" * 64) -> bytes:
+    """Return a journal with a right checksum, and a signature."""
+    body = json.dumps(document).encode()
+    digest = hashlib.sha256(body).hexdigest()
+    return f"wheelfit journal sha256={digest} by={signature}\n".encode() + body
+
+
+def signed(places: EnvironmentFolders, document: object) -> bytes:
+    """Return a journal signed by the user."""
+    return forged(document, places.signer.of("journal", json.dumps(document).encode()))
+
+
+def journal_of(places: EnvironmentFolders, **parts: object) -> dict[str, Any]:
+    """Return the document of a journal of an existing workplace, without steps."""
+    return {
+        "version": 1,
+        "layout": dict(places.layout),
+        "workplace": os.stat(places.workplace).st_ino,  # noqa: PTH116
+        "changes": [],
+        "steps": [],
+        **parts,
+    }
 
 
 def tree(folder: Path) -> dict[str, str]:

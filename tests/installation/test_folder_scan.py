@@ -12,6 +12,7 @@ from error_codes import raises_code
 from wheelfit.installation.checked_wheel import check_wheel
 from wheelfit.installation.conflicts import lay_out
 from wheelfit.installation.folder_scan import FolderScan
+from wheelfit.installation.removal import RealPaths
 from wheelfit.resolution.resolution import Pin
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
@@ -70,7 +71,14 @@ def test_folders_above(environment: Environment, home: Path, pin: Callable[..., 
     checked = check_wheel(pin(path), unpack_wheel(path))
 
     def conflict() -> None:
-        lay_out([checked], environment, removed_files={}, staying=(), read_folder=look)
+        lay_out(
+            [checked],
+            environment,
+            removed_files={},
+            staying=(),
+            real=RealPaths(),
+            read_folder=look,
+        )
 
     conflict()
     (site / "demo").mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,10 +9,19 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from installation.scene import LIBRARY, change, make, places_of, removed_files, tree
+from installation.scene import (
+    LIBRARY,
+    change,
+    forged,
+    journal_of,
+    make,
+    places_of,
+    removed_files,
+    tree,
+)
 
 from wheelfit.errors import LinkRefused, NotRecoverable
 from wheelfit.installation.change_signatures import Signer
@@ -53,13 +61,6 @@ def victim(tmp_path: Path) -> Path:
     (folder / "deep" / "thesis.txt").write_text("years of work")
     (folder / "thesis.txt").write_text("years of work")
     return folder
-
-
-def forged(document: dict[str, Any], signature: str = "0" * 64) -> bytes:
-    """Return a journal with a right checksum, and a signature."""
-    body = json.dumps(document).encode()
-    digest = hashlib.sha256(body).hexdigest()
-    return f"wheelfit journal sha256={digest} by={signature}\n".encode() + body
 
 
 def refused(places: EnvironmentFolders, tmp_path: Path, match: str) -> None:
@@ -104,17 +105,10 @@ class TestForged:
         Path(places.workplace).mkdir()
         Path(places.workplace, "evil").write_text("evil")
         (Path(places.library) / "out").symlink_to(victim)
-        number = Path(places.workplace).stat().st_ino
         for place in ("purelib/out/evil", "purelib/evil"):
             for stage in ("journal", "committed", "undone"):
-                steps: list[list[Any]] = [["take", place, f"purelib/{WORKPLACE}/evil", [], 0, 1]]
-                document = {
-                    "version": 1,
-                    "layout": dict(places.layout),
-                    "workplace": number,
-                    "changes": [],
-                    "steps": steps,
-                }
+                step = ("take", place, f"purelib/{WORKPLACE}/evil", (), 0, 1)
+                document = journal_of(places, steps=[step])
                 Path(places.workplace, stage).write_bytes(forged(document))
                 refused(places, tmp_path, "was not started by you")
                 Path(places.workplace, stage).unlink()
@@ -311,66 +305,65 @@ def staged_change(places: EnvironmentFolders, before: Callable[[str], None]) -> 
         transaction.switch(removed_files(places), changes=["install demo 2"])
 
 
+def at_every_moment(
+    folder: Path, name: str, victim: Path, attack: Callable[[Path, Callable[[str], None]], None]
+) -> None:
+    """Let a folder give way to a link at each moment of an attack, which changes nothing outside.
+
+    :param attack: changes an environment, with a function to call before each call of the system.
+    """
+    theirs = tree(victim)
+    swapped = 0
+    for moment in range(200):
+        root = folder / f"env{moment}"
+        left = [moment]
+        target = root / LIBRARY / name
+
+        def swap(_: str, left: list[int] = left, target: Path = target) -> None:
+            left[0] -= 1
+            if left[0] == -1 and target.exists():
+                target.rename(target.with_name("away"))
+                target.symlink_to(victim)
+
+        attack(root, swap)
+        assert tree(victim) == theirs, moment
+        swapped += (root / LIBRARY / "away").exists()
+        shutil.rmtree(root)
+        if left[0] >= 0:
+            break
+    assert swapped
+
+
+@pytest.mark.parametrize("name", ["shared", "demo", WORKPLACE])
 class TestRaces:
     """A folder gives way to a link while a change is going on."""
 
-    @pytest.mark.parametrize("name", ["shared", "demo", WORKPLACE])
     def test_at_every_moment(self, tmp_path: Path, victim: Path, name: str) -> None:
         """Whenever that happens, nothing is written, moved or removed outside."""
         theirs = tree(victim)
-        swapped = 0
-        for moment in range(200):
-            root = tmp_path / f"env{moment}"
+
+        def attack(root: Path, swap: Callable[[str], None]) -> None:
             places = make(root)
-            left = [moment]
-            folder = root / LIBRARY / name
-
-            def swap(_: str, left: list[int] = left, folder: Path = folder) -> None:
-                left[0] -= 1
-                if left[0] == -1 and folder.exists():
-                    folder.rename(folder.with_name("away"))
-                    folder.symlink_to(victim)
-
             with suppress(OSError, WheelfitError):
                 staged_change(places, swap)
-            assert tree(victim) == theirs, moment
+            assert tree(victim) == theirs
             with suppress(OSError, WheelfitError):
                 recover(places)
-            assert tree(victim) == theirs, moment
-            swapped += (root / LIBRARY / "away").exists()
-            shutil.rmtree(root)
-            if left[0] >= 0:
-                break
-        assert swapped
 
-    @pytest.mark.parametrize("name", ["shared", "demo", WORKPLACE])
+        at_every_moment(tmp_path, name, victim, attack)
+
     def test_while_recovering(self, tmp_path: Path, victim: Path, name: str) -> None:
         """Nor while a change is undone or cleared away."""
         (victim / "journal").write_text("theirs")
-        theirs = tree(victim)
-        swapped = 0
-        for moment in range(200):
-            root = tmp_path / f"env{moment}"
+
+        def attack(root: Path, swap: Callable[[str], None]) -> None:
             places = make(root)
             with pytest.raises(Killed):
                 change(places, KillingFileSystem(27))
-            left = [moment]
-            folder = root / LIBRARY / name
-
-            def swap(_: str, left: list[int] = left, folder: Path = folder) -> None:
-                left[0] -= 1
-                if left[0] == -1 and folder.exists():
-                    folder.rename(folder.with_name("away"))
-                    folder.symlink_to(victim)
-
             with suppress(OSError, WheelfitError):
                 recover(places, ObservedFileSystem(swap))
-            assert tree(victim) == theirs, moment
-            swapped += (root / LIBRARY / "away").exists()
-            shutil.rmtree(root)
-            if left[0] >= 0:
-                break
-        assert swapped
+
+        at_every_moment(tmp_path, name, victim, attack)
 
 
 class TestLinksWithin:

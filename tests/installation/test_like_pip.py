@@ -9,14 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from installation.bench import Bench, Install
 
-from wheelfit.installation.apply import Applied
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
 
-Install = Callable[..., Applied]
 Pip = Callable[..., subprocess.CompletedProcess[str]]
 
 FILES = {
@@ -125,13 +124,9 @@ class TestPlaces:
 class TestScripts:
     """Scripts find the interpreter they were installed for."""
 
-    def test_prefix(
-        self, environment: Environment, wheel: Path, tmp_path: Path, install: Install
-    ) -> None:
+    def test_prefix(self, bench: Bench, wheel: Path, tmp_path: Path, install: Install) -> None:
         """Below a prefix they name the interpreter, which needs to be told of the modules."""
-        found = open_environment(
-            str(environment.interpreter.prefix), environ=os.environ, prefix=tmp_path / "p"
-        )
+        found = bench.opened(prefix=tmp_path / "p")
         install(found, wheel)
         completed = subprocess.run(
             [tmp_path / "p/bin/hello"],
@@ -142,57 +137,49 @@ class TestScripts:
         )
         assert completed.stdout == "hello\n"
 
-    def test_root(
-        self, environment: Environment, wheel: Path, tmp_path: Path, install: Install
-    ) -> None:
+    def test_root(self, bench: Bench, wheel: Path, tmp_path: Path, install: Install) -> None:
         """Below a root they name the interpreter as it will be, without the root."""
-        found = open_environment(
-            str(environment.interpreter.prefix), environ=os.environ, root=tmp_path / "r"
-        )
+        found = bench.opened(root=tmp_path / "r")
         install(found, wheel, compile_bytecode=True)
         text = (found.schemes.scripts / "tool").read_text()
-        assert text.startswith(f"#!{environment.interpreter.prefix}/bin/python\n")
+        assert text.startswith(f"#!{bench.environment.interpreter.prefix}/bin/python\n")
         (pyc,) = found.schemes.purelib.rglob("demo.*.pyc")
         assert str(tmp_path / "r").encode() not in pyc.read_bytes()
-        assert str(environment.schemes.purelib / "demo.py").encode() in pyc.read_bytes()
+        assert str(bench.site / "demo.py").encode() in pyc.read_bytes()
 
 
 class TestTargetAgain:
     """A target folder that already holds something."""
 
     @pytest.fixture
-    def flat(self, environment: Environment, tmp_path: Path) -> Environment:
+    def flat(self, bench: Bench, tmp_path: Path) -> Environment:
         """Return a target folder."""
-        return open_environment(
-            str(environment.interpreter.prefix), environ=os.environ, target=tmp_path / "flat"
-        )
+        return bench.opened(target=tmp_path / "flat")
 
-    def test_upgrade(self, flat: Environment, wheel: Path, home: Path, install: Install) -> None:
+    def test_upgrade(self, flat: Environment, wheel: Path, bench: Bench, install: Install) -> None:
         """An upgrade replaces the old version as a whole; pip leaves its .dist-info."""
         install(flat, wheel)
-        install(flat, build_wheel(home, "demo", "2", files={"other.py": ""}))
+        install(flat, bench.wheel("demo", "2", files={"other.py": ""}))
         assert {path.parts[0] for path in map(Path, contents(flat.schemes.purelib))} == {
             "demo-2.dist-info",
             "other.py",
         }
 
     def test_installed_elsewhere(
-        self, environment: Environment, flat: Environment, wheel: Path, install: Install
+        self, bench: Bench, flat: Environment, wheel: Path, install: Install
     ) -> None:
         """What the interpreter has installed does not count, nor does it change."""
-        install(environment, wheel)
+        bench.install(wheel)
         assert flat.installed() == ()
         install(flat, wheel)
         assert [str(entry) for entry in flat.installed()] == ["demo 1"]
-        assert environment.installed()
+        assert bench.environment.installed()
 
     @pytest.mark.network
-    def test_uv_is_content(
-        self, environment: Environment, wheel: Path, install: Install, uv: Path
-    ) -> None:
+    def test_uv_is_content(self, bench: Bench, wheel: Path, uv: Path) -> None:
         """What uv lists and checks is what was installed."""
-        install(environment, wheel)
-        python = environment.interpreter.executable
+        bench.install(wheel)
+        python = bench.environment.interpreter.executable
         listed = subprocess.run(
             [uv, "pip", "list", "--python", python], capture_output=True, check=True, text=True
         )

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from installation.bench import Install
 
-from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import Environment
-from wheelfit.installation.plan import plan
-from wheelfit.resolution.resolution import Pin, Resolution
-from wheelfit.sources.cache import Store
-from wheelfit.sources.local_files import LocalFiles
-from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.linking import Linker, LinkMode
 
@@ -23,8 +17,7 @@ from wheelfit.wheels.linking import Linker, LinkMode
 def test_an_edit(
     environment: Environment,
     home: Path,
-    pin: Callable[..., Pin],
-    tmp_path: Path,
+    again: Install,
     mode: LinkMode,
     written: str,
 ) -> None:
@@ -33,11 +26,7 @@ def test_an_edit(
     notes: list[str] = []
 
     def install() -> Path:
-        made = pin(path)
-        files = LocalFiles(WheelStore(Store(tmp_path / "cache"), note=notes.append))
-        wheels = {made.name: files.unpacked(made.file, tmp_path)}
-        found = plan(Resolution((made,)), environment.installed(), reinstall=True)
-        apply(found, environment, wheels, linker=Linker(mode))
+        again(environment, path, note=notes.append, linker=Linker(mode))
         return environment.schemes.purelib / "demo.py"
 
     module = install()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 from contextlib import suppress
@@ -19,9 +17,11 @@ from installation.scene import (
     change,
     files,
     fill,
+    journal_of,
     make,
     places_of,
     recorded,
+    signed,
     tree,
 )
 
@@ -176,17 +176,6 @@ class TestKilled:
         make(tmp_path / "env")  # another one in its place is not touched
         recover(places_of(tmp_path / "moved"))
         assert tree(tmp_path / "moved") == tree(tmp_path / "env") == before
-
-    def test_copied(self, tmp_path: Path) -> None:
-        """In a copy it cannot be told what was exchanged; nothing is touched."""
-        places = make(tmp_path / "env")
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(30))
-        shutil.copytree(tmp_path / "env", tmp_path / "copy", symlinks=True)
-        found = tree(tmp_path / "copy")
-        with pytest.raises(NotRecoverable, match="copied"):
-            recover(places_of(tmp_path / "copy"))
-        assert tree(tmp_path / "copy") == found
 
 
 def install_by_hand(root: Path, added: dict[str, str]) -> None:
@@ -344,13 +333,6 @@ class TestOthers:
                 assert tree(root) == before
 
 
-def sealed(places: EnvironmentFolders, document: dict[str, Any]) -> bytes:
-    """Return a journal with a checksum that is right, signed by the user."""
-    body = json.dumps(document).encode()
-    digest, signature = hashlib.sha256(body).hexdigest(), places.signer.of("journal", body)
-    return f"wheelfit journal sha256={digest} by={signature}\n".encode() + body
-
-
 class TestJournal:
     """Journals that are not to be trusted."""
 
@@ -419,17 +401,9 @@ class TestJournal:
         (tmp_path / "outside").write_text("mine")
         (tmp_path / "elsewhere").mkdir()
         Path(places.library, "out").symlink_to(tmp_path / "elsewhere")
-        number = Path(places.workplace).stat().st_ino
         for kind in ("put", "swap", "take"):
-            steps: list[list[Any]] = [[kind, place, aside, [], 1, 1]]
-            document = {
-                "version": 1,
-                "layout": dict(places.layout),
-                "workplace": number,
-                "changes": [],
-                "steps": steps,
-            }
-            journal.write_bytes(sealed(places, document))
+            document = journal_of(places, steps=[[kind, place, aside, [], 1, 1]])
+            journal.write_bytes(signed(places, document))
             self.refused(places, tmp_path, "not valid for this environment")
 
     @pytest.mark.parametrize(
@@ -448,15 +422,7 @@ class TestJournal:
         self, change: dict[str, Any], places: EnvironmentFolders, journal: Path, tmp_path: Path
     ) -> None:
         """Another version, another layout, and nonsense are refused."""
-        number = Path(places.workplace).stat().st_ino
-        document = {
-            "version": 1,
-            "layout": dict(places.layout),
-            "workplace": number,
-            "changes": [],
-            "steps": [],
-        }
-        journal.write_bytes(sealed(places, {**document, **change}))
+        journal.write_bytes(signed(places, journal_of(places, **change)))
         self.refused(places, tmp_path, "a change")
 
     def test_other_layout(self, places: EnvironmentFolders, tmp_path: Path) -> None:
@@ -484,7 +450,7 @@ class TestJournal:
                     Path(places.workplace, mark_of(places, places.workplace, disk)).touch()
                 here = Path(places.workplace).stat().st_ino + number
                 said = {"workplace": here, **document} if isinstance(document, dict) else document
-                Path(places.workplace, "folders").write_bytes(sealed(places, said))  # type: ignore[arg-type]
+                Path(places.workplace, "folders").write_bytes(signed(places, said))
                 done = recover(places)
                 assert done is not None
                 assert done.created == ()

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from installation.bench import Install, Tree
 from sampled_cases import sampled
 
-from wheelfit.installation.apply import Applied, apply
+from wheelfit.installation.apply import apply
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.plan import plan
 from wheelfit.resolution.resolution import Pin, Resolution
 from wheelfit.sources.cache import Store
-from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.linking import Linker, LinkMode
@@ -25,9 +25,6 @@ from wheelfit.wheels.unpacking import VerifiedFile
 if TYPE_CHECKING:
     from wheelfit.wheels.record import RecordRow
     from wheelfit.wheels.unpacking import FindVerified
-
-Tree = Callable[[Path], dict[str, str]]
-Install = Callable[..., Applied]
 
 FILES = {
     "demo/__init__.py": "import demo.part\n",
@@ -56,20 +53,6 @@ def wheels(home: Path) -> list[Path]:
     demo = build_wheel(home, "demo", "1", files=FILES, executables=["demo-1.data/scripts/tool"])
     near = {"near/__init__.py": "", "common/near.py": ""}
     return [demo, build_wheel(home, "near", "1", files=near)]
-
-
-@pytest.fixture
-def again(pin: Callable[..., Pin], tmp_path: Path) -> Install:
-    """Return a function that installs wheels from one store, whatever is there already."""
-
-    def run(environment: Environment, *paths: Path, **options: object) -> Applied:
-        pins = tuple(map(pin, paths))
-        files = LocalFiles(WheelStore(Store(tmp_path / "cache")))
-        found = plan(Resolution(pins), environment.installed(), reinstall=True)
-        unpacked = {pin.name: files.unpacked(pin.file, tmp_path) for pin in pins}
-        return apply(found, environment, unpacked, **options)  # type: ignore[arg-type]
-
-    return run
 
 
 def looks(environment: Environment) -> dict[str, object]:

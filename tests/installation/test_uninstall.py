@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 from error_codes import raises_code
+from installation.bench import Bench, Install, Tree
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import NotRemovable
 from wheelfit.installation.apply import Applied
-from wheelfit.installation.environment import Environment, open_environment
+from wheelfit.installation.environment import Environment
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.uninstall import uninstall
-from wheelfit.testing.wheels import build_wheel
 
-Install = Callable[..., Applied]
 Pip = Callable[..., subprocess.CompletedProcess[str]]
-Tree = Callable[[Path], dict[str, str]]
 
 EVERYTHING = {
     "demo/__init__.py": "",
@@ -60,63 +58,59 @@ class Crossed(Environment):
 class TestRemoved:
     """What goes."""
 
-    def test_another_was_faster(
-        self, environment: Environment, home: Path, install: Install
-    ) -> None:
+    def test_another_was_faster(self, bench: Bench) -> None:
         """What another process upgraded meanwhile goes all the same; what it removed is gone."""
-        install(environment, build_wheel(home, "demo", "1"))
-        crossed = Crossed(*environment)
-        Crossed.act = lambda: install(environment, build_wheel(home, "demo", "2"))
+        bench.add("demo", "1")
+        crossed = Crossed(*bench.environment)
+        Crossed.act = lambda: bench.add("demo", "2")
         assert [str(entry) for entry in remove(crossed, "demo").removed] == ["demo 2"]
-        assert environment.installed() == ()
-        install(environment, build_wheel(home, "demo", "1"))
-        Crossed.act = lambda: remove(environment, "demo")
+        assert bench.environment.installed() == ()
+        bench.add("demo", "1")
+        Crossed.act = lambda: remove(bench.environment, "demo")
         with raises_code("not-installed"):
             remove(crossed, "demo")
 
-    def test_everything(
-        self, environment: Environment, home: Path, install: Install, tree: Tree
-    ) -> None:
+    def test_everything(self, bench: Bench) -> None:
         """Everything that was installed goes, folders and bytecode too."""
-        environment.schemes.headers.mkdir(parents=True)  # the five places themselves stay
-        before = tree(environment.interpreter.prefix)
+        bench.environment.schemes.headers.mkdir(parents=True)  # the five places themselves stay
+        before = bench.tree()
         points = {"console_scripts": {"hello": "demo:main"}}
-        wheel = build_wheel(home, "demo", "1", files=EVERYTHING, entry_points=points)
-        install(environment, wheel, compile_bytecode=True)
-        (environment.schemes.purelib / "demo/__pycache__/__init__.other.opt-1.pyc").write_bytes(b"")
-        done = remove(environment, "demo")
+        wheel = bench.wheel("demo", "1", files=EVERYTHING, entry_points=points)
+        bench.install(wheel, compile_bytecode=True)
+        (bench.site / "demo/__pycache__/__init__.other.opt-1.pyc").write_bytes(b"")
+        done = remove(bench.environment, "demo")
         assert [str(entry) for entry in done.removed] == ["demo 1"]
         assert done.notes == ()
-        assert tree(environment.interpreter.prefix) == before
+        assert bench.tree() == before
 
-    def test_dry_run(
-        self, environment: Environment, home: Path, install: Install, tree: Tree
-    ) -> None:
+    def test_dry_run(self, bench: Bench) -> None:
         """A dry run says what would go, or why it cannot, and changes nothing."""
-        install(environment, build_wheel(home, "demo", "1"))
-        before = tree(environment.interpreter.prefix)
-        assert [str(one) for one in remove(environment, "demo", dry_run=True).removed] == ["demo 1"]
-        assert tree(environment.interpreter.prefix) == before
-        (environment.schemes.purelib / "demo-1.dist-info" / "RECORD").unlink()
+        bench.add("demo", "1")
+        before = bench.tree()
+        assert [str(one) for one in remove(bench.environment, "demo", dry_run=True).removed] == [
+            "demo 1"
+        ]
+        assert bench.tree() == before
+        (bench.site / "demo-1.dist-info" / "RECORD").unlink()
         with pytest.raises(NotRemovable):
-            remove(environment, "demo", dry_run=True)
+            remove(bench.environment, "demo", dry_run=True)
 
-    def test_several(self, environment: Environment, home: Path, install: Install) -> None:
+    def test_several(self, bench: Bench) -> None:
         """Several at once; names are normalised, others stay."""
-        install(environment, *(build_wheel(home, name, "1") for name in ("A.b", "c", "d")))
-        remove(environment, "a-B", "D")
-        assert [entry.name for entry in environment.installed()] == ["c"]
+        bench.install(*(bench.wheel(name, "1") for name in ("A.b", "c", "d")))
+        remove(bench.environment, "a-B", "D")
+        assert [entry.name for entry in bench.environment.installed()] == ["c"]
 
-    def test_of_pip(self, environment: Environment, home: Path, pip: Pip, tree: Tree) -> None:
+    def test_of_pip(self, bench: Bench, pip: Pip) -> None:
         """What pip installed goes as completely."""
-        environment.schemes.headers.mkdir(parents=True)  # the five places themselves stay
-        before = tree(environment.interpreter.prefix)
+        bench.environment.schemes.headers.mkdir(parents=True)  # the five places themselves stay
+        before = bench.tree()
         points = {"console_scripts": {"hello": "demo:main"}}
-        wheel = build_wheel(home, "demo", "1", files=EVERYTHING, entry_points=points)
-        python = environment.interpreter.executable
+        wheel = bench.wheel("demo", "1", files=EVERYTHING, entry_points=points)
+        python = bench.environment.interpreter.executable
         assert pip("--python", python, "install", "--no-index", wheel).returncode == 0
-        remove(environment, "demo")
-        assert tree(environment.interpreter.prefix) == before
+        remove(bench.environment, "demo")
+        assert bench.tree() == before
 
     def test_editable(self, environment: Environment, tree: Tree) -> None:
         """PEP 660: an editable installation has a RECORD and goes like others."""
@@ -149,9 +143,9 @@ class TestStays:
     """GHSA-pjjw-68hj-v9mw: what RECORD may say, and what is done."""
 
     @pytest.fixture(autouse=True)
-    def demo(self, environment: Environment, home: Path, install: Install) -> None:
+    def demo(self, bench: Bench) -> None:
         """Install demo 1."""
-        install(environment, build_wheel(home, "demo", "1"))
+        bench.add("demo", "1")
 
     @pytest.mark.parametrize("absolute", [False, True])
     @pytest.mark.parametrize("kind", ["file", "folder", "link"])
@@ -231,25 +225,23 @@ class TestStays:
         assert os.path.lexists(environment.interpreter.prefix / name)
         assert len(done.notes) == 1
 
-    def test_records_of_others(
-        self, environment: Environment, home: Path, install: Install
-    ) -> None:
+    def test_records_of_others(self, bench: Bench) -> None:
         """Neither another's records nor files that another has too are removed."""
-        install(environment, build_wheel(home, "other", "1"))
-        add_rows(environment, "other-1.dist-info/METADATA", "other/__init__.py")
-        done = remove(environment, "demo")
-        assert (environment.schemes.purelib / "other-1.dist-info/METADATA").exists()
-        assert (environment.schemes.purelib / "other/__init__.py").exists()
+        bench.add("other", "1")
+        add_rows(bench.environment, "other-1.dist-info/METADATA", "other/__init__.py")
+        done = remove(bench.environment, "demo")
+        assert (bench.site / "other-1.dist-info/METADATA").exists()
+        assert (bench.site / "other/__init__.py").exists()
         assert len(done.notes) == 2
 
-    def test_shared(self, environment: Environment, home: Path, install: Install) -> None:
+    def test_shared(self, bench: Bench) -> None:
         """A file that two distributions brought stays until the last one goes."""
-        wheels = [build_wheel(home, name, "1", files={"s/__init__.py": ""}) for name in "ab"]
-        install(environment, *wheels)
-        shared = environment.schemes.purelib / "s" / "__init__.py"
-        remove(environment, "a")
+        wheels = [bench.wheel(name, "1", files={"s/__init__.py": ""}) for name in "ab"]
+        bench.install(*wheels)
+        shared = bench.site / "s" / "__init__.py"
+        remove(bench.environment, "a")
         assert shared.exists()
-        remove(environment, "b")
+        remove(bench.environment, "b")
         assert not shared.parent.exists()
 
     def test_folder_row(self, environment: Environment) -> None:
@@ -269,12 +261,12 @@ class TestStays:
 class TestRefused:
     """What is not removed, with the reason."""
 
-    def test_not_installed(self, environment: Environment, home: Path, install: Install) -> None:
+    def test_not_installed(self, bench: Bench) -> None:
         """If one of them is not there, none is removed."""
-        install(environment, build_wheel(home, "demo", "1"))
+        bench.add("demo", "1")
         with raises_code("not-installed", match="other is not installed"):
-            remove(environment, "demo", "other")
-        assert environment.installed()
+            remove(bench.environment, "demo", "other")
+        assert bench.environment.installed()
 
     @pytest.mark.parametrize(
         ("by", "hint"),
@@ -284,27 +276,23 @@ class TestRefused:
             ("wheelfit", "delete its files by hand"),
         ],
     )
-    def test_no_record(
-        self, environment: Environment, home: Path, install: Install, by: str, hint: str
-    ) -> None:
+    def test_no_record(self, bench: Bench, by: str, hint: str) -> None:
         """Without RECORD nobody knows what to remove; the tool that can, if any, is named."""
-        install(environment, build_wheel(home, "demo", "1"))
-        info = environment.schemes.purelib / "demo-1.dist-info"
+        bench.add("demo", "1")
+        info = bench.site / "demo-1.dist-info"
         (info / "RECORD").unlink()
         (info / "INSTALLER").write_text(f"{by}\n")
         with pytest.raises(NotRemovable, match="no RECORD") as excinfo:
-            remove(environment, "demo")
+            remove(bench.environment, "demo")
         assert excinfo.value.hint == hint
 
     @pytest.mark.parametrize("record", [b"a,b\n", b"\xff,,\n", b'"a,,\n'])
-    def test_bad_record(
-        self, environment: Environment, home: Path, install: Install, record: bytes
-    ) -> None:
+    def test_bad_record(self, bench: Bench, record: bytes) -> None:
         """A RECORD that cannot be read is as good as none."""
-        install(environment, build_wheel(home, "demo", "1"))
-        (environment.schemes.purelib / "demo-1.dist-info" / "RECORD").write_bytes(record)
+        bench.add("demo", "1")
+        (bench.site / "demo-1.dist-info" / "RECORD").write_bytes(record)
         with pytest.raises(NotRemovable, match="RECORD"):
-            remove(environment, "demo")
+            remove(bench.environment, "demo")
 
     def test_legacy(self, environment: Environment) -> None:
         """What distutils installed can be listed and not removed."""
@@ -313,38 +301,32 @@ class TestRefused:
         with pytest.raises(NotRemovable, match="did not record"):
             remove(environment, "demo")
 
-    def test_outside(self, environment: Environment, home: Path, tmp_path: Path, install: Install,
-    ) -> None:  # fmt: skip
+    def test_outside(self, bench: Bench, tmp_path: Path, install: Install) -> None:
         """What belongs to the base of the environment is not removed through it."""
-        base = open_environment(
-            str(environment.interpreter.prefix), environ=os.environ, target=tmp_path / "base"
-        )
-        install(base, build_wheel(home, "demo", "1"))
-        both = environment._replace(search=(*environment.search, tmp_path / "base"))
+        base = bench.opened(target=tmp_path / "base")
+        install(base, bench.wheel("demo", "1"))
+        both = bench.environment._replace(search=(*bench.environment.search, tmp_path / "base"))
         with pytest.raises(NotRemovable, match="visible in this environment"):
             remove(both, "demo")
         assert base.installed()
 
-    def test_managed(self, environment: Environment, home: Path, install: Install) -> None:
+    def test_managed(self, bench: Bench) -> None:
         """PEP 668 protects from removing too."""
-        install(environment, build_wheel(home, "demo", "1"))
-        managed = environment._replace(
-            interpreter=environment.interpreter._replace(externally_managed="x")
+        bench.add("demo", "1")
+        managed = bench.environment._replace(
+            interpreter=bench.environment.interpreter._replace(externally_managed="x")
         )
         with raises_code("externally-managed"):
             remove(managed, "demo")
         remove(managed, "demo", break_system_packages=True)
-        assert not environment.installed()
+        assert not bench.environment.installed()
 
-    def test_denied_late(
-        self, environment: Environment, home: Path, install: Install, tree: Tree,
-        read_only: Callable[[Path], None],
-    ) -> None:  # fmt: skip
+    def test_denied_late(self, bench: Bench, read_only: Callable[[Path], None]) -> None:
         """If one file cannot be removed, all come back."""
         files = {"aaa/x.py": "", "zzz/x.py": ""}
-        install(environment, build_wheel(home, "demo", "1", files=files))
-        read_only(environment.schemes.purelib / "zzz")
-        before = tree(environment.interpreter.prefix)
+        bench.add("demo", "1", files=files)
+        read_only(bench.site / "zzz")
+        before = bench.tree()
         with raises_code("environment-read-only"):
-            remove(environment, "demo")
-        assert tree(environment.interpreter.prefix) == before
+            remove(bench.environment, "demo")
+        assert bench.tree() == before
