@@ -127,7 +127,7 @@ def test_operations_and_renderers() -> None:
         show = inspect.signature(loaded(run.show, "wheelfit.cli.render"))
         request, context = (parameter.annotation for parameter in operation.parameters.values())
         assert (request, context) == (run.request.__name__, "Context"), command
-        report, output = (parameter.annotation for parameter in show.parameters.values())
+        report, output, *_ = (parameter.annotation for parameter in show.parameters.values())
         assert (report, output) == (operation.return_annotation, "Output"), command
         assert show.return_annotation in ("int", "None"), command
 

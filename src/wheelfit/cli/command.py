@@ -41,8 +41,7 @@ class Operation:
         """Run the operation, show its report, and return the exit code."""
         operation = _import(f"wheelfit.operations.{self.function}")
         show = _import(f"wheelfit.cli.render.{self.show}")
-        request = request_of(self.request, arguments)
-        return show(operation(request, context), output) or 0
+        return show_report(operation(request_of(self.request, arguments), context), output, show)
 
     @property
     def request(self) -> type[Any]:
@@ -55,6 +54,20 @@ class Operation:
 def _import(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     return getattr(import_module(module), attribute)
+
+
+def show_report(
+    report: Any, output: Output, show: Callable[..., int | None], **options: Any
+) -> int:
+    """Print a report, under ``--json`` as an object, and return the exit code.
+
+    :param show: prints the report as text, and its warnings and notes in any case; it returns the
+        exit code, or None for 0.
+    :param options: further arguments of ``show``.
+    """
+    if output.json:
+        output.result_json(report.to_json())
+    return show(report, output, **options) or 0
 
 
 class Command(NamedTuple):
@@ -109,6 +122,12 @@ class Command(NamedTuple):
                 if option.is_on_command_line and option.name not in names:
                     names.add(option.name)
                     yield option
+
+
+def leaf_commands(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
+    """Yield the commands with an operation, with all words of their names."""
+    for name, command in commands.items():
+        yield from command.leaves(name)
 
 
 def make_parser(name: str, command: Command) -> OptionParser:

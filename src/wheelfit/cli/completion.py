@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.command import leaf_commands
 from wheelfit.cli.options.values import Flag
 
 if TYPE_CHECKING:
@@ -25,12 +26,6 @@ def completion_script(shell: str, commands: Mapping[str, Command]) -> str:
     """
     write = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
     return "\n".join(write(commands)) + "\n"
-
-
-def _leaf_commands(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
-    """Yield every command without subcommands, with its full name."""
-    for name, command in commands.items():
-        yield from command.leaves(name)
 
 
 def _command_groups(commands: Mapping[str, Command]) -> list[list[tuple[str, Command]]]:
@@ -92,7 +87,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "    done"
     yield '    case "$command $prev" in'
     patterns_by_action: dict[str, list[str]] = {}
-    for name, command in _leaf_commands(commands):
+    for name, command in leaf_commands(commands):
         for option in command.command_line_options():
             if _takes_value(option) and not option.is_positional:
                 patterns = patterns_by_action.setdefault(_bash_value(option), [])
@@ -103,7 +98,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "    esac"
     yield "    if [[ $cur == -* ]]; then"
     yield "        case $command in"
-    for name, command in _leaf_commands(commands):
+    for name, command in leaf_commands(commands):
         options = [
             spelling
             for option in command.command_line_options()
@@ -115,7 +110,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
     yield "        return"
     yield "    fi"
     yield '    case "$command" in'
-    for name, command in _leaf_commands(commands):
+    for name, command in leaf_commands(commands):
         positionals = [option for option in command.command_line_options() if option.is_positional]
         if not positionals:
             continue
@@ -162,7 +157,7 @@ def _zsh(commands: Mapping[str, Command]) -> Iterator[str]:
         yield "    esac"
     yield "    shift words; (( CURRENT-- ))"
     yield "    case $command in"
-    for name, command in _leaf_commands(commands):
+    for name, command in leaf_commands(commands):
         yield f"    {_quoted(name)})"
         yield "        options=("
         for option in command.command_line_options():
@@ -237,7 +232,7 @@ def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
                 group_path = f"{group.replace(' ', '/')}/"
                 yield _fish_row(group_path, f"-f -a {word}", subcommand.summary)
     names_by_option: dict[Option, list[str]] = {}
-    for name, command in _leaf_commands(commands):
+    for name, command in leaf_commands(commands):
         for option in command.command_line_options():
             names_by_option.setdefault(option, []).append(name.replace(" ", "/"))
     for option, names in names_by_option.items():

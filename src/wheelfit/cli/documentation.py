@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from wheelfit.cli.command import leaf_commands
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -29,7 +31,7 @@ def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str,
     :param settings: the settings of files and variables, by key.
     :raises KeyError: a comment names a command or a group that does not exist.
     """
-    each = dict(_each(commands))
+    each = dict(leaf_commands(commands))
     groups: dict[str, OptionGroup] = {}
     for command in each.values():
         for group in command.groups:
@@ -50,11 +52,6 @@ def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str,
         return "\n".join([match[1], *lines, "", match[4]])
 
     return _FILLED.sub(filled, page)
-
-
-def _each(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
-    for name, command in commands.items():
-        yield from command.leaves(name)
 
 
 def _is_named(option: Option) -> bool:

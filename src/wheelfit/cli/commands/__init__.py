@@ -75,6 +75,6 @@ def every_command() -> Mapping[str, Command]:
 
 def working_commands() -> Mapping[str, Command]:
     """Return every command with an operation, by all words of its name."""
-    return {
-        name: command for top, head in every_command().items() for name, command in head.leaves(top)
-    }
+    from wheelfit.cli.command import leaf_commands
+
+    return dict(leaf_commands(every_command()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.command import Command, Operation, request_of, show_report
 from wheelfit.cli.options.table.checking import REPORTING
 from wheelfit.cli.options.table.environment import INTERPRETER
 from wheelfit.cli.options.table.indexes import (
@@ -53,7 +53,7 @@ def _publish(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.publish import PublishRequest, publish
 
     report = publish(request_of(PublishRequest, arguments), context)
-    show_publish(report, output)
+    show_report(report, output, show_publish)
     return publish_exit_code(report, strict=arguments.strict)
 
 
@@ -106,7 +106,7 @@ def _prefetch(arguments: Namespace, output: Output, context: Context) -> int:
 
     options = _server_options(arguments, arguments.at, (*STORE.options, *MIRRORS.options))
     request = request_of(PrefetchRequest, arguments).with_options(options=options)
-    return show_prefetch(prefetch(request, context), output)
+    return show_report(prefetch(request, context), output, show_prefetch)
 
 
 def _server_options(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.command import Command, Operation, request_of, show_report
 from wheelfit.cli.options.table.checking import DOCTOR
 from wheelfit.cli.options.table.environment import ATTESTATIONS, ENVIRONMENT
 from wheelfit.cli.options.table.hardware import (
@@ -66,7 +66,7 @@ def _probe(arguments: Namespace, output: Output, context: Context) -> int:
 
         # Written before anything is printed, so that with --json an error is the only object.
         write_atomically(arguments.output, report.host_file().encode())
-    show_probe(report, output)
+    show_report(report, output, show_probe)
     if arguments.output:
         output.remark(
             f"wrote {arguments.output}; use it anywhere: "
@@ -88,8 +88,9 @@ def _list_hosts(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.cli.render.machines import show_host_list
     from wheelfit.operations.host_descriptions import list_hosts
 
-    show_host_list(list_hosts(arguments.names, context), output, arguments.names)
-    return 0
+    return show_report(
+        list_hosts(arguments.names, context), output, show_host_list, words=arguments.names
+    )
 
 
 def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
@@ -103,7 +104,7 @@ def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
     if arguments.form:
         output.result(format_host(report, arguments.form, context))
     else:
-        show_host_report(report, output)
+        show_report(report, output, show_host_report)
     return 0
 
 
@@ -113,7 +114,7 @@ def _compare_hosts(arguments: Namespace, output: Output, context: Context) -> in
     from wheelfit.operations.host_descriptions import compare_hosts
 
     comparison = compare_hosts(arguments.host, arguments.other, context)
-    show_comparison(comparison, output)
+    show_report(comparison, output, show_comparison)
     return DIFFERENT if comparison.differences and arguments.exit_code else 0
 
 
@@ -131,7 +132,7 @@ def _new_host(arguments: Namespace, output: Output, context: Context) -> int:
     if arguments.output == "-":
         output.result(host_text(describe_host(request, context).file).rstrip("\n"))
     else:
-        show_new_host(write_host(request, context), output)
+        show_report(write_host(request, context), output, show_new_host)
     return 0
 
 
@@ -140,7 +141,9 @@ def _show_provider(arguments: Namespace, output: Output, context: Context) -> in
     from wheelfit.operations.providers import ProvidersRequest, show_provider
 
     request = request_of(ProvidersRequest, arguments)
-    show_provider_facts(show_provider(arguments.name, request, context), output)
+    facts = show_provider(arguments.name, request, context)
+    output.result_json(facts)
+    show_provider_facts(facts, output)
     return 0
 
 
@@ -151,8 +154,7 @@ def _trust(arguments: Namespace, output: Output, context: Context) -> int:
 
     consent = _consent_given if arguments.yes else partial(_ask_consent, output)
     report = trust(request_of(TrustRequest, arguments), context, consent)
-    show_trust(report, output, with_plan=arguments.yes)
-    return 0
+    return show_report(report, output, show_trust, with_plan=arguments.yes)
 
 
 def _consent_given(plan: TrustPlan) -> None:
@@ -199,8 +201,7 @@ def _switch(arguments: Namespace, output: Output, context: Context, *, on: bool)
     from wheelfit.operations.trust import SwitchRequest, switch_providers
 
     request = request_of(SwitchRequest, arguments, on=on)
-    show_switch(switch_providers(request, context), output)
-    return 0
+    return show_report(switch_providers(request, context), output, show_switch)
 
 
 def _check_bridges(arguments: Namespace, output: Output, context: Context) -> int:
@@ -208,7 +209,7 @@ def _check_bridges(arguments: Namespace, output: Output, context: Context) -> in
     from wheelfit.operations.bridge_checks import CheckBridgesRequest, check_bridges
 
     report = check_bridges(request_of(CheckBridgesRequest, arguments), context)
-    show_bridge_checks(report, output)
+    show_report(report, output, show_bridge_checks)
     return 1 if report.refused else 0
 
 
@@ -219,7 +220,7 @@ def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.environment_findings import ExaminationRequest, faults_among
 
     report = check_environment(request_of(ExaminationRequest, arguments), context)
-    show_fitness(report, output)
+    show_report(report, output, show_fitness)
     return MISFIT if faults_among(report.findings, strict=arguments.strict) else 0
 
 
@@ -229,7 +230,7 @@ def _doctor(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.doctor import DoctorRequest, diagnose
 
     report = diagnose(request_of(DoctorRequest, arguments), context)
-    show_diagnosis(report, output)
+    show_report(report, output, show_diagnosis)
     areas = report.faulty_areas(strict=arguments.strict)
     return min((EXIT_CODES[area] for area in areas), default=0)
 

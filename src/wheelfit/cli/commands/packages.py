@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.command import Command, Operation, request_of, show_report
 from wheelfit.cli.options.table.environment import (
     BOUNDS,
     BOUNDS_WITHOUT_DOWNLOADS,
@@ -54,12 +54,12 @@ def _list(arguments: Namespace, output: Output, context: Context) -> int:
         from wheelfit.operations.outdated import OutdatedRequest, list_outdated
 
         outdated = list_outdated(request_of(OutdatedRequest, arguments), context)
-        render.show_outdated(outdated, output)
-        return 0
+        return show_report(outdated, output, render.show_outdated)
     from wheelfit.operations.list import ListRequest, list_installed
 
-    render.show_installed(list_installed(request_of(ListRequest, arguments), context), output)
-    return 0
+    return show_report(
+        list_installed(request_of(ListRequest, arguments), context), output, render.show_installed
+    )
 
 
 def _explain(arguments: Namespace, output: Output, context: Context) -> int:
@@ -71,12 +71,11 @@ def _explain(arguments: Namespace, output: Output, context: Context) -> int:
     if request.all:
         from wheelfit.cli.render.overviews import show_overviews
 
-        show_overviews(overview(request, context), output)
-        return 0
+        return show_report(overview(request, context), output, show_overviews)
     from wheelfit.cli.render.explanations import show_explanations
 
     report = explain(request, context)
-    show_explanations(report, output)
+    show_report(report, output, show_explanations)
     return CODES["no-compatible-wheel"].exit_code if report.refused else 0
 
 
@@ -91,12 +90,12 @@ def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
             raise UsageError(
                 "--verify checks a bundle, and takes no lock and neither -o, --for nor --all"
             )
-        show_verified(verify(request_of(VerifyRequest, arguments), context), output)
-        return 0
+        return show_report(
+            verify(request_of(VerifyRequest, arguments), context), output, show_verified
+        )
     if not arguments.output:
         raise UsageError("no folder was given for the bundle", hint="give -o DIR")
-    show_bundle(bundle(request_of(BundleRequest, arguments), context), output)
-    return 0
+    return show_report(bundle(request_of(BundleRequest, arguments), context), output, show_bundle)
 
 
 def _export(arguments: Namespace, output: Output, context: Context) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.command import Command, Operation, request_of, show_report
 from wheelfit.cli.options.table.building import (
     ABI_BOUNDS,
     BUILD,
@@ -42,8 +42,7 @@ def _init(arguments: Namespace, output: Output, context: Context) -> int:
         return 0
     request = request_of(InitRequest, arguments)
     if request.has_edits:
-        show_edits(init(request, context), output)
-        return 0
+        return show_report(init(request, context), output, show_edits)
     request = _ask(request, output)
     report = init(request.with_options(dry_run=True), context)
     needs_consent = report.is_changed and not request.dry_run
@@ -51,8 +50,7 @@ def _init(arguments: Namespace, output: Output, context: Context) -> int:
         show_diff(report.diff, output)
         if _answer("Write it? [y/N] ").lower() in ("y", "yes"):
             report = init(request, context)
-    show_edits(report, output, is_diff_shown=needs_consent)
-    return 0
+    return show_report(report, output, show_edits, is_diff_shown=needs_consent)
 
 
 def _ask(request: InitRequest, output: Output) -> InitRequest:
@@ -114,7 +112,7 @@ def _matrix(arguments: Namespace, output: Output, context: Context) -> int:
         text = report.for_gitlab(by_target=by_target, template=arguments.template)
         output.result(text.removesuffix("\n"))
     else:
-        show_matrix(report, output)
+        show_report(report, output, show_matrix)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.command import Command, Operation, request_of, show_report
 from wheelfit.cli.options.table.sources import SOURCES
 from wheelfit.cli.options.table.upkeep import (
     CACHE,
@@ -38,8 +38,9 @@ def _list_cached(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.cache import CacheListRequest, list_cached_wheels
 
     request = request_of(CacheListRequest, arguments)
-    show_wheels(list_cached_wheels(request, context), output, of_names=bool(request.names))
-    return 0
+    return show_report(
+        list_cached_wheels(request, context), output, show_wheels, of_names=bool(request.names)
+    )
 
 
 def _completion(arguments: Namespace, output: Output, context: Context) -> int:

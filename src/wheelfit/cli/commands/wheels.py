@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.command import Command, Operation, request_of
+from wheelfit.cli.command import Command, Operation, request_of, show_report
 from wheelfit.cli.options.table.checking import CHECK, REPORTING
 from wheelfit.cli.options.table.environment import ENVIRONMENT
 from wheelfit.cli.options.table.machine import MACHINE
@@ -41,11 +41,11 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
 
     report = read_contents(request_of(WheelContentsRequest, arguments), context)
     if arguments.metadata:
-        show_metadata(report, output)
+        show_report(report, output, show_metadata)
     elif arguments.dependencies:
-        show_dependencies(report, output)
+        show_report(report, output, show_dependencies)
     else:
-        show_wheels(report, output)
+        show_report(report, output, show_wheels)
     return 0
 
 
@@ -58,10 +58,10 @@ def _repack(arguments: Namespace, output: Output, context: Context) -> int:
         from wheelfit.cli.render.repack_plan import show_plan
         from wheelfit.operations.repack_plan import plan_repack
 
-        return show_plan(plan_repack(request, context), output)
+        return show_report(plan_repack(request, context), output, show_plan)
     from wheelfit.cli.render.wheels import show_rewrite
 
-    return show_rewrite(repack(request, context), output)
+    return show_report(repack(request, context), output, show_rewrite)
 
 
 def _inspect(arguments: Namespace, output: Output, context: Context) -> int:

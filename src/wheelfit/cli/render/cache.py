@@ -46,7 +46,6 @@ DAMAGED = 4
 
 def show_contents(report: CacheContents, output: Output) -> None:
     """Print the entries and bytes of the cache by kind."""
-    output.result_json(report.to_json())
     output.result(f"folder: {report.folder}" + ("" if report.exists else " (none yet)"))
     order = list(_WORDS)
     kinds = sorted(report.kinds.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
@@ -82,7 +81,6 @@ def show_wheels(report: CachedWheels, output: Output, *, of_names: bool) -> None
 
     :param of_names: whether the request named packages.
     """
-    output.result_json(report.to_json())
     rows = [
         (
             wheel.release.name if wheel.release else f"? {wheel.sha256[:12]}",
@@ -103,7 +101,6 @@ def show_wheels(report: CachedWheels, output: Output, *, of_names: bool) -> None
 
 def show_removal(report: CacheRemoval, output: Output) -> None:
     """Print the entries that were removed, or would be."""
-    output.result_json(report.to_json())
     verb = "would remove" if report.dry_run else "removed"
     for row in report.wheels:
         output.report(f"{verb} {_entry_in_words(row)}: {size_in_words(row.entry.size)}")
@@ -129,7 +126,6 @@ def show_removal(report: CacheRemoval, output: Output) -> None:
 
 def show_verification(report: CacheVerification, output: Output) -> int:
     """Print the damaged entries, and return the exit code."""
-    output.result_json(report.to_json())
     for row in report.damaged:
         package = f"{row.release.name} {row.release.version}: " if row.release else ""
         end = "removed" if row.is_removed else "still there"

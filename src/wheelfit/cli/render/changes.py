@@ -29,12 +29,6 @@ _PLAIN = "plain"
 
 def show_change(report: ChangeReport, output: Output) -> None:
     """Print the changes of an environment, done or planned."""
-    output.result_json(report.to_json())
-    print_change(report, output)
-
-
-def print_change(report: ChangeReport, output: Output) -> None:
-    """Print the changes of an environment as text only."""
     decision = report.decision
     planned, resolution = decision.planned, decision.resolution
     for warning in (*report.warnings, *map(str, report.broken)):
@@ -171,7 +165,6 @@ def _total(sizes: list[int | None]) -> str:
 
 def show_uninstalled(report: UninstallReport, output: Output) -> None:
     """Print the removed packages, and the requirements that this breaks."""
-    output.result_json(report.to_json())
     for note in report.uninstalled.notes:
         output.note(f"note: {note}")
     for broken in report.uninstalled.broken_requirements:
@@ -185,7 +178,6 @@ def show_created(report: VenvReport, output: Output) -> None:
     """Print the created environment, and the command to activate it."""
     import shlex
 
-    output.result_json(report.to_json())
     output.report(
         f"Created a virtual environment with Python {report.python_version} at {report.path}"
     )
@@ -199,7 +191,6 @@ def show_created(report: VenvReport, output: Output) -> None:
 
 def show_recovered(report: RecoverReport, output: Output) -> None:
     """Print the outcome of the recovery."""
-    output.result_json(report.to_json())
     output.report("no change was interrupted" if report.change is None else str(report.change))
     for note in report.notes:
         output.note(f"note: {note}")

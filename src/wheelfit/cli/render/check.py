@@ -105,14 +105,14 @@ def report_lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[
     return [*lines, (_summary(report), "plain")]
 
 
-_STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
+SEVERITY_STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
 
 
 def _finding_lines(finding: Finding) -> list[tuple[str, Style]]:
     place = "/".join(part for part in (finding.member, finding.path) if part)
     line = f"line {finding.line}" if finding.line is not None and not finding.member else ""
     head = ", ".join(part for part in (line, place) if part)
-    style = _STYLES[finding.severity.value]
+    style = SEVERITY_STYLES[finding.severity.value]
     mark = f"  {finding.severity.value:<7} {finding.code} ({finding.rule})"
     return [
         (f"{mark}  {head}" if head else mark, style),

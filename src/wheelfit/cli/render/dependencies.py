@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.render.changes import print_change
-from wheelfit.cli.render.locks import print_lock
+from wheelfit.cli.render.changes import show_change
+from wheelfit.cli.render.locks import show_lock
 
 if TYPE_CHECKING:
     from wheelfit.cli.output import Output
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 def show_dependencies(report: DependencyReport, output: Output) -> None:
     """Print the edits, the lock and the installation, done or planned."""
-    output.result_json(report.to_json())
     for change in report.changes:
         output.report(_line(change.before, change.after, report))
     if report.dry_run and output.verbosity >= 0:
@@ -22,9 +21,9 @@ def show_dependencies(report: DependencyReport, output: Output) -> None:
             output.result(line)
     if report.lock is not None:
         # Accelerators of an installation were reported before it began.
-        print_lock(report.lock, output, accelerators=report.environment is None)
+        show_lock(report.lock, output, accelerators=report.environment is None)
     if report.environment is not None:
-        print_change(report.environment, output)
+        show_change(report.environment, output)
 
 
 def _line(before: str | None, after: str | None, report: DependencyReport) -> str:

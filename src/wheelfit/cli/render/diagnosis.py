@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from wheelfit.cli.render.machines import status_in_words
+from wheelfit.cli.render.check import SEVERITY_STYLES
+from wheelfit.cli.render.machines import STATUS_STYLES, status_in_words
 from wheelfit.core.durations import duration_in_words
 from wheelfit.operations.diagnosis import libc_of
 from wheelfit.operations.text import columns, in_one_line
@@ -28,18 +29,12 @@ if TYPE_CHECKING:
     Line = tuple[str, Style]
 
 
-_STATUS_STYLES: dict[str, Style] = {
-    "supported": "good",
-    "failed": "bad",
-    "disabled": "warning",
-}
 _WIDTH = 66
 """Characters of a summary that are shown without ``--verbose``."""
 
 
 def show_diagnosis(diagnosis: Diagnosis, output: Output) -> None:
     """Print a diagnosis."""
-    output.result_json(diagnosis.to_json())
     for line, style in _lines(diagnosis, verbose=output.verbosity > 0, quiet=output.verbosity < 0):
         _print(line, style, output)
 
@@ -158,7 +153,7 @@ def _machine_lines(diagnosis: Diagnosis, *, verbose: bool) -> Iterator[Line]:
         status = status_in_words(detection)
         duration = duration_in_words(detection.seconds)
         head = f"  {detection.namespace:<{width}}  {status:<9}  {duration:>8}"
-        yield f"{head}  {words}", _STATUS_STYLES.get(status, "dim")
+        yield f"{head}  {words}", STATUS_STYLES.get(status, "dim")
         if not verbose:
             continue
         version = f", data of {detection.version}" if detection.version else ""
@@ -291,7 +286,6 @@ def _process_lines(diagnosis: Diagnosis) -> Iterator[Line]:
 
 def show_fitness(report: FitnessReport, output: Output) -> None:
     """Print the installed variants that fit, and the findings."""
-    output.result_json(report.to_json())
     verbose = output.verbosity > 0
     for verdict in report.variants:
         if verdict.fits and verbose:
@@ -305,14 +299,11 @@ def show_fitness(report: FitnessReport, output: Output) -> None:
     output.result(*summary_line(report.findings, verbose=verbose))
 
 
-_SEVERITY_STYLES: dict[str, Style] = {"error": "bad", "warning": "warning", "note": "dim"}
-
-
 def finding_lines(finding: Finding) -> Iterator[Line]:
     """Yield the lines of a finding."""
     prefix = f"  {finding.severity.value:<7} {finding.code}"
     rule = f" ({finding.rule})" if finding.rule else ""
-    yield f"{prefix}{rule}  {finding.where}", _SEVERITY_STYLES[finding.severity.value]
+    yield f"{prefix}{rule}  {finding.where}", SEVERITY_STYLES[finding.severity.value]
     for line in finding.message.splitlines() or [""]:
         yield f"          {line}", "plain"
     yield f"          → {finding.remedy}", "dim"

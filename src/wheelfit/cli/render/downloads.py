@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 def show_downloaded(report: DownloadReport, output: Output) -> None:
     """Print the wheels of each machine, and the new files of the folder."""
-    output.result_json(report.to_json())
     for target in report.targets:
         output.result(f"{target.name}:")
         for pin in target.pins:

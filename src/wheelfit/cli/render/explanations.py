@@ -25,7 +25,6 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
     """Print the choice for a machine, and the reasons."""
     for warning in report.warnings:
         output.warn(warning)
-    output.result_json(report.to_json())
     for agreement in report.agreements:
         if agreement.forced.reasons or (agreement.values and output.verbosity > 0):
             output.paragraph(str(agreement), "strong")

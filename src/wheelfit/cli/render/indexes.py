@@ -40,7 +40,7 @@ _NO_FIT, _NETWORK = 3, 5
 
 
 def show_served_index(report: ServedIndex, output: Output) -> None:
-    """Print the URL of an index, and how to upload."""
+    """Print the URL of an index, and how to upload, or an object under ``--json``."""
     output.result_json(report.to_json())
     output.result(report.index_url)
     output.flush()
@@ -61,21 +61,18 @@ def show_served_index(report: ServedIndex, output: Output) -> None:
 
 def show_files(report: FilesReport, output: Output) -> None:
     """Print the files that were changed."""
-    output.result_json(report.to_json())
     for name in report.files:
         output.report(name)
 
 
 def show_status(report: StatusReport, output: Output) -> None:
     """Print the status of a project."""
-    output.result_json(report.to_json())
     why = f": {report.reason}" if report.reason else ""
     output.report(f"{report.project} is {report.status}{why}")
 
 
 def show_cleaning(report: CleaningReport, output: Output) -> None:
     """Print the removals, done or planned."""
-    output.result_json(report.to_json())
     rows = [
         (release.project, release.version, str(len(release.files)),
          size_words(sum(file.size for file in release.files)), release.reason)
@@ -103,7 +100,6 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
 
 def show_prefetch(report: PrefetchReport, output: Output) -> int:
     """Print the contents of mirrors, present or planned; return the exit code."""
-    output.result_json(report.to_json())
     rows = [
         (
             project.name,
@@ -137,7 +133,6 @@ def show_prefetch(report: PrefetchReport, output: Output) -> int:
 
 def show_audit_log(report: AuditReport, output: Output) -> None:
     """Print entries of the audit log."""
-    output.result_json(report.to_json())
     rows = []
     for entry in report.entries:
         actor = " ".join(filter(None, (entry["owner"], entry["token"], entry["note"])))
@@ -155,7 +150,6 @@ def show_audit_log(report: AuditReport, output: Output) -> None:
 
 def show_moved_index(report: MovedIndexReport, output: Output) -> None:
     """Print the amount of moved files and records."""
-    output.result_json(report.to_json())
     files = f"{count_of(report.files, 'file')} ({size_words(report.size)})"
     output.report(
         f"{files} and {count_of(report.records, 'record')}; {report.copied} copied, the "
@@ -172,7 +166,6 @@ def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> 
     if isinstance(report, MovedIndexReport):
         show_moved_index(report, output)
         return 0
-    output.result_json(report.to_json())
     for refused in report.refused:
         for reason in refused.reasons:
             output.report(str(reason), "bad")
@@ -194,7 +187,6 @@ def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> 
 def show_opened_stage(report: OpenedStage, output: Output) -> None:
     """Print the ID of a stage, and its URLs."""
     stage = report.stage
-    output.result_json(report.to_json())
     output.result(stage["id"])
     if report.server is not None:
         output.remark(f"upload to {report.upload_url} with your own token", "dim")
@@ -206,27 +198,23 @@ def show_opened_stage(report: OpenedStage, output: Output) -> None:
 
 def show_stages(report: StagesReport, output: Output) -> None:
     """Print the open stages."""
-    output.result_json(report.to_json())
     for stage in report.stages:
         output.result(f"{stage['id']}  {stage['owner']}  until {stage['expires']}")
 
 
 def show_dropped_stage(report: DroppedStage, output: Output) -> None:
     """Print the number of dropped files."""
-    output.result_json(report.to_json())
     output.report(f"{count_of(report.count, 'file')} deleted")
 
 
 def show_created_token(report: CreatedToken, output: Output) -> None:
     """Print a new token."""
-    output.result_json(report.to_json())
     output.result(report.token["secret"])
     output.remark(f"its ID is {report.token['id']}; it cannot be shown again", "dim")
 
 
 def show_tokens(report: TokensReport, output: Output) -> None:
     """Print the tokens with their rights."""
-    output.result_json(report.to_json())
     for token in report.tokens:
         projects = "every project" if token["projects"] is None else ", ".join(token["projects"])
         until = f"until {token['expires']}" if token["expires"] else "always"
@@ -243,12 +231,11 @@ def show_tokens(report: TokensReport, output: Output) -> None:
 
 def show_revoked_token(report: RevokedToken, output: Output) -> None:
     """Print the revoked token."""
-    output.result_json(report.to_json())
     output.report(f"{report.revoked} is revoked")
 
 
 def show_served_proxy(report: ServedProxy, output: Output) -> None:
-    """Print the URL of a proxy."""
+    """Print the URL of a proxy, or an object under ``--json``."""
     output.result_json(report.to_json())
     output.result(report.index_url)
     output.flush()
@@ -258,7 +245,6 @@ def show_served_proxy(report: ServedProxy, output: Output) -> None:
 def show_generated_index(report: GeneratedIndex, output: Output) -> int:
     """Print the refused and the published files; 9 if any was refused."""
     generated = report.generated
-    output.result_json(report.to_json())
     for note in generated.notes:
         output.warn(note)
     if generated.refused:
@@ -290,7 +276,6 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
 
 def show_converted_index(report: ConvertedIndex, output: Output) -> int:
     """Print the converted files and the losses; 9 if a file was left out, 32 for losses."""
-    output.result_json(report.to_json())
     generated = report.generated
     if generated.refused:
         show_findings(report.refused, output)
@@ -316,7 +301,6 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> int:
 
 def show_publish(report: PublishReport, output: Output) -> None:
     """Print the findings, every file with its state, and the sent files."""
-    output.result_json(report.to_json())
     show_findings(report.checks, output)
     rows = [
         (file.filename, size_words(file.size), report.state(file.filename))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 def show_installed(report: InstalledReport, output: Output) -> None:
     """Print the packages of an environment."""
-    output.result_json(report.to_json())
     rows = [
         (entry.name, str(entry.version), entry.label or "", _remark(entry))
         for entry in report.packages
@@ -40,7 +39,6 @@ def show_installed(report: InstalledReport, output: Output) -> None:
 
 def show_outdated(report: OutdatedReport, output: Output) -> None:
     """Print the packages with a newer release."""
-    output.result_json(report.to_json())
     for name, reason in report.unreadable:
         output.warn(f"the releases of {name} could not be read: {reason}")
     if report.unknown:
@@ -64,7 +62,6 @@ def show_outdated(report: OutdatedReport, output: Output) -> None:
 
 def show_frozen(report: FreezeReport, output: Output) -> None:
     """Print the lines of a requirements file."""
-    output.result_json(report.to_json())
     for package in report.packages:
         output.result(package.line)
     if not report.packages:
@@ -85,7 +82,6 @@ def _remark(entry: Installed) -> str:
 
 def show_details(report: ShowReport, output: Output) -> None:
     """Print the details of each package, as pip does, and its variant."""
-    output.result_json(report.to_json())
     for name in report.missing:
         output.warn(f"{name} is not installed")
     for number, package in enumerate(report.packages):
@@ -139,7 +135,6 @@ def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:
 
 def show_why(report: WhyReport, output: Output) -> None:
     """Print the chains that lead to a package, from the requested ones."""
-    output.result_json(report.to_json())
     output.result(f"{report.name} {', '.join(report.versions)}".rstrip())
     for chain in report.chains:
         output.result(f"  {_chain(chain, report)}")

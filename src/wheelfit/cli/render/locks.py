@@ -14,15 +14,8 @@ if TYPE_CHECKING:
     from wheelfit.operations.lock import LockReport
 
 
-def show_lock(report: LockReport, output: Output) -> None:
-    """Print the changes of the locks, and their paths."""
-    if output.json:  # a large lock takes a while to serialise
-        output.result_json(report.to_json())
-    print_lock(report, output)
-
-
-def print_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
-    """Print the changes of the locks as text, without JSON.
+def show_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
+    """Print the changes of the locks, and their paths.
 
     :param accelerators: whether to warn of unused accelerators and accelerator builds.
     """
@@ -59,7 +52,6 @@ def print_lock(report: LockReport, output: Output, *, accelerators: bool = True)
 
 def show_bundle(report: BundleReport, output: Output) -> None:
     """Print the contents of a bundle for each machine."""
-    output.result_json(report.to_json())
     for note in report.notes:
         output.warn(note)
     for host in report.hosts:
@@ -84,7 +76,6 @@ def show_bundle(report: BundleReport, output: Output) -> None:
 
 def show_verified(bundle: VerifiedBundle, output: Output) -> None:
     """Print the summary of a valid bundle."""
-    output.result_json(bundle.to_json())
     manifest = bundle.manifest
     machines = ", ".join(host.name for host in manifest.hosts) or "any machine"
     output.report(

@@ -25,6 +25,7 @@ _MAX_EVIDENCE_WIDTH = 72
 """Characters of a piece of evidence that are shown without ``--verbose``."""
 _DEVICE_NUMBER = re.compile(r"\b[\da-f]{2}\b|\d")
 """The parts that distinguish names of devices: numbers, and addresses on a bus."""
+STATUS_STYLES: dict[str, Style] = {"supported": "good", "failed": "bad", "disabled": "warning"}
 _LABEL_WIDTH = 10
 """Minimum width of the names of values, evidence and sources, in columns."""
 
@@ -82,10 +83,9 @@ def _reason(detection: Detection, output: Output) -> str:
 
 
 def _print_detection(detection: Detection, output: Output, *, versions: bool) -> None:
-    styles: dict[str, Style] = {"supported": "good", "failed": "bad", "disabled": "warning"}
     output.result()
     status = status_in_words(detection)
-    output.result(f"{detection.namespace}: {status}", styles.get(status, "dim"))
+    output.result(f"{detection.namespace}: {status}", STATUS_STYLES.get(status, "dim"))
     output.paragraph(f"  {'source':<{_LABEL_WIDTH}}  {detection.source}", hang=_LABEL_WIDTH + 2)
     if versions and detection.version:
         output.result(f"  {'provider':<{_LABEL_WIDTH}}  {detection.version}")
@@ -149,7 +149,6 @@ def _clipped(text: str, output: Output) -> str:
 
 def show_probe(report: ProbeReport, output: Output) -> None:
     """Print the supported values of a machine."""
-    output.result_json(report.to_json())
     output.result(_headline(report.machine), "strong")
     show_detections(report.detections, output)
     if report.record is not None:
@@ -191,7 +190,6 @@ _PRESET_PREFIX = re.compile(r"[a-z]+-(?:M\.m-)?")
 
 def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> None:
     """Print the host files of the user and the parts of presets."""
-    output.result_json(report.to_json())
     if report.own:
         output.result(f"your own, in {report.folder}", "strong")
         width = max(len(host.name) for host in report.own)
@@ -208,7 +206,6 @@ def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> No
 
 def show_host_report(report: HostReport, output: Output) -> None:
     """Print the description of a machine."""
-    output.result_json(report.to_json())
     host, file, target = report.host, report.host.file, report.target
     output.result(f"{host.name}: {host.description}" if host.description else host.name, "strong")
     in_use = "" if file.interpreter else " (the current one; the file has none)"
@@ -236,7 +233,6 @@ def show_host_report(report: HostReport, output: Output) -> None:
 
 def show_comparison(report: HostComparison, output: Output) -> None:
     """Print the differences between two machines."""
-    output.result_json(report.to_json())
     names = (report.left.name, report.right.name)
     alike = "" if report.differences else ": alike"
     output.result(f"{names[0]} and {names[1]}{alike}")
@@ -247,7 +243,6 @@ def show_comparison(report: HostComparison, output: Output) -> None:
 
 def show_new_host(report: NewHost, output: Output) -> None:
     """Print the path of a new host file."""
-    output.result_json(report.to_json())
     host = report.host
     output.report(f"wrote {report.path}: {host.description or host.file.origin or host.name}")
     output.remark(f"use it anywhere: `wheelfit install --for {report.name} …`")

@@ -21,7 +21,6 @@ _MAX_ITEMS = 4
 
 def show_overviews(report: OverviewReport, output: Output) -> None:
     """Print every label of some releases."""
-    output.result_json(report.to_json())
     for number, overview in enumerate(report.overviews):
         if number:
             output.result()

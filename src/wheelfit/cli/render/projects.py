@@ -39,7 +39,6 @@ def show_build(report: BuildReport, output: Output) -> int:
             output.report(f"  {_build_details(wheel)}", "dim")
             if tuning := _tuning(wheel.tuned):
                 output.report(f"  {tuning}", "dim")
-    output.result_json(report.to_json())
     return _show_jobs(report, output) if report.results else 0
 
 
@@ -69,7 +68,6 @@ def show_tests(report: WheelTestsReport, output: Output) -> int:
             )
         elif result.state == "failed":
             output.report(f"{result.filename} failed with {result.exit_code}: {result.log}", "bad")
-    output.result_json(report.to_json())
     return report.exit_code
 
 
@@ -129,7 +127,6 @@ def _show_jobs(report: BuildReport, output: Output) -> int:
 
 def show_matrix(report: MatrixReport, output: Output) -> None:
     """Print the wheels of each Python and platform."""
-    output.result_json(report.to_json())
     rows: dict[tuple[str, str], list[str]] = {}
     for job in report.jobs:
         rows.setdefault((job.platform, job.python), []).append(job.label or "(plain)")
@@ -152,7 +149,6 @@ def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = Fals
 
     :param is_diff_shown: whether the difference was printed before.
     """
-    output.result_json(report.to_json())
     if not report.is_changed:
         output.report(f"{report.path} is up to date", "good")
         return
@@ -176,7 +172,6 @@ def show_diff(diff: Sequence[str], output: Output) -> None:
 
 def show_bounds(report: AbiBoundsReport, output: Output) -> None:
     """Print the releases that a consumer works with."""
-    output.result_json(report.to_json())
     for line in _bounds_lines(report):
         output.result(line)
     for note in report.bounds.notes:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 def show_provider_list(report: ProvidersReport, output: Output) -> None:
     """Print the known providers and plugins."""
     known = report.to_json()
-    output.result_json(known)
     rows = []
     for provider in known["built_in"]:
         packages = dict.fromkeys(row["package"] for row in provider["emulates"])
@@ -74,7 +73,6 @@ def show_provider_list(report: ProvidersReport, output: Output) -> None:
 
 def show_provider_facts(facts: Mapping[str, Any], output: Output) -> None:
     """Print the facts about one namespace or package."""
-    output.result_json(facts)
     output.result(str(facts["name"]), "strong")
     if facts["off"]:
         output.result(f"  switched off by {facts['off']}")
@@ -149,7 +147,6 @@ def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
 
     :param with_plan: whether to list the files, if the user has not seen them before.
     """
-    output.result_json(report.to_json())
     if with_plan:
         for line in plan_lines(report.plan):
             output.report(line)
@@ -161,7 +158,6 @@ def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
 
 def show_untrust(report: UntrustReport, output: Output) -> None:
     """Print the plugins that are no longer trusted."""
-    output.result_json(report.to_json())
     output.report(f"no longer trusted: {', '.join(report.packages)}")
     for folder in report.removed:
         output.note(f"removed {folder}")
@@ -169,7 +165,6 @@ def show_untrust(report: UntrustReport, output: Output) -> None:
 
 def show_switch(report: SwitchReport, output: Output) -> None:
     """Print the providers that were enabled or disabled."""
-    output.result_json(report.to_json())
     switched = "enabled" if report.on else "disabled"
     output.report(f"{switched}: {', '.join(report.namespaces)}; written to {report.file}")
 
@@ -208,7 +203,6 @@ def _show_answer(answer: Detection, output: Output) -> None:
 
 def show_bridge_table(report: BridgesReport, output: Output) -> None:
     """Print one line for each family."""
-    output.result_json(report.to_json())
     rows = [
         (
             family.name,
@@ -229,7 +223,6 @@ def _edition(families: KnownFamilies) -> str:
 
 def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
     """Print the result of updating the families."""
-    output.result_json(report.to_json())
     outcomes = {"current": "nothing newer", "removed": "removed the update"}
     edition = _edition(report.families)
     output.report(f"{outcomes.get(report.action, report.action)}; in use: {edition}")
@@ -253,7 +246,6 @@ def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
 
 def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
     """Print the families with faults, and the number of correct ones."""
-    output.result_json(report.to_json())
     faulty = [check for check in report.families if check.faults]
     for check in faulty:
         output.result(check.family.name, "bad")
@@ -269,7 +261,6 @@ def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
 
 def show_bridge_members(report: BridgesReport, output: Output) -> None:
     """Print families with all their members."""
-    output.result_json(report.to_json())
     for number, family in enumerate(report.families):
         if number:
             output.result("")

@@ -20,7 +20,6 @@ NOTHING_TO_JOIN = 9
 
 def show_plan(report: RepackPlan, output: Output) -> int:
     """Print the versions, the content of the joined release, and the command that joins it."""
-    output.result_json(report.to_json())
     head = ("Release", *(project.name for project in report.projects), f"As {report.name}")
     output.table(head, [tuple(_row(release, report)) for release in report.releases])
     newest = report.newest

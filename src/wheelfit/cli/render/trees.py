@@ -45,7 +45,6 @@ _Node: TypeAlias = "Callable[[], _Line]"
 
 def show_tree(report: TreeReport, output: Output) -> None:
     """Print the dependencies in a lock; those of one package are printed once."""
-    output.result_json(report.to_json())
     if output.json:
         return
     tree, machine = report.tree, report.machine

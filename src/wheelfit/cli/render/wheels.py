@@ -25,7 +25,6 @@ LOSSES = 32
 
 def show_rewrite(report: RewriteReport, output: Output) -> int:
     """Print the results, and return the exit code."""
-    output.result_json(report.to_json())
     for wheel in report.wheels:
         if not wheel.is_new:
             output.remark(f"{wheel.source}: nothing to do", "dim")
@@ -47,7 +46,6 @@ def show_rewrite(report: RewriteReport, output: Output) -> int:
 
 def show_wheels(report: WheelContentsReport, output: Output) -> None:
     """Print the contents of wheels."""
-    output.result_json(report.to_json())
     for wheel in report.wheels:
         output.result(wheel.where, "strong")
         for name, text in _rows(wheel):
@@ -56,7 +54,6 @@ def show_wheels(report: WheelContentsReport, output: Output) -> None:
 
 def show_metadata(report: WheelContentsReport, output: Output) -> None:
     """Print the METADATA of wheels unchanged."""
-    output.result_json(report.to_json())
     for wheel in report.wheels:
         if len(report.wheels) > 1:
             output.result(f"# {wheel.where}")
@@ -65,7 +62,6 @@ def show_metadata(report: WheelContentsReport, output: Output) -> None:
 
 def show_dependencies(report: WheelContentsReport, output: Output) -> None:
     """Print the dependencies of wheels unchanged."""
-    output.result_json(report.to_json())
     for wheel in report.wheels:
         if len(report.wheels) > 1:
             output.result(f"# {wheel.where}")
