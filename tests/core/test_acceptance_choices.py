@@ -136,7 +136,7 @@ def host_entry(namespace: str, features: Mapping[str, list[str]]) -> HostProvide
 
 # --- PyTorch ---------------------------------------------------------------------------
 
-T1 = {
+T1: dict[str, Any] = {
     "$schema": "https://variants-schema.wheelnext.dev/",
     "default-priorities": {"namespace": ["nvidia"]},
     "providers": {"nvidia": NVIDIA},
@@ -324,7 +324,7 @@ ARM_LABELS = {
     "8.4a": "09300f2f",
     "8.5a": "c87a4099",
 }
-NUMPY = {
+NUMPY: dict[str, Any] = {
     "$schema": "https://variants-schema.wheelnext.dev/v0.0.2.json",
     "default-priorities": {"namespace": ["x86_64", "aarch64"]},
     "providers": {
