@@ -6,29 +6,21 @@ import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from programs import until
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["DaskCluster", "until"]
+__all__ = ["DaskCluster"]
 
 _SETTINGS = {
     "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "2",
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
 }
 _QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.05)
 
 
 class DaskCluster:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from programs import run_program
+
 import wheelfit_runtime
 
 RUNTIME_SOURCE = Path(wheelfit_runtime.__file__).parents[1]
@@ -35,15 +37,7 @@ def run_python(
     :param environ: the whole environment; None: that of the tests.
     :param deadline: seconds after which it is killed, and the test fails.
     """
-    return subprocess.run(
-        [str(python), *map(str, words)],
-        env=environ,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=deadline,
-    )
+    return run_program(python, *words, code=None, env=environ, cwd=cwd, timeout=deadline)
 
 
 def printed_by(
@@ -54,6 +48,4 @@ def printed_by(
     deadline: float = 120,
 ) -> str:
     """Run Python, which has to end well, and return what it printed."""
-    completed = run_python(*words, environ=environ, cwd=cwd, python=python, deadline=deadline)
-    assert completed.returncode == 0, completed.stdout + completed.stderr
-    return completed.stdout
+    return run_program(python, *words, env=environ, cwd=cwd, timeout=deadline).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 PLATFORMS = {"x86": "manylinux_2_28_x86_64", "arm": "manylinux_2_28_aarch64", "win": "win_amd64"}
 DOCUMENT = release_document(
@@ -79,13 +78,15 @@ CHOSEN = {
 def build_index(folder: Path) -> None:
     """Build the wheels of the index."""
     requires = ["plain", 'gpu-lib; "nvidia" in variant_namespaces', "native"]
-    for label in (None, "cu12.8", "cu11.8", "v3", "null"):
-        document = None if label is None else DOCUMENT
-        build_wheel(
-            folder, "fast", "2.0", label=label, document=document, requires=requires,
-            requires_python=">=3.9",
-        )  # fmt: skip
-    (folder / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(
+        folder,
+        "fast",
+        "2.0",
+        DOCUMENT,
+        (None, "cu12.8", "cu11.8", "v3", "null"),
+        requires=requires,
+        requires_python=">=3.9",
+    )
     build_wheel(folder, "gpu-lib", "1", requires=["plain"])
     build_wheel(folder, "plain", "1")
     for platform in PLATFORMS.values():

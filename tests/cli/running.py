@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from cli.contract import check_object, schema_of
 
 from wheelfit.cli.command import make_parser
 from wheelfit.cli.commands import working_commands
@@ -76,7 +77,9 @@ class Runner:
         if "--debug" not in options:
             assert "Traceback" not in result.out + result.err
         if "--json" in options:
-            assert result.object  # exactly one: anything more would not be JSON
+            is_error = result.object.keys() == {"error"}  # one object: more would not be JSON
+            check_object("error" if is_error else schema_of([*map(str, words)]), result.object)
+            assert not is_error or "error: " not in result.err
             told = {
                 "projects",
                 "findings",

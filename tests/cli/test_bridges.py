@@ -14,14 +14,12 @@ from urllib.parse import quote
 
 import pytest
 from cli.running import Runner, tree
-from jsonschema import validate
 from sampled_cases import sampled
 from web_servers import served
 
 from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.testing.wheels import build_wheel
 
-SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
 CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0-sm90"
 V100 = "cuda-13.0-sm70"
 SM_90 = "cuda-12.8-sm90"
@@ -340,7 +338,6 @@ class TestCommand:
         """Every shipped family is listed."""
         report = run("bridges", "list", "--json").object
         assert [family["name"] for family in report["families"]] == list(SHIPPED.names())
-        validate(report, json.loads((SCHEMAS / "bridges.json").read_text("utf-8")))
         assert "always" in run("bridges", "list").out
 
     def test_show(self, run: Runner) -> None:

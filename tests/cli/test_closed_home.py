@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from programs import run_program
 from sampled_cases import sampled
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX are meant")
@@ -38,16 +38,10 @@ def run(home: Path, *words: str | Path, code: int, **environ: str) -> str:
         for name, value in os.environ.items()
         if not name.startswith(("PIP_", "WHEELFIT_", "XDG_")) and name != "VIRTUAL_ENV"
     }
-    completed = subprocess.run(
-        [*start, sys.executable, "-m", "wheelfit", *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=home.parent,
+    completed = run_program(
+        *start, sys.executable, "-m", "wheelfit", *words, code=code, timeout=120, cwd=home.parent,
         env={**kept, "HOME": str(home), **environ},
-    )
-    assert completed.returncode == code, completed.stdout + completed.stderr
+    )  # fmt: skip
     return " ".join(completed.stderr.split())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner, tree
+from cli.workplace import Workplace
 from projects.writing import write_project, write_sdist
 
 from wheelfit.installation.locking import locked
@@ -18,30 +19,15 @@ from wheelfit.testing.wheels import build_wheel
 Words = tuple[str | Path, ...]
 
 
-class TargetFolder:
-    """A folder of wheels, and one to install into."""
-
-    def __init__(self, run: Runner, folder: Path) -> None:
-        self._run = run
-        self.wheels = folder / "wheels"
-        self.target = folder / "target"
-        self.folder = folder
-
-    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Install from the folder of wheels."""
-        sources = ("--no-index", "-f", self.wheels, "--target", self.target)
-        return self._run("install", *sources, *words, code=code)
-
-
 @pytest.fixture
-def setup(run: Runner, tmp_path: Path) -> TargetFolder:
+def setup(run: Runner, tmp_path: Path) -> Workplace:
     """Return folders with one package."""
     build_wheel(tmp_path / "wheels", "demo", "1.0", files={"demo.py": b"x = 1\n"})
-    return TargetFolder(run, tmp_path)
+    return Workplace(run, tmp_path)
 
 
 def common_code(
-    install: Callable[..., CommandResult], words: Words, setup: TargetFolder, code: int
+    install: Callable[..., CommandResult], words: Words, setup: Workplace, code: int
 ) -> str:
     """Return the code with which the dry run and the real one fail."""
     before = tree(setup.target)
@@ -52,29 +38,30 @@ def common_code(
     return str(real["code"])
 
 
-def test_file_of_another_package(setup: TargetFolder) -> None:
+def test_file_of_another_package(setup: Workplace) -> None:
     """A file of another distribution is not overwritten."""
     setup.install("demo")
     build_wheel(setup.wheels, "other", "1.0", files={"demo.py": b"x = 2\n"})
     assert common_code(setup.install, ("other",), setup, 4) == "file-conflict"
 
 
-def test_unowned_file(setup: TargetFolder) -> None:
+def test_unowned_file(setup: Workplace) -> None:
     """An unowned file is not overwritten without --replace-files."""
     setup.target.mkdir()
     (setup.target / "demo.py").write_text("mine\n")
     assert common_code(setup.install, ("demo",), setup, 4) == "file-conflict"
     assert "Would install" in setup.install("demo", "--replace-files", "--dry-run").out
+    setup.install("demo", "--replace-files")
 
 
-def test_startup_file(setup: TargetFolder) -> None:
+def test_startup_file(setup: Workplace) -> None:
     """A local wheel with a startup file is refused."""
     build_wheel(setup.wheels, "early", "1.0", files={"early.pth": b"import early\n"})
     words = ("early", "--startup-files", "deny")
     assert common_code(setup.install, words, setup, 7) == "startup-file"
 
 
-def test_damaged_wheel(setup: TargetFolder) -> None:
+def test_damaged_wheel(setup: Workplace) -> None:
     """A damaged local wheel is refused."""
     wheel = build_wheel(setup.wheels, "bad", "1.0", files={"bad.py": b"x = 1\n" * 99})
     data = wheel.read_bytes()
@@ -83,26 +70,14 @@ def test_damaged_wheel(setup: TargetFolder) -> None:
     common_code(setup.install, ("bad",), setup, 4)
 
 
-def test_wrong_hash_in_the_url(setup: TargetFolder) -> None:
+def test_wrong_hash_in_the_url(setup: Workplace) -> None:
     """A local wheel with a wrong hash is refused."""
     wheel = next(setup.wheels.glob("demo-*.whl"))
     url = f"{wheel.as_uri()}#sha256={'0' * 64}"
     assert common_code(setup.install, (url,), setup, 4) == "hash-mismatch"
 
 
-def test_wrong_hash_in_the_requirements(setup: TargetFolder) -> None:
-    """A required hash that no file has is refused."""
-    file = setup.folder / "requirements.txt"
-    file.write_text(f"demo==1.0 --hash=sha256:{'0' * 64}\n")
-    assert common_code(setup.install, ("-r", file), setup, 4) == "hash-mismatch"
-
-
-def test_missing_hashes(setup: TargetFolder) -> None:
-    """--require-hashes refuses a requirement without a hash."""
-    common_code(setup.install, ("demo", "--require-hashes"), setup, 1)
-
-
-def test_source_distribution(setup: TargetFolder, run: Runner) -> None:
+def test_source_distribution(setup: Workplace, run: Runner) -> None:
     """A build without consent is refused."""
     write_sdist(setup.wheels, write_project(setup.folder / "source", "source"), "source")
     with RecordingIndex(setup.wheels) as index:
@@ -114,29 +89,14 @@ def test_source_distribution(setup: TargetFolder, run: Runner) -> None:
         common_code(install, words, setup, 3)
 
 
-@pytest.mark.integration
-def test_externally_managed(setup: TargetFolder, run: Runner, managed: Path) -> None:
-    """PEP 668: an externally managed environment is refused."""
-    words = ("--no-index", "-f", setup.wheels, "--python", managed, "demo")
-
-    def install(*more: str | Path, code: int = 0) -> CommandResult:
-        return run("install", *more, code=code)
-
-    assert common_code(install, words, setup, 7) == "externally-managed"
-    assert "Would install" in run("install", *words, "--break-system-packages", "--dry-run").out
-    for more in ((), ("--dry-run",)):
-        error = run("uninstall", "--python", managed, "here", *more, "--json", code=7).error
-        assert error["code"] == "externally-managed"
-
-
-def test_read_only_folder(setup: TargetFolder, read_only: Callable[[Path], None]) -> None:
+def test_read_only_folder(setup: Workplace, read_only: Callable[[Path], None]) -> None:
     """A read-only environment is refused."""
     setup.target.mkdir()
     read_only(setup.target)
     assert common_code(setup.install, ("demo",), setup, 6) == "environment-read-only"
 
 
-def test_file_in_place_of_a_folder(setup: TargetFolder) -> None:
+def test_file_in_place_of_a_folder(setup: Workplace) -> None:
     """A file in place of a scripts folder is refused."""
     setup.target.mkdir()
     (setup.target / "bin").write_text("mine\n")
@@ -146,7 +106,7 @@ def test_file_in_place_of_a_folder(setup: TargetFolder) -> None:
     assert common_code(setup.install, ("tool",), setup, 6) == "environment-read-only"
 
 
-def test_link_out_of_the_environment(setup: TargetFolder) -> None:
+def test_link_out_of_the_environment(setup: Workplace) -> None:
     """A link out of the environment is refused."""
     setup.target.mkdir()
     (setup.target / "bin").symlink_to(setup.folder)
@@ -154,7 +114,7 @@ def test_link_out_of_the_environment(setup: TargetFolder) -> None:
 
 
 @pytest.mark.integration
-def test_busy_environment(setup: TargetFolder) -> None:
+def test_busy_environment(setup: Workplace) -> None:
     """An environment that another process changes is refused."""
     setup.install("demo")
     build_wheel(setup.wheels, "other", "1.0")
@@ -162,7 +122,7 @@ def test_busy_environment(setup: TargetFolder) -> None:
         assert common_code(setup.install, ("other",), setup, 6) == "environment-busy"
 
 
-def test_offline_without_a_cached_wheel(setup: TargetFolder, run: Runner) -> None:
+def test_offline_without_a_cached_wheel(setup: Workplace, run: Runner) -> None:
     """Offline, a wheel that is not cached is refused."""
     with RecordingIndex(setup.wheels) as index:
         where = ("-i", index.url, "--target", setup.target)
@@ -177,7 +137,7 @@ def test_offline_without_a_cached_wheel(setup: TargetFolder, run: Runner) -> Non
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files with holes")
-def test_no_space(setup: TargetFolder) -> None:
+def test_no_space(setup: Workplace) -> None:
     """An installation larger than the free disk space is refused."""
     wheel = build_wheel(setup.wheels, "huge", "1.0", files={"huge.bin": b""})
     enlarge(wheel, "huge.bin")

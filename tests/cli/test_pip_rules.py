@@ -9,19 +9,14 @@ from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner, tree
+from cli.workplace import Workplace
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
 
-class PipSetup:
+class PipSetup(Workplace):
     """Commands with a configuration file of pip."""
-
-    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
-        self.run = run
-        self.folder = folder
-        self.target = folder / "target"
-        self.sources = ["-i", index.url, "--no-cache-dir"]
 
     def write_configuration(self, text: str) -> Path:
         """Write pip's configuration file."""
@@ -29,19 +24,15 @@ class PipSetup:
         path.write_text(text)
         return path
 
-    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Install into a folder."""
-        return self.run("install", *self.sources, "--target", self.target, *words, code=code)
-
 
 @pytest.fixture
 def pip_setup(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipSetup]:
     """Yield a setup with an index of a project with a pre-release."""
     for version in ("1.0", "2.0", "3.0rc1"):
-        build_wheel(tmp_path / "index", "plain", version)
+        build_wheel(tmp_path / "wheels", "plain", version)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
-    with RecordingIndex(tmp_path / "index") as index:
-        yield PipSetup(run, tmp_path, index)
+    with RecordingIndex(tmp_path / "wheels") as index:
+        yield PipSetup(run, tmp_path, index, "--no-cache-dir")
 
 
 def planned_version(said: CommandResult) -> str:

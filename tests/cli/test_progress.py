@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from cli.running import tree
 from cli.terminal import in_terminal, screen
+from programs import run_program
 from sampled_cases import sampled
 
 from wheelfit.cli.output import Output
@@ -235,14 +236,10 @@ class TestEarlyEnd:
         """A wrong hash is reported at once, before the other downloads end."""
         slow_index.faults.trickle["slow-1.0-py3-none-any.whl"] = 0.5  # 20 s
         slow_index.faults.wrong_hash.add("broken-1.0-py3-none-any.whl")
-        completed = subprocess.run(
-            [sys.executable, *install_command(slow_index, tmp_path / "target", "slow", "broken")],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert completed.returncode == 4
+        completed = run_program(
+            sys.executable, *install_command(slow_index, tmp_path / "target", "slow", "broken"),
+            code=4, timeout=60,
+        )  # fmt: skip
         assert "[hash-mismatch]" in completed.stderr
         assert slow_index.bytes_sent("slow-1.0-py3-none-any.whl") < SLOW
         assert not (tmp_path / "target").exists()

@@ -15,7 +15,7 @@ from sampled_cases import sampled
 from wheelfit.server.folder import FolderIndex
 from wheelfit.sources.page import File
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 
 class SourceSetup:
@@ -138,9 +138,7 @@ def test_local_wheel_and_variants(sources: SourceSetup) -> None:
     provider = {"requires": ["nvidia-variant-provider"], "plugin-api": "nvidia_variant_provider"}
     cuda = {"nvidia": {"sm_arch": ["90_real"]}}
     document = release_document({"cu128": cuda, "null": {}}, providers={"nvidia": provider})
-    for label in (None, "null"):
-        build_wheel(sources.folder / "first", "fast", "1", label=label, document=document)
-    (sources.folder / "first" / "fast-1-variants.json").write_text(json.dumps(document))
+    build_release(sources.folder / "first", "fast", "1", document, (None, "null"))
     build_wheel(sources.folder / "links", "fast", "1")
     links: list[str | Path] = ["-f", sources.folder / "links"]
     assert "fast-1-py3-none-any-null.whl" in sources.chosen("fast", *links)

@@ -7,7 +7,6 @@ number of modules. If it can do without, import it where it is needed.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import pytest
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Request, Response
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 DOCUMENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
@@ -107,8 +106,7 @@ class FreshFolderIndex:
 def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Return a folder with a filled cache, and the URL of an index that is no longer needed."""
     folder = tmp_path_factory.mktemp("start-up")
-    build_wheel(folder / "index", "varied", "1.0", label="mkl", document=DOCUMENT)
-    (folder / "index" / "varied-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(folder / "index", "varied", "1.0", DOCUMENT, ["mkl"])
     build_wheel(folder / "index", "plain", "1.0", requires=["needed>=1"])
     build_wheel(folder / "index", "needed", "1.0")
     with LoopbackServer(FreshFolderIndex(folder / "index")) as server:

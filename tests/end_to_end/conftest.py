@@ -11,6 +11,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli.running import Runner
+from programs import run_program
+
+
+@pytest.fixture
+def run(
+    bare_environment: None,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Runner:
+    """Return a runner of commands with a cache and a current folder of the test."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)  # a checkout may have a .venv
+    return Runner(capsys)
 
 
 @pytest.fixture(scope="session")
@@ -45,15 +61,10 @@ def wheelfit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         variables = {
             key: value for key, value in os.environ.items() if not key.startswith("VIRTUAL_ENV")
         }
-        completed = subprocess.run(
-            [sys.executable, "-m", "wheelfit", *map(str, words)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
+        completed = run_program(
+            sys.executable, "-m", "wheelfit", *map(str, words), code=code, timeout=600,
             env={**variables, "WHEELFIT_CACHE_DIR": str(cache), **(environ or {})},
-        )
-        assert completed.returncode == code, f"{words}\n{completed.stdout}\n{completed.stderr}"
+        )  # fmt: skip
         return completed.stdout
 
     return run

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from programs import run_program
 
 __all__ = ["Section", "follow", "sections"]
 
@@ -49,23 +50,14 @@ def follow(section: Section, folder: Path, cache: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    settings = {"WHEELFIT_CACHE_DIR": str(cache), "WHEELFIT_CONFIG_FILE": os.devnull}
+    environ = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", **settings}
     for command, shown in section.commands:
-        completed = subprocess.run(
-            ["bash", "-c", f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}\n{command}'],
-            cwd=folder,
-            env={
-                **os.environ,
-                "COLUMNS": "200",
-                "NO_COLOR": "1",
-                "WHEELFIT_CACHE_DIR": str(cache),
-                "WHEELFIT_CONFIG_FILE": os.devnull,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        completed = run_program(
+            "bash", "-c", f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}\n{command}',
+            cwd=folder, env=environ,
+        )  # fmt: skip
         said = completed.stdout + completed.stderr
-        assert completed.returncode == 0, f"{command}\n{said}"
         printed = iter(map(_alike, completed.stdout.splitlines()))
         for line in shown:
             assert _alike(line) in printed, f"{command} does not print {line!r} there, but\n{said}"

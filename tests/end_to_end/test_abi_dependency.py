@@ -13,7 +13,7 @@ import pytest
 from wheelfit.cli.main import main
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.wheels import build_release, build_wheel
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -175,11 +175,7 @@ def serve(
     def start(documents: Documents) -> Boss:
         folder = tmp_path / "index"
         for (name, version), document in documents.items():
-            for label in document["variants"]:
-                build_wheel(
-                    folder, name, version, label=label, document=document, requires=NEEDS[name]
-                )
-            (folder / f"{name}-{version}-variants.json").write_text(json.dumps(document))
+            build_release(folder, name, version, document, requires=NEEDS[name])
         server = RecordingIndex(folder)
         server.start()
         servers.append(server)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +12,7 @@ from end_to_end.locks import Locks
 from end_to_end.test_abi_dependency import NEEDS, converted, fixed, published
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.wheels import build_release
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -36,11 +35,7 @@ def example(
             for (name, version), document in documents.items():
                 for label in without.get(f"{name}_{version.replace('.', '_')}", ()):
                     del document["variants"][label]
-                for label in document["variants"]:
-                    build_wheel(
-                        folder, name, version, label=label, document=document, requires=NEEDS[name]
-                    )
-                (folder / f"{name}-{version}-variants.json").write_text(json.dumps(document))
+                build_release(folder, name, version, document, requires=NEEDS[name])
             index = servers.enter_context(RecordingIndex(folder))
             return Locks(Runner(capsys), index.url, tmp_path, environment)
 

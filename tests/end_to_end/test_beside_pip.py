@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from cli.running import Runner
+from programs import run_program
 
 from wheelfit.server.loopback import LoopbackIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("bare_environment", "registry")]
 
@@ -40,12 +41,16 @@ def index(tmp_path: Path) -> Iterator[LoopbackIndex]:
     """Serve a release with a plain wheel, a variant and an index file (B-40)."""
     folder = tmp_path / "index"
     build_wheel(folder, "fast-fft", "2.0", requires=["always"], provides_extra=["fast"])
-    for label in ("null", "mkl", "open"):
-        build_wheel(
-            folder, "fast-fft", "2.0", label=label, document=DOCUMENT, requires=NEEDS,
-            provides_extra=["fast"], metadata_extra=[("Summary", "with; variant_label in it")],
-        )  # fmt: skip
-    (folder / "fast_fft-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(
+        folder,
+        "fast-fft",
+        "2.0",
+        DOCUMENT,
+        ("null", "mkl", "open"),
+        requires=NEEDS,
+        provides_extra=["fast"],
+        metadata_extra=[("Summary", "with; variant_label in it")],
+    )
     build_wheel(folder, "fast-fft", "1.0")
     for name in ("always", "openblas-runtime", "mkl-runtime", "extra-runtime"):
         build_wheel(folder, name, "1.0")
@@ -69,16 +74,10 @@ def stock_pip(pip: Path, environment: Callable[[], Path], index: LoopbackIndex) 
 
     def run(command: str, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         sources = ["--index-url", index.url] if command == "install" else []
-        completed = subprocess.run(
-            [pip, "--python", python, command, *sources, *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
+        return run_program(
+            pip, "--python", python, command, *sources, *words, code=code, timeout=120,
             env=variables,
-        )
-        assert completed.returncode == code, completed.stdout + completed.stderr
-        return completed
+        )  # fmt: skip
 
     run.python = python  # type: ignore[attr-defined]
     return run
@@ -89,12 +88,6 @@ def python(stock_pip: Pip) -> Path:
     """Return the interpreter of the environment."""
     found: Path = stock_pip.python  # type: ignore[attr-defined]
     return found
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs wheelfit."""
-    return Runner(capsys)
 
 
 def versions(stock_pip: Pip) -> dict[str, str]:
@@ -170,12 +163,7 @@ def test_upgrade_by_wheelfit(
     seen = {"fast-fft": "2.0", "always": "1.0", "openblas-runtime": "1.0", "extra-runtime": "1.0"}
     assert versions(stock_pip) == seen
     assert "No broken requirements found" in stock_pip("check").stdout
-    listed = subprocess.run(
-        [uv, "pip", "list", "--python", python, "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    listed = run_program(uv, "pip", "list", "--python", python, "--format", "json")
     assert {entry["name"]: entry["version"] for entry in json.loads(listed.stdout)} == seen
     subprocess.run([uv, "pip", "check", "--python", python], capture_output=True, check=True)
 

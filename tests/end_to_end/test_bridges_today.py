@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from programs import run_program
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 
@@ -20,10 +20,7 @@ def dry_run(folder: Path, machine: str, *words: str, code: int = 0) -> dict[str,
     command = [sys.executable, "-m", "wheelfit", "install", *words, "--dry-run", "--json"]
     options = ["--for", machine, "--target", str(folder / "target")]
     environ = {**os.environ, "WHEELFIT_CACHE_DIR": str(folder / "cache")}
-    completed = subprocess.run(
-        [*command, *options], capture_output=True, text=True, env=environ, check=False
-    )
-    assert completed.returncode == code, completed.stderr
+    completed = run_program(*command, *options, code=code, env=environ)
     report = json.loads(completed.stdout)
     if code:
         return {"error": report["error"]["code"], "hint": report["error"]["hint"]}

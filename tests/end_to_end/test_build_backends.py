@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from end_to_end.backends import FLIT, HATCHLING, MESON, SCIKIT, SETUPTOOLS, write
+from programs import run_program
 
 from wheelfit.building.index_file import read_wheel_document
 from wheelfit.core.metadata import to_mapping
@@ -74,9 +75,7 @@ def total(wheel: Mapping[str, Any], package: str) -> int:
     with zipfile.ZipFile(wheel["path"]) as archive:
         place = Path(wheel["path"]).with_suffix(".unpacked")
         archive.extractall(place)
-    completed = subprocess.run(
-        [sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=True
-    )
+    completed = run_program(sys.executable, "-c", code, cwd=place)
     return int(completed.stdout)
 
 
@@ -164,11 +163,7 @@ def test_no_reuse_between_builds(backend: str, build: Build, tmp_path: Path) -> 
     project = tmp_path / "project"
     build(PROJECTS[backend])
     if backend == "setuptools":  # as whoever works there has it
-        subprocess.run(
-            [sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "x", project],
-            check=True,
-            capture_output=True,
-        )
+        run_program(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "x", project)
         assert list(project.glob("build/**/*.o"))
     result = build(PROJECTS[backend], "--variant", "v3", "--flags")
     assert "%ymm" in instructions(by_label(result)["v3"], tmp_path / "code")

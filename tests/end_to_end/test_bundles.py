@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli.bundling import DOCUMENT
+from programs import run_program
 from web_servers import served
 
 from wheelfit.testing.index import RecordingIndex
@@ -97,10 +98,7 @@ def make_bundle(place: Path, wheelfit: Callable[..., str], folder: Path) -> None
 
 def variant_in(python: Path) -> str:
     """Return the build in an environment, according to the package itself."""
-    completed = subprocess.run(
-        [python, "-I", "-c", "import fast, plain; print(fast.__variant__)"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    completed = run_program(python, "-I", "-c", "import fast, plain; print(fast.__variant__)")
     return completed.stdout.strip()
 
 

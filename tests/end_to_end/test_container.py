@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from end_to_end.clients import stock
 from packaging.utils import canonicalize_name
+from programs import run_program
 
 pytestmark = pytest.mark.network
 
@@ -52,9 +53,7 @@ def network() -> Iterator[str]:
         pytest.skip("only root can make a network of its own, by `ip`")
     try:
         for command in _NETWORK:
-            completed = subprocess.run(
-                shlex.split(command), capture_output=True, text=True, check=False
-            )
+            completed = run_program(*shlex.split(command), code=None)
             if completed.returncode:
                 pytest.skip(f"no network can be made here: {completed.stderr.strip()}")
         yield _NAME
@@ -126,13 +125,6 @@ def test_profile_in_the_url(
             root=root, places=" ".join(places), host=_HOST, script=shlex.quote(script)
         )
         apart = ["unshare", "--mount", "--pid", "--fork", "--ipc", "--uts", "sh", "-c", commands]
-        completed = subprocess.run(
-            ["ip", "netns", "exec", network, *apart],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-    assert completed.returncode == 0, completed.stderr
+        completed = run_program("ip", "netns", "exec", network, *apart, timeout=120)
     assert f"__variant__ = '{label}'" in completed.stdout
     assert needs in completed.stderr.replace("-", "_")

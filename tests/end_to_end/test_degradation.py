@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from cli.running import CommandResult, Runner, tree
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import SCHEMA, build_wheel, release_document
+from wheelfit.testing.wheels import SCHEMA, build_release, build_wheel, release_document
 
 STATIC = {"blas": {"library": ["openblas", "mkl"]}, "gpu": {"arch": ["a2", "a1"]}}
 VARIANTS: dict[str, Any] = {
@@ -25,7 +24,6 @@ VARIANTS: dict[str, Any] = {
 DOCUMENT = release_document(VARIANTS, static=STATIC)
 LABELS = sorted(VARIANTS)
 INDEX_FILE = "some-1.0-variants.json"
-SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
 
 
 def document(**changes: Any) -> bytes:
@@ -75,6 +73,9 @@ def server(name: str, code: str, said: str, **faults: Any) -> Case:
 
 CASES = [
     whole("syntax", b"{", "is not JSON"),
+    whole("empty", b"", "is not JSON"),
+    whole("not UTF-8", b"\xff\xfe\xfd", "UTF-8"),
+    whole("no keys", b"{}", "F-"),
     whole("byte order mark", b"\xef\xbb\xbf" + document(), "byte order mark (F-30)"),
     whole("NaN", document()[:-1] + b', "x": NaN}', "NaN is not JSON (F-30)"),
     whole("text behind", document() + b"x", "text after the end"),
@@ -196,9 +197,8 @@ class Scene:
         return self.run(name, *sources, *words, code=code)
 
     def explain(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """Return the JSON explanation of ``some``, valid under its schema."""
+        """Return the JSON explanation of ``some``."""
         result = self.command("explain", "--json", "some", *words, code=code)
-        jsonschema.validate(result.object, json.loads((SCHEMAS / "explain.json").read_text()))
         project: dict[str, Any] = result.object["projects"][0]
         return project
 
@@ -225,9 +225,7 @@ def scene(
         )
     (folder / INDEX_FILE).write_bytes(document())
     other = release_document({"mkl": VARIANTS["mkl"]}, static={"blas": STATIC["blas"]})
-    for label in ("mkl", None):
-        build_wheel(folder, "other", "1.0", label=label, document=other if label else None)
-    (folder / "other-1.0-variants.json").write_text(json.dumps(other))
+    build_release(folder, "other", "1.0", other, ("mkl", None))
     with RecordingIndex(folder) as index:
         yield Scene(folder, index, tmp_path / "target", Runner(capsys))
 
@@ -267,10 +265,9 @@ def test_costs(scene: Scene, case: Case) -> None:
     error = scene.install("--dry-run", "--strict", "--json", "some", code=8).error
     assert error["code"] == "bad-metadata"
     assert error["degradations"] == [lost]
-    jsonschema.validate({"error": error}, json.loads((SCHEMAS / "error.json").read_text()))
 
 
-@pytest.mark.parametrize("case", [CASES[0], CASES[15], CASES[23], CASES[28]], ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [CASES[0], CASES[18], CASES[26], CASES[31]], ids=lambda c: c.name)
 def test_explain_text(scene: Scene, case: Case) -> None:
     """F-136: the text has the warning, and the reason for each rejected wheel."""
     scene.prepare(case)
@@ -403,7 +400,6 @@ class TestDisagreement:
         """F-93, F-136: each rejected wheel is in the JSON of the installation."""
         self.swap(scene)
         answer = scene.install("--json", "some").object
-        jsonschema.validate(answer, json.loads((SCHEMAS / "install.json").read_text()))
         assert [one["label"] for one in answer["install"]] == ["a2"]
         for label, lost in zip(("mkl", "open"), answer["degradations"], strict=True):
             assert (lost["name"], lost["version"]) == ("some", "1.0")

@@ -8,12 +8,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner
+from programs import until
 from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
@@ -179,6 +179,9 @@ def test_json(desk: Desk) -> None:
     assert report["list"] == {"kind": "project", "name": None}
     assert report["lock"]["locks"][0]["written"] is True
     assert {one["name"] for one in report["sync"]["install"]} == {"app", "lib", "part"}
+    report = desk.run("remove", "app", "--dry-run", "--json").object
+    assert report["lock"]["locks"][0]["changes"][0]["after"] == []
+    assert report["sync"] is None
 
 
 def test_frozen(desk: Desk) -> None:
@@ -257,7 +260,7 @@ def test_interrupt(desk: Desk) -> None:
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     ) as process:
-        _wait_for(desk.file, b"app>=1.5")
+        until(lambda: b"app>=1.5" in desk.file.read_bytes())
         process.send_signal(signal.SIGINT)
         assert b"interrupted" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
@@ -275,19 +278,12 @@ def test_concurrent_edit(desk: Desk) -> None:
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     ) as process:
-        _wait_for(desk.file, b"app>=1.5")
+        until(lambda: b"app>=1.5" in desk.file.read_bytes())
         desk.file.write_text("# mine")
         process.send_signal(signal.SIGINT)
         assert b"changed by another program" in process.communicate(timeout=60)[1]
     assert desk.file.read_text() == "# mine"
     assert not desk.lock.exists()
-
-
-def _wait_for(file: Path, content: bytes) -> None:
-    deadline = time.monotonic() + 60
-    while content not in file.read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

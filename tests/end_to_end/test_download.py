@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from cli.running import Runner
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 DOCUMENT = release_document(
     {
@@ -32,28 +31,12 @@ OPEN, GPU = "fast-2.0-py3-none-any-open.whl", "fast-2.0-py3-none-any-gpu.whl"
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve a project with variants and a plain dependency, and one for each platform."""
     place = tmp_path / "index"
-    for label in ("gpu", "mkl", "open"):
-        build_wheel(place, "fast", "2.0", label=label, document=DOCUMENT, requires=["small"])
-    (place / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(place, "fast", "2.0", DOCUMENT, ("gpu", "mkl", "open"), requires=["small"])
     build_wheel(place, "small", "1.0")
     for tag in ("cp312-cp312-macosx_11_0_arm64", "cp311-cp311-manylinux_2_17_x86_64"):
         build_wheel(place, "native", "1.0", tag=tag)
     with RecordingIndex(place) as server:
         yield server
-
-
-@pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    bare_environment: None,
-) -> Runner:
-    """Return a function that runs a command."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    return Runner(capsys)
 
 
 def names(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from cli.running import Runner
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 BLAS = {"blas": {"library": ["openblas", "mkl"]}}
 DOCUMENT = release_document(
@@ -29,27 +29,11 @@ DOCUMENT = release_document(
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve a project with variants and plain projects."""
     place = tmp_path / "index"
-    for label in (None, "null", "mkl", "open"):
-        document = DOCUMENT if label else None
-        build_wheel(place, "fast", "2.0", label=label, document=document, requires=["plain"])
-    (place / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(place, "fast", "2.0", DOCUMENT, (None, "null", "mkl", "open"), requires=["plain"])
     build_wheel(place, "plain", "1.0")
     build_wheel(place, "other", "3.0+local.1")
     with RecordingIndex(place) as server:
         yield server
-
-
-@pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    bare_environment: None,
-) -> Runner:
-    """Return a function that runs a command."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    return Runner(capsys)
 
 
 def test_round_trip(
@@ -66,6 +50,8 @@ def test_round_trip(
     assert lines[1].startswith("other @ http://127.0.0.1:")
     assert "#sha256=" in lines[1]
     assert lines[2:] == ["plain==1.0"]
+    packages = run("freeze", "--python", first, "--json").object["packages"]
+    assert [package["label"] for package in packages] == ["mkl", None, None]
     file = tmp_path / "requirements.txt"
     file.write_text(result.out)
     run("install", "--python", second, *sources, "-r", file)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from programs import run_program
 from projects.writing import commit_all, write_archive
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
@@ -162,20 +162,12 @@ def test_like_pip(
     ours, theirs = environment(), environment()
     consent = ["--allow-source", "docopt"] if case == "index" else []
     wheelfit("install", "--python", ours, *words, *consent)
-    completed = subprocess.run(
-        [pip, "--python", theirs, "install", "--no-compile", "--quiet", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 0, completed.stderr
+    completed = run_program(pip, "--python", theirs, "install", "--no-compile", "--quiet", *words)
     assert contents(ours) == contents(theirs)
     assert origins(ours) == origins(theirs)
     if case == "compiled":
         for command, answer in (("compiled-demo", "42\n"), ("tool.sh", "tool\n")):
-            completed = subprocess.run(
-                [ours.parent / command], capture_output=True, text=True, check=True
-            )
+            completed = run_program(ours.parent / command)
             assert completed.stdout == answer
     told = json.loads(wheelfit("list", "--python", ours, "--json"))["packages"]
     assert [one["project"] for one in told if one["editable"]] == (

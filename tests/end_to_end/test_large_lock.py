@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.pylock import Pylock, is_valid_pylock_path
 from packaging.utils import canonicalize_name
+from programs import run_program
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 
@@ -25,10 +25,7 @@ assert round(float(model.coef_[0])) == 2
 
 def run(*words: str | Path) -> str:
     """Run a program and return its output; a failure shows all of it."""
-    completed = subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
-    )
-    assert completed.returncode == 0, f"{words}\n{completed.stdout}\n{completed.stderr}"
+    completed = run_program(*[str(word) for word in words], timeout=600)
     return completed.stdout
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from urllib.parse import quote
 import pytest
 from cli.running import Runner
 from packaging.pylock import Pylock
+from programs import run_program
 from web_servers import served
 
 from wheelfit.testing.index import RecordingIndex
@@ -133,9 +133,7 @@ def run(folder: Path, words: list[str | Path], target: Path) -> Installed:
     names = ("PATH", "SYSTEMROOT")
     environ = {name: os.environ[name] for name in names if name in os.environ}
     environ |= {"HOME": str(folder), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
-    completed = subprocess.run(
-        words, env=environ, cwd=folder, capture_output=True, text=True, check=False
-    )
+    completed = run_program(*words, code=None, env=environ, cwd=folder)
     found = [path.stem.rpartition("-") for path in target.glob("*.dist-info")]
     modules = {path.parent.name: path.read_text() for path in target.glob("*/__init__.py")}
     builds = {

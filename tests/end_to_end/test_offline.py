@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,32 +9,18 @@ import pytest
 from cli.running import Runner, tree
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 DOCUMENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
 )
 
 
-@pytest.fixture(autouse=True)
-def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ignore the user's settings."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return a function that runs a command."""
-    return Runner(capsys)
-
-
 @pytest.fixture
 def url(run: Runner, tmp_path: Path) -> str:
     """Install from an index, lock, stop the index, and return its URL."""
     folder = tmp_path / "index"
-    build_wheel(folder, "fast", "2.0", label="mkl", document=DOCUMENT, requires=["plain>=1"])
-    (folder / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(folder, "fast", "2.0", DOCUMENT, ["mkl"], requires=["plain>=1"])
     build_wheel(folder, "plain", "1.0")
     build_wheel(folder, "other", "1.0")
     with RecordingIndex(folder) as index:

@@ -50,19 +50,6 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    bare_environment: None,
-) -> Runner:
-    """Return a function that runs a command."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    return Runner(capsys)
-
-
-@pytest.fixture
 def old(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) -> Path:
     """Install old releases."""
     python = environment()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from end_to_end.homes import make_home, required, site_of
+from programs import run_program
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -43,16 +44,10 @@ def run(
     }
     kept |= {"PIP_CONFIG_FILE": os.devnull, "WHEELFIT_CACHE_DIR": str(home.parent / "cache")}
     kept["VIRTUAL_ENV"] = str(home)
-    completed = subprocess.run(
-        [home / "bin" / "python", "-m", "wheelfit", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        cwd=home.parent,
-        env=kept | (environ or {}),
-    )
-    assert completed.returncode == code, completed.stdout + completed.stderr
+    completed = run_program(
+        home / "bin" / "python", "-m", "wheelfit", *map(str, words), code=code, timeout=300,
+        cwd=home.parent, env=kept | (environ or {}),
+    )  # fmt: skip
     assert "Traceback" not in completed.stdout + completed.stderr
     return completed
 

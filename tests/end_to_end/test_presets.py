@@ -12,7 +12,7 @@ from server.static_site import StaticSite
 
 from wheelfit.cli.main import main
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, release_document
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -144,9 +144,7 @@ def wheels(tmp_path: Path) -> Path:
         },
         namespaces=["nvidia"],
     )
-    for label in (None, "null", "gpu"):
-        build_wheel(folder, "some", "1.0", label=label, document=document if label else None)
-    (folder / "some-1.0-variants.json").write_text(json.dumps(document))
+    build_release(folder, "some", "1.0", document, (None, "null", "gpu"))
     return folder
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run_program
 from web_servers import served
 
 import wheelfit_runtime
@@ -69,11 +69,7 @@ def serve() -> Iterator[Callable[[Path], str]]:
 def run(*words: str | Path) -> str:
     """Run a client, which has to end well, and return what it prints."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
-    completed = subprocess.run(
-        list(map(str, words)), capture_output=True, text=True, check=False, env=environ
-    )
-    assert completed.returncode == 0, completed.stdout + completed.stderr
-    return completed.stdout
+    return run_program(*words, env=environ).stdout
 
 
 def label_in(target: Path) -> str | None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from programs import run_program
 from server.running import RunningIndex, bearer, clean_environ
 from server.signed import signed_files
 from server.uploading import DOCUMENT
@@ -66,14 +67,10 @@ def publish(
     folder: Path, *words: str | Path, token: str = "", code: int | None = 0
 ) -> dict[str, object]:
     """Run ``wheelfit publish`` in its own process; return its result."""
-    completed = subprocess.run(
-        [sys.executable, "-m", "wheelfit", "publish", *map(str, words), "--json"],
-        env=environ_of(folder, token),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    completed = run_program(
+        sys.executable, "-m", "wheelfit", "publish", *map(str, words), "--json", code=None,
+        env=environ_of(folder, token), cwd=folder,
+    )  # fmt: skip
     assert code in (None, completed.returncode), completed.stdout + completed.stderr
     assert not token or token not in completed.stdout + completed.stderr
     report = json.loads(completed.stdout)
@@ -88,17 +85,9 @@ def codes(said: dict[str, object]) -> set[str]:
     return {finding["code"] for finding in findings}
 
 
-def run(*words: object, folder: Path) -> None:
+def run(*words: str | Path, folder: Path) -> None:
     """Run an installer that succeeds."""
-    completed = subprocess.run(
-        list(map(str, words)),
-        env=clean_environ(folder),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 0, completed.stdout + completed.stderr
+    run_program(*words, env=clean_environ(folder), cwd=folder)
 
 
 def built(target: Path, name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import run_program
 from server.running import RunningIndex, clean_environ
 
 from wheelfit.building.publishing.release_files import collect_files, index_files_of
@@ -68,15 +69,11 @@ def build(folder: Path) -> None:
 def publish(folder: Path, index: RunningIndex, *words: str) -> dict[str, Any]:
     """Publish the files of a folder, or only report."""
     command = [sys.executable, "-m", "wheelfit", "publish", str(folder), "--to", index.url]
-    completed = subprocess.run(
-        [*command, *words, "--json"],
+    completed = run_program(
+        *command, *words, "--json",
         env=clean_environ(folder.parent) | {"WHEELFIT_INDEX_TOKEN": index.token},
         cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 0, completed.stdout + completed.stderr
+    )  # fmt: skip
     report = json.loads(completed.stdout)
     assert isinstance(report, dict)
     return report
@@ -86,11 +83,11 @@ def pip_takes(pip: Path, url: str, machine: str, folder: Path) -> str | None:
     """Return the wheel that pip downloads for a machine; None if there is none."""
     platforms = platforms_of_preset(compose([machine]))
     folder.mkdir()
-    completed = subprocess.run(
-        [pip, "download", "--no-cache-dir", "--index-url", url, "--no-deps", "--dest", folder,
-         "--only-binary", ":all:", "--python-version", "3.14",
-         *(word for platform in platforms for word in ("--platform", platform)), "fast"],
-        env=clean_environ(folder), capture_output=True, text=True, check=False,
+    completed = run_program(
+        pip, "download", "--no-cache-dir", "--index-url", url, "--no-deps", "--dest", folder,
+        "--only-binary", ":all:", "--python-version", "3.14",
+        *(word for platform in platforms for word in ("--platform", platform)), "fast", code=None,
+        env=clean_environ(folder),
     )  # fmt: skip
     found = [path.name for path in folder.glob("*.whl")]
     assert bool(found) == (completed.returncode == 0), completed.stderr
@@ -99,11 +96,9 @@ def pip_takes(pip: Path, url: str, machine: str, folder: Path) -> str | None:
 
 def uv_takes(uv: Path, folder: Path, *words: str, **variables: str) -> str | None:
     """Return the build that uv installs; None if there is none."""
-    completed = subprocess.run(
-        [uv, "pip", "install", "--no-config", "--no-cache", "--python", sys.executable,
-         "--target", folder, *words, "fast"],
-        env={**clean_environ(folder.parent), **variables},
-        capture_output=True, text=True, check=False,
+    completed = run_program(
+        uv, "pip", "install", "--no-config", "--no-cache", "--python", sys.executable, "--target",
+        folder, *words, "fast", code=None, env={**clean_environ(folder.parent), **variables},
     )  # fmt: skip
     if completed.returncode:
         assert "No solution found" in completed.stderr, completed.stderr

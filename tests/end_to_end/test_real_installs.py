@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from programs import run_program
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 
@@ -33,10 +33,7 @@ SMALL_SETS = ("own-requests-socks", "own-docopt")
 
 def run(*words: str | Path) -> str:
     """Run a program and return its output; a failure shows all of it."""
-    completed = subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, check=False, timeout=600
-    )
-    assert completed.returncode == 0, f"{words}\n{completed.stdout}\n{completed.stderr}"
+    completed = run_program(*[str(word) for word in words], timeout=600)
     return completed.stdout
 
 

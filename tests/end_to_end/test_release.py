@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from programs import run_program
 
 pytestmark = [pytest.mark.network]
 
@@ -49,15 +50,11 @@ def test_rehearsal(dist: Path) -> None:
     script = str(REPOSITORY / ".ci/rehearse_release.py")
     own = ("WHEELFIT_", "COLUMNS")  # a width would fold the lines that are looked for
     environ = {name: text for name, text in os.environ.items() if not name.startswith(own)}
-    completed = subprocess.run(
-        [sys.executable, script, str(dist)],
-        capture_output=True,
-        text=True,
-        check=False,
+    completed = run_program(
+        sys.executable, script, str(dist),
         env=environ | {"NO_PROXY": "127.0.0.1", "WHEELFIT_CONFIG_FILE": os.devnull},
-    )
+    )  # fmt: skip
     said = completed.stdout + completed.stderr
-    assert completed.returncode == 0, said
     assert "5 files published" in said
     assert len(re.findall(r"whl: published by github:\S+/wheelfit$", said, re.MULTILINE)) == 3
     version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]

@@ -44,20 +44,6 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    bare_environment: None,
-) -> Runner:
-    """Return a function that runs a command."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    return Runner(capsys)
-
-
-@pytest.fixture
 def python(run: Runner, index: RecordingIndex, environment: Callable[[], Path]) -> Path:
     """Install the application in a real environment."""
     path = environment()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from programs import run_program
 from web_servers import served
 
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -69,10 +70,7 @@ def own_settings(bare_environment: None) -> None:
 def run(*words: str | Path) -> str:
     """Run a client that succeeds."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
-    completed = subprocess.run(
-        list(map(str, words)), capture_output=True, text=True, check=False, env=environ
-    )
-    assert completed.returncode == 0, completed.stdout + completed.stderr
+    completed = run_program(*words, env=environ)
     return completed.stdout + completed.stderr
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,9 +11,10 @@ from pathlib import Path
 import pytest
 from cli.locking import write_lock_of
 from cli.running import Runner
+from programs import run_program
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 pytestmark = pytest.mark.network
 """Only to install the other tools; what they lock lies on this machine."""
@@ -39,26 +39,12 @@ build-backend = "setuptools.build_meta"
 """
 
 
-@pytest.fixture(autouse=True)
-def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ignore the user's settings."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return a function that runs a command."""
-    return Runner(capsys)
-
-
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve a project with a build for every x86-64 level, and plain ones."""
     folder = tmp_path / "wheels"
     build_wheel(folder, "fast", "1.0", requires=["small"])
-    build_wheel(folder, "fast", "1.0", label="v1", document=LEVELS, requires=["small"])
-    (folder / "fast-1.0-variants.json").write_text(json.dumps(LEVELS))
+    build_release(folder, "fast", "1.0", LEVELS, ["v1"], requires=["small"])
     for name in ("small", "odd", "extra-one", "grouped"):
         build_wheel(folder, name, "1.0")
     with RecordingIndex(folder) as served:
@@ -73,15 +59,7 @@ def tool(tmp_path: Path) -> Callable[..., None]:
         names = ("PATH", "SYSTEMROOT")
         kept = {name: os.environ[name] for name in names if name in os.environ}
         settings = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
-        completed = subprocess.run(
-            words,
-            env={**kept, **settings},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert completed.returncode == 0, completed.stderr
+        run_program(*words, env={**kept, **settings}, cwd=tmp_path)
 
     return call
 

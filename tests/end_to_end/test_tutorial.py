@@ -6,7 +6,6 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 import zipfile
@@ -14,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from programs import run_program
 from server.running import RunningIndex
 
 from wheelfit.testing.drivers import find_compiler
@@ -88,17 +88,12 @@ class Reader:
             self._exports.append(command)
             return
         fails = any(line.lstrip().startswith("error ") for line in shown)
-        completed = subprocess.run(
-            ["bash", "-c", "\n".join([f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}',
-                                      *self._exports, command])],
-            cwd=self._folder,
-            env=self._environ(),
-            capture_output=True,
-            text=True,
-            check=False,
+        start = f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}'
+        completed = run_program(
+            "bash", "-c", "\n".join([start, *self._exports, command]), code=9 if fails else 0,
+            cwd=self._folder, env=self._environ(),
         )  # fmt: skip
         said = completed.stdout + completed.stderr
-        assert completed.returncode == (9 if fails else 0), f"{command}\n{said}"
         printed = iter(map(plain, completed.stdout.splitlines()))
         for line in shown:
             assert plain(line) in printed, f"{command} does not print {line!r} there, but\n{said}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from programs import run_program
 
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.archive import WheelArchive
@@ -25,13 +26,6 @@ plugin-api = "x86_64_variant_provider"
 library = ["openblas", "mkl"]
 """
 V3 = "x86_64 :: level :: v3"
-
-
-@pytest.fixture
-def run(bare_environment: None, capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return a function that runs a command."""
-    del bare_environment
-    return Runner(capsys)
 
 
 @pytest.fixture
@@ -57,13 +51,9 @@ def test_same_wheels_as_variantlib(
     theirs.mkdir()
     program = environment_with("variantlib[cli]==0.2.2").parent / "variantlib"
     named = [] if label is None else ["--variant-label", label]
-    subprocess.run(
-        [
-            program, "make-variant", "-f", plain, "-o", theirs,
-            "-p", V3, *named, "--skip-plugin-validation",
-            "--pyproject-toml", tmp_path / "pyproject.toml",
-        ],
-        check=True, capture_output=True,
+    run_program(
+        program, "make-variant", "-f", plain, "-o", theirs, "-p", V3, *named,
+        "--skip-plugin-validation", "--pyproject-toml", tmp_path / "pyproject.toml",
     )  # fmt: skip
     words = [] if label is None else ["--label", label]
     run("wheel", "make", plain, "-o", ours, "--project", tmp_path, "-p", V3, *words)

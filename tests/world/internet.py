@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from programs import run_program
 from world.registries import Registry, StaticIndex
 
 from wheelfit.testing.internet import FakeHost, Internet
@@ -68,16 +69,7 @@ class World:
         :param code: the exit code that it must have.
         """
         command = [sys.executable, "-m", "wheelfit", *words]
-        completed = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            env=self.environ(),
-            cwd=self.folder,
-            check=False,
-        )
-        assert completed.returncode == code, completed.stdout + completed.stderr
-        return completed
+        return run_program(*command, code=code, env=self.environ(), cwd=self.folder)
 
     def choose(self, machine: str, *words: str, code: int = 0) -> Answer:
         """Return what an install for a machine would do."""

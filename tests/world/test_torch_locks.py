@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from packaging.pylock import Pylock
+from programs import run_program
 from world.internet import World
 from world.registries import LINUX, Wheel, wheels
 from world.table import fill
@@ -82,10 +82,7 @@ def test_other_tools_read_it(world: World, tmp_path: Path) -> None:
     assert "version" not in entry
     words = ["install", "--no-index", "--no-deps", "-r", str(world.folder / "pylock.toml")]
     command = [sys.executable, "-m", "pip", *words, "--target", str(tmp_path)]
-    completed = subprocess.run(
-        command, env=world.environ(), capture_output=True, text=True, check=False
-    )
-    assert completed.returncode == 0, completed.stderr
+    run_program(*command, env=world.environ())
     assert (tmp_path / "torch-2.13.0+cpu.dist-info").is_dir()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from programs import run_program
 from world.internet import World
 from world.table import MACHINES, Cell, fill, packages
 
@@ -79,14 +80,7 @@ def _peers(cell: Cell, world: World, uv: Path) -> tuple[str, str]:
 def _run(world: World, words: Sequence[str], more: Sequence[str], machine: str = "") -> str:
     """Return what a program says; empty if it fails."""
     environ = {**world.environ(), **_DETECTED.get(machine, {})}
-    completed = subprocess.run(
-        [*words, *more],
-        env=environ,
-        cwd=world.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    completed = run_program(*words, *more, code=None, env=environ, cwd=world.folder)
     return (
         completed.stdout + completed.stderr * ("pip" in words[1:2])
         if completed.returncode == 0

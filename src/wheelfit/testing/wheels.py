@@ -117,6 +117,28 @@ def build_wheel(
     return path
 
 
+def build_release(
+    folder: Path,
+    name: str,
+    version: str,
+    document: Mapping[str, Any],
+    labels: Iterable[str | None] | None = None,
+    **arguments: Any,
+) -> None:
+    """Write a wheel for each label of a release, and its index file.
+
+    :param document: the document of the release.
+    :param labels: the labels of the wheels, with None for a plain wheel; default: those of the
+        document.
+    :param arguments: further arguments of `build_wheel`.
+    """
+    for label in document["variants"] if labels is None else labels:
+        own_document = None if label is None else document
+        build_wheel(folder, name, version, label=label, document=own_document, **arguments)
+    stem = f"{canonicalize_name(name).replace('-', '_')}-{Version(version)}"
+    (folder / f"{stem}-variants.json").write_text(json.dumps(document))
+
+
 def add_member(
     archive: zipfile.ZipFile,
     name: str,

@@ -136,7 +136,6 @@ class TestLibraries:
         ("host", "why", "remedy"),
         [
             (NO_GPU, "no NVIDIA GPU", "a build without them (cpu)"),
-            (MI300, "no NVIDIA GPU", "a build for it (ROCm)"),
             (
                 V100,
                 f"CUDA 13 needs CUDA driver >= 13.0, preset {V100} has 12.2",
@@ -146,11 +145,6 @@ class TestLibraries:
                 "cuda-12.8",
                 "CUDA 13 needs CUDA driver >= 13.0, preset cuda-12.8 has 12.8",
                 "a build without them (cpu)",
-            ),
-            (
-                VOLTA,
-                f"CUDA 13 needs a GPU of compute capability >= 7.5; preset {VOLTA} has 7.0",
-                "a build for it (CUDA 12)",
             ),
         ],
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from programs import run_program
 from sampled_cases import sampled
 from web_servers import served
 
@@ -431,7 +431,6 @@ class AttestedIndex:
 
         :param without: a library that cannot be imported.
         """
-        url = f"{self._origin}/simple/"
         start = "import sys; from importlib.machinery import PathFinder as Finder\n"
         if without:
             start += (
@@ -440,15 +439,18 @@ class AttestedIndex:
                 f"if name == {without!r} else find(name, *rest))\n"
             )
         start += "from wheelfit.cli.main import main; sys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", start, "bridges", "update", "--index-url", url]
-        completed = subprocess.run(
-            [*command, "--no-cache-dir", "--json", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self._environ,
+        command = [
+            sys.executable,
+            "-c",
+            start,
+            "bridges",
+            "update",
+            "-i",
+            f"{self._origin}/simple/",
+        ]
+        completed = run_program(
+            *command, "--no-cache-dir", "--json", *words, code=code, env=self._environ
         )
-        assert completed.returncode == code, completed.stdout + completed.stderr
         report = json.loads(completed.stdout)
         assert isinstance(report, dict)
         return {**report, "stderr": completed.stderr}

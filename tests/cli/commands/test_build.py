@@ -9,15 +9,13 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 import zipfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.running import CommandResult, Runner, tree
+from programs import is_running, until
 from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.plugins import Plugin, simple_plugin
@@ -900,27 +898,10 @@ def build_wheel(*a, **k):
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         noted = project / "children"
-        self.wait(lambda: noted.exists() and len(noted.read_text().split()) == 2)
+        until(lambda: noted.exists() and len(noted.read_text().split()) == 2)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
         assert (process.returncode, "interrupted" in errors) == (130, True)
         for pid in map(int, noted.read_text().split()):
-            self.wait(partial(self.has_ended, pid))
+            until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
         assert not builder.dist.exists()
-
-    @staticmethod
-    def has_ended(pid: int) -> bool:
-        """Return whether a process has ended, reaped or not."""
-        try:
-            return " Z " in Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return True
-
-    @staticmethod
-    def wait(until: Callable[[], bool]) -> None:
-        """Wait until a condition is true."""
-        for _ in range(600):
-            if until():
-                return
-            time.sleep(0.05)
-        pytest.fail("it never was")

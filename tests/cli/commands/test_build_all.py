@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from cli.running import CommandResult, Runner, tree
-from dask_cluster import DaskCluster, until
+from dask_cluster import DaskCluster
+from programs import until
 from projects.writing import write_project
 
 from wheelfit.building.jobs import runs_on

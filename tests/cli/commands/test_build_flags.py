@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections import Counter
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner
+from programs import run_program
 from projects.writing import write_project
 
 from wheelfit.wheels.binaries.optimisation import Optimisation, read_optimisation
@@ -306,13 +306,6 @@ def test_missing_extra(library: str, builder: Builder) -> None:
         f"import sys; sys.modules[{library!r}] = None\n"
         f"from wheelfit.cli.main import main; sys.exit(main({words!r}))"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=builder.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 1
+    completed = run_program(sys.executable, "-c", program, code=1, cwd=builder.folder)
     assert "needs-extra" in completed.stderr
     assert not (project / "count").exists()

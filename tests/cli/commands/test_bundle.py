@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from cli.bundling import CHOSEN, HOSTS, NAMES, BundleSetup, build_index, write_a_lock
 from cli.running import Runner, tree
-from jsonschema import Draft202012Validator
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.host_file import HostDetector
@@ -30,11 +29,10 @@ from wheelfit.locking.plain_entries import effective_entries
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA, linux_target
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 from wheelfit_runtime.errors import NoFit
 
 ALL = sorted(HOSTS)
-SCHEMA = Path(__file__).parents[3] / "docs/reference/schemas/bundle.json"
 
 
 @pytest.fixture(scope="module")
@@ -730,9 +728,7 @@ class TestReport:
             report["shared"] == sum(host["size"] for host in report["hosts"]) - report["size"] > 0
         )
         assert {wheel["filename"] for wheel in report["wheels"]} == wheels_in(folder)
-        schema = Draft202012Validator(json.loads(SCHEMA.read_bytes()))
-        schema.validate(report)
-        schema.validate(run("bundle", "--verify", folder, "--json").object)
+        run("bundle", "--verify", folder, "--json")
 
     def test_dry_run(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
         """``--dry-run`` reports the same sizes, and neither fetches nor writes."""
@@ -749,7 +745,6 @@ class TestReport:
         assert siblings(tmp_path / "out") == []
         wet = run(*words, "--json").object
         assert dry["size"] == wet["size"]
-        Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(dry)
         assert dry["hosts"] == wet["hosts"]
 
     def test_max_download(self, setup: BundleSetup, run: Runner, tmp_path: Path) -> None:
@@ -901,9 +896,7 @@ def test_packages_agree_on_the_cuda_major(run: Runner, tmp_path: Path) -> None:
             },
             providers={"nvidia": NVIDIA},
         )
-        for label in labels:
-            build_wheel(index, name, "1", label=label, document=document)
-        (index / f"{name}-1-variants.json").write_text(json.dumps(document))
+        build_release(index, name, "1", document, labels)
     host = tmp_path / "new.toml"
     host.write_text(HOSTS["new"].replace('"12.9", ', '"13.0", "12.9", '))
     folder = tmp_path / "bundle"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -16,15 +15,13 @@ from typing import Any
 
 import pytest
 from cli.running import Runner, tree
-from jsonschema import Draft202012Validator
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request, Response
 from wheelfit.sources.cache import Store
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/reference/schemas/cache.json").read_text())
 DOCUMENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
 )
@@ -35,8 +32,7 @@ LARGE = {"plain/data.bin": os.urandom(50_000)}
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve a variant wheel and two plain ones."""
     folder = tmp_path / "index"
-    build_wheel(folder, "fast", "2.0", label="mkl", document=DOCUMENT)
-    (folder / "fast-2.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(folder, "fast", "2.0", DOCUMENT, ["mkl"])
     build_wheel(folder, "plain", "1.0", files=LARGE)
     build_wheel(folder, "plain", "2.0", files=LARGE)
     with RecordingIndex(folder) as server:
@@ -52,17 +48,14 @@ def cache(run: Runner, index: RecordingIndex, tmp_path: Path) -> Path:
 
 
 class CacheCommand:
-    """Runs of ``wheelfit cache`` whose results are validated by the schema."""
+    """Runs of ``wheelfit cache`` with JSON output."""
 
     def __init__(self, run: Runner) -> None:
         self._run = run
 
     def __call__(self, *words: str | Path, code: int = 0) -> dict[str, Any]:
         """Return the JSON result of an action."""
-        found = self._run("cache", *words, "--json", code=code).object
-        if "error" not in found:
-            Draft202012Validator(SCHEMA).validate(found)
-        return found
+        return self._run("cache", *words, "--json", code=code).object
 
     def listed(self) -> set[str]:
         """Return the listed wheels as name and version."""

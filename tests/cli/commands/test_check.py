@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 from cli.running import Runner
-from jsonschema import Draft202012Validator
 from sampled_cases import sampled
 
 from wheelfit.cli.render.check import FAULTS, INCOMPLETE
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 LIBRARY = {"blas": {"library": ["mkl"]}}
 DOCUMENT = release_document({"mkl": LIBRARY, "null": {}}, static=LIBRARY)
 INDEX_FILE = "fast-1.0-variants.json"
@@ -84,11 +82,9 @@ def test_exit_codes(faulty_dist: Path, run: Runner) -> None:
 
 
 def test_json_report(faulty_dist: Path, run: Runner) -> None:
-    """``--json`` follows its schema and has the same findings."""
-    schema = json.loads((REFERENCE / "schemas" / "check.json").read_text())
+    """``--json`` has the same findings."""
     words = ("check", faulty_dist, "--json", "--profile", "uv", "--full")
     report = run(*words, faulty_dist / "gone.whl", code=INCOMPLETE).object
-    Draft202012Validator(schema).validate(report)
     assert report["checked"] == {"wheels": 3, "index_files": 1, "releases": 1, "installed": 0}
     assert report["summary"] == {"errors": 2, "warnings": 1, "notes": 0}
     assert (report["profiles"], report["full"]) == (["uv"], True)

@@ -7,7 +7,6 @@ import pty
 import re
 import select
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from programs import run_program
 from sampled_cases import sampled
 
 from wheelfit.cli.command import Command
@@ -60,20 +60,12 @@ def complete_in_bash(folder: Path, *lines: list[str]) -> list[str]:
     script = script_for("bash")
     # What bash lacks where nobody presses a key is not missed, as in the bash of macOS.
     calls = [f"answer {' '.join(repr(word) for word in words)}" for words in lines]
-    completed = subprocess.run(
-        [
-            shell_path("bash"),
-            "--norc",
-            "-c",
-            "\n".join([script, "compopt() { :; }", ANSWER, *calls]),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
+    completed = run_program(
+        shell_path("bash"), "--norc", "-c",
+        "\n".join([script, "compopt() { :; }", ANSWER, *calls]), cwd=folder,
         env={"PATH": "/nonexistent"},
-    )
-    assert (completed.returncode, completed.stderr) == (0, "")
+    )  # fmt: skip
+    assert completed.stderr == ""
     return completed.stdout.splitlines()
 
 
@@ -156,20 +148,12 @@ def test_fish(folder: Path, words: str, offered: set[str]) -> None:
     """The script for fish completes the same, with descriptions."""
     script = folder / "wheelfit.fish"
     script.write_text(script_for("fish"))
-    completed = subprocess.run(
-        [
-            shell_path("fish"),
-            "--no-config",
-            "-c",
-            f"source {script}; complete -C 'wheelfit {words}'",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
+    completed = run_program(
+        shell_path("fish"), "--no-config", "-c",
+        f"source {script}; complete -C 'wheelfit {words}'", cwd=folder,
         env={**os.environ, "HOME": str(folder)},
-    )
-    assert (completed.returncode, completed.stderr) == (0, "")
+    )  # fmt: skip
+    assert completed.stderr == ""
     found = {line.partition("\t")[0].replace("\\ ", " ") for line in completed.stdout.splitlines()}
     assert found == offered
 
@@ -247,14 +231,8 @@ def test_quoting_of_help_texts() -> None:
         program = shutil.which(shell)
         if program is None:
             continue
-        completed = subprocess.run(
-            [program, *check, "/dev/stdin"],
-            input=script,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (completed.returncode, completed.stderr) == (0, ""), shell
+        completed = run_program(program, *check, "/dev/stdin", input=script)
+        assert completed.stderr == "", shell
 
 
 def test_command(run: Runner) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
 import pytest
 from cli.running import Runner
-from jsonschema import Draft202012Validator
 
 from wheelfit.cli.options.settings import SETTINGS
-
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/reference/schemas/config.json").read_text())
 
 
 @pytest.fixture
@@ -87,9 +83,8 @@ def test_project_option(run: Runner, user_settings: Path, monkeypatch: pytest.Mo
 
 
 def test_json_report(run: Runner, user_settings: Path) -> None:
-    """The JSON object has values and origins, and follows its schema."""
+    """The JSON object has values and origins."""
     found = run("config", "show", "lock", "--json").object
-    Draft202012Validator(SCHEMA).validate(found)
     assert found["command"] == "lock"
     assert found["settings"]["prefer"] == {
         "value": ["x86_64", "nvidia"],
@@ -108,7 +103,6 @@ def test_path(run: Runner, user_settings: Path) -> None:
     assert lines[1] == f"user     {user_settings}"
     assert lines[2].startswith("site     ")
     found = run("config", "path", "--json").object
-    Draft202012Validator(SCHEMA).validate(found)
     assert [file["layer"] for file in found["files"]] == ["project", "user", "site"]
     Path("pyproject.toml").unlink()
     assert run("config", "path").out.splitlines()[0] == "project  pyproject.toml  (not there)"

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.contract import check_object
 from cli.running import Runner, tree
-from jsonschema import Draft202012Validator
+from programs import run_program
 from sampled_cases import sampled
 
 from wheelfit.cli.output import Output
@@ -27,32 +28,10 @@ from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
 
 SetDriver = Callable[..., None]
 MACHINES = Path(__file__).parents[2] / "machines"
-SCHEMA = json.loads((Path(__file__).parents[3] / "docs/reference/schemas/doctor.json").read_text())
 LEVELS = release_document(
     {"v4": {"x86_64": {"level": ["v4"]}}},
     providers={"x86_64": {"requires": ["provider-variant-x86-64>=0.0.1,<1"]}},
 )
-
-
-def closed_schema(schema: Any) -> Any:
-    """Return the schema without room for keys that it does not name."""
-    if isinstance(schema, list):
-        return [closed_schema(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result = {key: closed_schema(value) for key, value in schema.items()}
-    if "required" in schema and isinstance(schema.get("properties"), dict):
-        result["additionalProperties"] = False
-    return result
-
-
-VALIDATOR = Draft202012Validator(closed_schema(SCHEMA))
-
-
-def validated(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object, validated by the schema without additional keys."""
-    VALIDATOR.validate(value)
-    return value
 
 
 def findings(value: dict[str, Any]) -> list[str]:
@@ -114,8 +93,8 @@ def test_no_findings(empty_venv: Path, run: Runner) -> None:
 def test_unsupported_variant(target: Path, run: Runner) -> None:
     """F-96, P-21: A variant that the machine no longer supports is an error with a remedy."""
     words = ("doctor", "--target", target, "--json", "--replay")
-    assert findings(validated(run(*words, MACHINES / "linux-x86-v4-zen5").object)) == []
-    value = validated(run(*words, MACHINES / "linux-x86-v3-zen3", code=13).object)
+    assert findings(run(*words, MACHINES / "linux-x86-v4-zen5").object) == []
+    value = run(*words, MACHINES / "linux-x86-v3-zen3", code=13).object
     assert findings(value) == ["packages error unsupported-here"]
     (finding,) = value["findings"]
     assert finding["rule"] == "F-96"
@@ -144,7 +123,7 @@ def test_driver_of_a_captured_machine(
     build_wheel(tmp_path, "cupy-cuda12x", "13.6.0")
     run("install", "--no-index", "-f", tmp_path, "--target", tmp_path / "site", "cupy-cuda12x")
     words = ("doctor", "--target", tmp_path / "site", "--json", "--only", "driver-too-old")
-    (finding,) = validated(run(*words, "--replay", record, code=13).object)["findings"]
+    (finding,) = run(*words, "--replay", record, code=13).object["findings"]
     assert f"update NVIDIA's driver to release {floor} or newer" in finding["remedy"]
 
 
@@ -156,7 +135,7 @@ def test_other_machine(target: Path, run: Runner, tmp_path: Path) -> None:
         '[provider.properties]\nlevel = ["v2", "v1"]\n'
     )
     words = ("doctor", "--target", target, "--for", host)
-    value = validated(run(*words, "--json", code=13).object)
+    value = run(*words, "--json", code=13).object
     assert findings(value) == ["packages error unsupported-here"]
     command = f"`wheelfit install --target {target} --for {host} --refit`; "
     assert value["findings"][0]["remedy"].startswith(command)
@@ -190,7 +169,7 @@ def test_verbose(run: Runner, tmp_path: Path) -> None:
     """P-75: ``-v`` shows every piece of evidence and every child process."""
     replay = MACHINES / "linux-x86-amd-rocminfo"
     words = ("doctor", "--target", tmp_path, "--replay", replay)
-    value = validated(run(*words, "--json").object)
+    value = run(*words, "--json").object
     asked = {process["name"]: process for process in value["processes"]}
     assert "rocminfo" in " ".join(asked)
     assert all(one["seconds"] >= 0 for one in asked.values())
@@ -218,7 +197,8 @@ def test_captured_machines(
     report = diagnose(DoctorRequest(target=str(tmp_path), replay=replay), Context())
     show_diagnosis(report, Output())
     assert replay in capsys.readouterr().out.splitlines()[0]
-    value = validated(json.loads(json.dumps(report.to_json())))
+    value = json.loads(json.dumps(report.to_json()))
+    check_object("doctor", value)
     errors = [finding for finding in value["findings"] if finding["severity"] == "error"]
     assert report.faulty_areas(strict=False) == ({"machine"} if errors else set())
     assert all(finding["remedy"] for finding in value["findings"])
@@ -239,7 +219,7 @@ def test_missing_active_environment(
     """A missing active environment is a finding; the other checks still run."""
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "gone"))
     words = ("doctor", "--only", "environment-unusable")
-    value = validated(run(*words, "--json", code=12).object)
+    value = run(*words, "--json", code=12).object
     assert findings(value) == ["settings error environment-unusable"]
     assert "does not exist" in value["findings"][0]["message"]
     assert value["environment"]["packages"] > 0
@@ -250,7 +230,7 @@ def test_disabled_provider(run: Runner, tmp_path: Path) -> None:
     """P-10: A disabled provider is not run and causes no finding."""
     words = ("--target", tmp_path, "--replay", MACHINES / "linux-x86-amd-hanging-tool")
     run("doctor", *words, code=11)
-    value = validated(run("doctor", *words, "--disable-provider", "amd", "--json").object)
+    value = run("doctor", *words, "--disable-provider", "amd", "--json").object
     assert value["namespaces"]["amd"]["status"] == "disabled"
     assert value["overrides"] == ["--disable-provider amd"]
     assert value["processes"] == []
@@ -262,7 +242,7 @@ def test_conda_variables(empty_venv: Path, run: Runner, monkeypatch: pytest.Monk
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
     monkeypatch.setenv("CONDA_OVERRIDE_GLIBC", "2.17")
     monkeypatch.setenv("CONDA_OVERRIDE_ARCHSPEC", "pentium")
-    value = validated(run("doctor", "--json", "--python", empty_venv, code=11).object)
+    value = run("doctor", "--json", "--python", empty_venv, code=11).object
     found = {
         finding["code"]: finding for finding in value["findings"] if "override" in finding["code"]
     }
@@ -326,9 +306,7 @@ def test_no_side_effects(target: Path, tmp_path: Path) -> None:
         "sys.exit(code)\n"
     )
     words = ["doctor", "--target", str(target), "--replay", str(MACHINES / "linux-x86-v4-zen5")]
-    completed = subprocess.run(
-        [sys.executable, "-c", watch, *words], capture_output=True, text=True, check=False
-    )
+    completed = run_program(sys.executable, "-c", watch, *words, code=None)
     assert (completed.returncode, completed.stderr) == (0, "")
     assert completed.stdout.endswith("nothing is wrong\n")
     assert tree(tmp_path) == before
@@ -366,7 +344,7 @@ class TestDriver:
         driver(cuda="12.9", devices=["9.0 NVIDIA H100"])
         run("install", "--no-index", "-f", tmp_path, "--target", target, "torch")
         words = ("doctor", "--target", target, "--json")
-        value = validated(run(*words).object)
+        value = run(*words).object
         assert findings(value) == []
         (asked,) = value["processes"]
         assert (asked["name"], asked["ending"], asked["code"]) == ("nvidia libraries", "exited", 0)
@@ -379,7 +357,7 @@ class TestDriver:
     def test_crashing_driver(self, driver: SetDriver, run: Runner, tmp_path: Path) -> None:
         """P-71: A crash is an error of the machine that names the failing call."""
         driver(cuda="12.9", devices=[], abort="nvmlInitWithFlags")
-        value = validated(run("doctor", "--target", tmp_path, "--json", code=11).object)
+        value = run("doctor", "--target", tmp_path, "--json", code=11).object
         assert findings(value) == ["machine error detection-failed"]
         assert "crashed with SIGABRT" in value["findings"][0]["message"]
         assert value["processes"][0]["ending"] == "killed"
@@ -395,7 +373,7 @@ class TestRuntime:
 
     def test_own_process(self, run: Runner) -> None:
         """``self`` is the current process."""
-        value = validated(run("doctor", "--runtime", "self", "--json").object)
+        value = run("doctor", "--runtime", "self", "--json").object
         assert value["runtime"]["pid"] == os.getpid()
         assert value["environment"] is None
         assert value["namespaces"] == {}
@@ -409,7 +387,7 @@ class TestRuntime:
             assert process.stdout is not None
             process.stdout.readline()
             result = run("doctor", "--runtime", str(process.pid))
-            value = validated(run("doctor", "--runtime", str(process.pid), "--json").object)
+            value = run("doctor", "--runtime", str(process.pid), "--json").object
             process.communicate(b"\n")
         assert f"  process {process.pid} (python" in result.out
         assert "  CUDA_VISIBLE_DEVICES=3  (programs see NVIDIA GPUs 3 only)" in result.out
@@ -420,6 +398,6 @@ class TestRuntime:
         """A process that has ended is an error, with exit code 14."""
         process = subprocess.Popen([sys.executable, "-c", ""])
         process.wait()
-        value = validated(run("doctor", "--runtime", str(process.pid), "--json", code=14).object)
+        value = run("doctor", "--runtime", str(process.pid), "--json", code=14).object
         assert findings(value) == ["process error process-unreadable"]
         assert value["runtime"]["problem"] == f"there is no process {process.pid}"

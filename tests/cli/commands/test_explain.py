@@ -10,7 +10,7 @@ import pytest
 from cli.running import CommandResult, Runner
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 NVIDIA = {
     "requires": ["nvidia-variant-provider>=0.0.1,<1"],
@@ -30,12 +30,9 @@ DOCUMENT = release_document(
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve a release with CUDA builds, and a newer one that fits nowhere."""
     folder = tmp_path / "index"
-    for label in (None, "null", "cu129", "cu130"):
-        build_wheel(
-            folder, "torch", "2.8.0", label=label, document=DOCUMENT if label else None,
-            requires=["plain"],
-        )  # fmt: skip
-    (folder / "torch-2.8.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(
+        folder, "torch", "2.8.0", DOCUMENT, (None, "null", "cu129", "cu130"), requires=["plain"]
+    )
     build_wheel(folder, "torch", "2.9.0", label="cu130", document=DOCUMENT)
     build_wheel(folder, "plain", "1.0")
     build_wheel(folder, "plain", "2.0rc1")

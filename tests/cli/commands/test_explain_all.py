@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from cli.running import Runner
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 X86_64 = {"requires": ["x86-64-variant-provider<1"]}
 DOCUMENT = release_document(
@@ -30,10 +29,14 @@ DOCUMENT = release_document(
 def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve a release for no Python of today, with CUDA builds, and an older plain one."""
     folder = tmp_path / "index"
-    for label in ("null", "cu129", "cu13", "v3"):
-        build_wheel(folder, "torch", "2.8", label=label, document=DOCUMENT,
-                    tag="cp38-cp38-manylinux_2_28_x86_64")  # fmt: skip
-    (folder / "torch-2.8-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(
+        folder,
+        "torch",
+        "2.8",
+        DOCUMENT,
+        ("null", "cu129", "cu13", "v3"),
+        tag="cp38-cp38-manylinux_2_28_x86_64",
+    )
     build_wheel(folder, "torch", "2.7")
     build_wheel(folder, "plain", "1.0")
     with RecordingIndex(folder) as server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from cli.running import CommandResult, Runner
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, release_document
 
 DOCUMENT = release_document({"a": {"n": {"f": ["a"]}}}, static={"n": {"f": ["a"]}})
 NOWHERE = "http://127.0.0.1:9/"
@@ -21,8 +20,7 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
     """Serve a project whose page says which Python it requires, and one whose page does not."""
     folder = tmp_path / "index"
     for name, python in (("told", ">=3.8"), ("untold", None)):
-        build_wheel(folder, name, "1.0", label="a", document=DOCUMENT, requires_python=python)
-        (folder / f"{name}-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+        build_release(folder, name, "1.0", DOCUMENT, ["a"], requires_python=python)
     with RecordingIndex(folder) as served:
         yield served
 

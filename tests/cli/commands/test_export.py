@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +13,11 @@ from cli.locking import write_lock_of
 from cli.running import CommandResult, Runner
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from programs import run_program
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 
 X86_64 = {"requires": ["x86-64-variant-provider<1"]}
@@ -64,13 +64,12 @@ def install_with(
     target = requirements.parent / f"target of {program.name}"
     names = ("PATH", "SYSTEMROOT")
     kept = {name: os.environ[name] for name in names if name in os.environ}
-    completed = subprocess.run(
-        [program, *words, "--require-hashes", "-r", requirements, "--target", target],
-        env={**kept, "HOME": str(target.parent), "PIP_CONFIG_FILE": os.devnull,
-             "PIP_INDEX_URL": index.url, "UV_DEFAULT_INDEX": index.url},
-        cwd=requirements.parent, capture_output=True, text=True, check=False,
+    settings = {"HOME": str(target.parent), "PIP_CONFIG_FILE": os.devnull}
+    indexes = dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), index.url)
+    run_program(
+        program, *words, "--require-hashes", "-r", requirements, "--target", target,
+        env={**kept, **settings, **indexes}, cwd=requirements.parent,
     )  # fmt: skip
-    assert completed.returncode == 0, completed.stderr
     found = sorted(target.glob("*/__init__.py"))
     return {path.parent.name: path.read_text().rpartition("= ")[2].strip() for path in found}
 
@@ -231,8 +230,7 @@ class TestRequirements:
         whole = release_document(
             {"v3": {"x86_64": {"level": ["v3"]}}}, providers={"x86_64": X86_64}
         )
-        build_wheel(tmp_path / "index", "again", "1", label="v3", build="7b", document=whole)
-        (tmp_path / "index" / "again-1-variants.json").write_text(json.dumps(whole))
+        build_release(tmp_path / "index", "again", "1", whole, ["v3"], build="7b")
         lock = write_lock_of(index, ["again==1"], tmp_path / "pylock.toml")
         result = run("export", lock, "--for", V3, "--wheels", tmp_path / "wheels")
         assert [path.name for path in (tmp_path / "wheels").iterdir()] == [

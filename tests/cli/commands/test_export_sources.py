@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +12,13 @@ import pytest
 from cli.running import CommandResult, Runner
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from jsonschema import validate
+from programs import run_program
 from projects.writing import commit_all, write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
-SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "export.json"
 
 
 class ExportFolder:
@@ -49,20 +47,10 @@ class ExportFolder:
         if tool is not None:
             words = [tool, "pip", "install", "--no-config", "--no-cache"]
             words += ["--python", sys.executable]
-        completed = subprocess.run(
-            [*words, "-r", requirements, "--target", target],
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.folder),
-                "PIP_CONFIG_FILE": os.devnull,
-                "PIP_INDEX_URL": self._index.url,
-                "UV_DEFAULT_INDEX": self._index.url,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert completed.returncode == 0, completed.stderr
+        settings = {"HOME": str(self.folder), "PIP_CONFIG_FILE": os.devnull}
+        index = dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), self._index.url)
+        environ = {"PATH": os.environ["PATH"], **settings, **index}
+        run_program(*words, "-r", requirements, "--target", target, env=environ)
         return {path.name.partition("-")[0] for path in target.glob("*.dist-info")}
 
 
@@ -132,7 +120,6 @@ def test_other_formats(setup: ExportFolder) -> None:
     write_project(Path("demo"), "demo", dynamic=True)
     setup.export("./demo", "reader")
     report = setup.export_lock("--json").object
-    validate(report, json.loads(SCHEMA.read_text()))
     packages = {package["name"]: package for package in report["targets"][0]["packages"]}
     assert (packages["demo"]["source"], packages["demo"]["version"]) == ("directory", None)
     assert packages["demo"]["filename"] is None

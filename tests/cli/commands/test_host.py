@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from cli.running import Runner, tree
-from jsonschema import Draft202012Validator
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[3] / "docs/reference/schemas/host.json").read_text("utf-8")
-)
 UV_FILE = """
 [metadata]
 created-by = "uv 0.9"
@@ -82,7 +77,6 @@ class TestList:
         run("host", "new", "--save", "node7", "rocm-6.4-gfx942")
         (own_folder / "broken.toml").write_text("[metadata]\nversion = '9'\n")
         found = run("host", "list", "--json").object
-        Draft202012Validator(SCHEMA).validate(found)
         assert found["folder"] == str(own_folder)
         assert [one["name"] for one in found["own"]] == ["broken", "node7"]
         assert "cannot be used" in found["own"][0]["about"]
@@ -110,7 +104,6 @@ class TestShow:
     def test_show_json(self, run: Runner) -> None:
         """The JSON object has everything that the text has."""
         found = run("host", "show", "macos-arm64", "--json").object
-        Draft202012Validator(SCHEMA).validate(found)
         assert found["host"]["kind"] == "preset"
         assert found["platforms"][0] == "macosx_14_0_arm64"
         assert found["environment"]["sys_platform"] == "darwin"
@@ -122,7 +115,6 @@ class TestShow:
         """P-73: this machine is shown as other hosts are, including overrides."""
         monkeypatch.setenv("WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH", "75_real")
         result = run("host", "show", "this", "--json")
-        Draft202012Validator(SCHEMA).validate(result.object)
         assert result.object["host"]["kind"] == "machine"
         assert result.object["host"]["overrides"] == ["WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real"]
         assert "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=75_real" in result.err
@@ -168,7 +160,6 @@ class TestDiff:
     def test_diff_json(self, run: Runner) -> None:
         """The JSON object has both hosts and their differences."""
         found = run("host", "diff", "macos-arm64", "this", "--json", "--exit-code", code=30).object
-        Draft202012Validator(SCHEMA).validate(found)
         assert found["equal"] is False
         assert "platform" in {difference["path"] for difference in found["differences"]}
 
@@ -182,7 +173,6 @@ class TestConda:
             path = tmp_path / f"{form}.toml"
             path.write_text(run("host", "show", "v100-535", "--format", form).out)
             found = run("host", "show", path, "--json").object
-            Draft202012Validator(SCHEMA).validate(found)
             features = found["namespaces"]["nvidia"]["features"]
             values = [feature["values"][0] for feature in features]
             assert values == ["12.2", "15.20", "70_real"]
@@ -282,7 +272,6 @@ class TestNew:
         """Hardware versions are accepted in several spellings."""
         path = tmp_path / "node.toml"
         result = run("host", "new", "-o", path, "--json", *words)
-        Draft202012Validator(SCHEMA).validate(result.object)
         assert result.object["host"]["origin"] == f"preset {origin}"
 
     @pytest.mark.parametrize(

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 from cli.running import Runner, tree
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from wheelfit.core.metadata import read_document
-from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.wheels import build_release, build_wheel
 from wheelfit.wheels.archive import WheelArchive
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "schemas"
 OLD: dict[str, Any] = {
     "$schema": "https://variants-schema.wheelnext.dev/v0.0.3.json",
     "default-priorities": {"namespace": ["blas"]},
@@ -32,9 +29,7 @@ OLD: dict[str, Any] = {
 def old_index(tmp_path: Path) -> Path:
     """Write an index in an old layout: pages, documents, wheels."""
     folder = tmp_path / "old" / "fast"
-    for label in (None, *OLD["variants"]):
-        build_wheel(folder, "fast", "1.0", label=label, document=OLD if label else None)
-    (folder / "fast-1.0-variants.json").write_text(json.dumps(OLD))
+    build_release(folder, "fast", "1.0", OLD, (None, *OLD["variants"]))
     links = [f'<a href="{path.name}">{path.name}</a>' for path in sorted(folder.iterdir())]
     links.append(
         '<a href="https://files.example.org/fast-0.9-py3-none-any.whl#sha256=00ff" '
@@ -59,20 +54,11 @@ def document(place: Path) -> dict[str, Any]:
     return found
 
 
-def validate(value: object) -> None:
-    """Validate an object by its schema."""
-    schemas = {path.name: json.loads(path.read_text()) for path in REFERENCE.glob("*.json")}
-    resources = [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
-    registry: Registry[Any] = Registry().with_resources(resources)
-    Draft202012Validator({"$ref": "index-convert.json"}, registry=registry).validate(value)
-
-
 def test_documents_are_converted(run: Runner, old_index: Path, tmp_path: Path) -> None:
     """F-53, F-56: the document has the current layout and the labels of the wheels."""
     before = tree(old_index)
     new = tmp_path / "new"
     report = run("index", "convert", old_index, "--to", new, "--json").object
-    validate(report)
     assert report["documents"] == {"fast-1.0-variants.json": "L3"}
     assert report["projects"] == 1
     assert tree(old_index) == before
@@ -94,7 +80,6 @@ def test_rewrite_wheels(run: Runner, old_index: Path, tmp_path: Path) -> None:
     """F-53: --rewrite-wheels converts the documents in wheels, and names the null variant null."""
     new = tmp_path / "new"
     report = run("index", "convert", old_index, "--to", new, "--rewrite-wheels", "--json").object
-    validate(report)
     assert report["rewritten"] == {
         "fast-1.0-py3-none-any-00000000.whl": "fast-1.0-py3-none-any-null.whl",
         "fast-1.0-py3-none-any-mkl.whl": "fast-1.0-py3-none-any-mkl.whl",
@@ -147,7 +132,6 @@ def test_losses(run: Runner, old_index: Path, tmp_path: Path) -> None:
     report = run(
         "index", "convert", old_index, "--to", new, "--accept-losses", "--json", code=32
     ).object
-    validate(report)
     assert "preferred features of gpu" in report["lost"][0]
 
 

@@ -7,18 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, tree
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 from server.generate.folders import build_release
-
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "schemas"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], bare_environment: None) -> Runner:
-    """Return a runner of commands."""
-    del bare_environment
-    return Runner(capsys)
 
 
 @pytest.fixture
@@ -28,14 +17,6 @@ def dist(tmp_path: Path) -> Path:
     return tmp_path / "dist"
 
 
-def validate(value: object) -> None:
-    """Validate an object by its schema."""
-    schemas = {path.name: json.loads(path.read_text()) for path in REFERENCE.glob("*.json")}
-    resources = [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
-    registry = Registry().with_resources(resources)
-    Draft202012Validator({"$ref": "index-generate.json"}, registry=registry).validate(value)
-
-
 def test_generate_twice(run: Runner, dist: Path) -> None:
     """The first run reports the files, the second that nothing changed."""
     assert "4 files of 1 release, 1 project; 8 written" in run("index", "generate", dist).out
@@ -43,14 +24,12 @@ def test_generate_twice(run: Runner, dist: Path) -> None:
 
 
 def test_json_report(run: Runner, dist: Path, tmp_path: Path) -> None:
-    """The JSON object follows its schema, with refused files and without."""
+    """The JSON object lists the written files, or the refused ones."""
     report = run("index", "generate", dist, "--to", tmp_path / "public", "--json").object
-    validate(report)
     assert report["published"]
     assert {path.split("/")[0] for path in report["written"]} == {"files", "simple"}
     (dist / "fast-2.0-py3-none-any.whl").touch()
     report = run("index", "generate", dist, "--json", code=9).object
-    validate(report)
     assert not report["published"]
     assert report["excluded"] == ["fast-2.0-py3-none-any.whl"]
 

@@ -20,12 +20,6 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Give what runs command lines."""
-    return Runner(capsys)
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Return the folder of an index with two releases."""
     folder = tmp_path / "store"

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner, tree
+from cli.workplace import Workplace
 
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 BLAS = {"blas": {"library": ["openblas", "mkl"]}}
 DOCUMENT = release_document(
@@ -27,44 +28,12 @@ DOCUMENT = release_document(
 )
 
 
-class TargetFolder:
-    """Installations from one index into one folder."""
-
-    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
-        self._run = run
-        self.folder = folder
-        self.index = index
-        self.target = folder / "target"
-
-    def install(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Install."""
-        sources = ["-i", self.index.url, "--no-cache-dir"]
-        return self._run("install", *sources, "--target", self.target, *words, code=code)
-
-    def add(self, name: str, version: str, *, requires: tuple[str, ...] = ()) -> Path:
-        """Add a plain wheel to the index."""
-        return build_wheel(self.folder / "index", name, version, requires=requires)
-
-    def add_variants(self, name: str, version: str, *, index_file: bool = True) -> None:
-        """Add a release with variants and a plain wheel to the index."""
-        folder = self.folder / "index"
-        for label in (None, "null", "mkl", "open"):
-            build_wheel(folder, name, version, label=label, document=DOCUMENT if label else None)
-        if index_file:
-            (folder / f"{name}-{version}-variants.json").write_text(json.dumps(DOCUMENT))
-
-    def installed(self) -> dict[str, tuple[str, str | None]]:
-        """Return version and label of the installed packages."""
-        packages = self._run("list", "--target", self.target, "--json").object["packages"]
-        return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
-
-
 @pytest.fixture
-def setup(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
+def setup(run: Runner, tmp_path: Path) -> Iterator[Workplace]:
     """Yield a folder with an index of a release with variants and a few plain ones."""
-    with RecordingIndex(tmp_path / "index") as index:
-        made = TargetFolder(run, tmp_path, index)
-        made.add_variants("fast", "1.0")
+    with RecordingIndex(tmp_path / "wheels") as index:
+        made = Workplace(run, tmp_path, index, "--no-cache-dir")
+        build_release(made.wheels, "fast", "1.0", DOCUMENT, (None, "null", "mkl", "open"))
         made.add("plain", "1.0")
         made.add("plain", "2.0")
         made.add("plain", "3.0rc1")
@@ -72,7 +41,7 @@ def setup(run: Runner, tmp_path: Path) -> Iterator[TargetFolder]:
         yield made
 
 
-def test_text_output(setup: TargetFolder) -> None:
+def test_text_output(setup: Workplace) -> None:
     """Each package has a line; the reason is shown where there was a choice."""
     result = setup.install("needs")
     assert sorted(result.out.splitlines()) == [
@@ -89,7 +58,7 @@ def test_text_output(setup: TargetFolder) -> None:
     ]
 
 
-def test_dry_run(setup: TargetFolder) -> None:
+def test_dry_run(setup: Workplace) -> None:
     """A dry run prints a table of the changes with totals, and changes nothing."""
     result = setup.install("--dry-run", "needs")
     head, _, *rows, last = result.out.splitlines()
@@ -104,7 +73,7 @@ def test_dry_run(setup: TargetFolder) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_quiet(more: list[str], setup: TargetFolder) -> None:
+def test_quiet(more: list[str], setup: Workplace) -> None:
     """``-q`` prints errors, and nothing else."""
     result = setup.install("-q", "plain", *more)
     assert (result.out, result.err) == ("", "")
@@ -112,7 +81,7 @@ def test_quiet(more: list[str], setup: TargetFolder) -> None:
     assert result.err.startswith("error: ")
 
 
-def test_installed_packages_are_kept(setup: TargetFolder) -> None:
+def test_installed_packages_are_kept(setup: Workplace) -> None:
     """Installed packages that match are kept, and listed with ``--verbose``."""
     setup.install("needs")
     assert setup.install("needs").out == (
@@ -122,7 +91,7 @@ def test_installed_packages_are_kept(setup: TargetFolder) -> None:
     assert "kept fast 1.0 (open)\n" in result.out
 
 
-def test_replaced_packages(setup: TargetFolder) -> None:
+def test_replaced_packages(setup: Workplace) -> None:
     """The output names the replaced version or label."""
     setup.install("plain==1.0", "fast==1.0", "--label", "fast=mkl")
     result = setup.install("-U", "plain")
@@ -135,7 +104,7 @@ def test_replaced_packages(setup: TargetFolder) -> None:
     assert setup.installed() == {"fast": ("1.0", None), "plain": ("2.0", None)}
 
 
-def test_no_downgrade(setup: TargetFolder, run: Runner) -> None:
+def test_no_downgrade(setup: Workplace, run: Runner) -> None:
     """An index with only older releases changes nothing, with a note."""
     newer = build_wheel(setup.folder / "elsewhere", "plain", "2.5.dev1")
     setup.install(newer)
@@ -151,7 +120,7 @@ def test_no_downgrade(setup: TargetFolder, run: Runner) -> None:
     assert "installed plain 1.0, replacing the newer 2.0" in result.out
 
 
-def test_upgrade_of_an_unknown_package(setup: TargetFolder) -> None:
+def test_upgrade_of_an_unknown_package(setup: Workplace) -> None:
     """An installed package that is in no index is kept, unless another version is required."""
     setup.install(build_wheel(setup.folder / "elsewhere", "lone", "1.0"))
     for words in (["-U", "lone"], ["-P", "lone", "lone"], ["-U", "lone>=1", "plain"]):
@@ -162,27 +131,27 @@ def test_upgrade_of_an_unknown_package(setup: TargetFolder) -> None:
 
 
 @pytest.mark.integration
-def test_upgrade_like_pip(setup: TargetFolder, pip: Path) -> None:
+def test_upgrade_like_pip(setup: Workplace, pip: Path) -> None:
     """An upgrade leaves the same release as pip does."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", setup.target], check=True)
     place: list[str | Path] = ["--python", setup.target]
     for version, expected in (("2.5", "2.5"), ("1.9+local", "2.0"), ("2.0+cu128", "2.0+cu128")):
         newer = build_wheel(setup.folder / "elsewhere", "plain", version)
-        setup._run("install", "--no-index", "--force-reinstall", newer, *place)
-        setup._run("install", "-i", setup.index.url, "-U", "plain", *place)
-        packages = setup._run("list", "--json", *place).object["packages"]
+        setup.run("install", "--no-index", "--force-reinstall", newer, *place)
+        setup.run("install", "-i", setup.index.url, "-U", "plain", *place)
+        packages = setup.run("list", "--json", *place).object["packages"]
         assert [package["version"] for package in packages] == [expected]
-        setup._run("install", "--no-index", "--force-reinstall", newer, *place)
+        setup.run("install", "--no-index", "--force-reinstall", newer, *place)
         subprocess.run(
             [pip, *place, "install", "-q", "-i", setup.index.url, "-U", "plain"],
             check=True,
             env={"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull},
         )
-        packages = setup._run("list", "--json", *place).object["packages"]
+        packages = setup.run("list", "--json", *place).object["packages"]
         assert [package["version"] for package in packages] == [expected]
 
 
-def test_upgrade_package(setup: TargetFolder) -> None:
+def test_upgrade_package(setup: Workplace) -> None:
     """``-P`` upgrades only the named package, also if it is a dependency."""
     setup.install("plain==1.0", "needs")
     setup.add("needs", "1.1", requires=("plain",))
@@ -190,7 +159,7 @@ def test_upgrade_package(setup: TargetFolder) -> None:
     assert setup.installed()["needs"] == ("1.0", None)
 
 
-def test_reinstall(setup: TargetFolder) -> None:
+def test_reinstall(setup: Workplace) -> None:
     """--force-reinstall installs the same wheel again."""
     setup.install("plain")
     (setup.target / "plain" / "__init__.py").write_text("damaged")
@@ -200,7 +169,7 @@ def test_reinstall(setup: TargetFolder) -> None:
     assert "damaged" not in (setup.target / "plain" / "__init__.py").read_text()
 
 
-def test_reinstall_from_the_cache(setup: TargetFolder, run: Runner) -> None:
+def test_reinstall_from_the_cache(setup: Workplace, run: Runner) -> None:
     """Unchanged links into the cache are kept; an edited file is replaced with a warning."""
     words = (
         "-i",
@@ -238,7 +207,7 @@ def test_reinstall_from_the_cache(setup: TargetFolder, run: Runner) -> None:
         (["plain; python_version < '3'", "fast"], {"fast": "1.0"}),
     ],
 )
-def test_requirement_options(words: list[str], names: dict[str, str], setup: TargetFolder) -> None:
+def test_requirement_options(words: list[str], names: dict[str, str], setup: Workplace) -> None:
     """Options and files restrict the selection as in pip."""
     (setup.folder / "limits.txt").write_text("plain<2\n")
     (setup.folder / "all.txt").write_text("needs\n-c limits.txt\n")
@@ -246,7 +215,7 @@ def test_requirement_options(words: list[str], names: dict[str, str], setup: Tar
     assert {name: version for name, (version, _) in setup.installed().items()} == names
 
 
-def test_sources_in_a_requirements_file(setup: TargetFolder, run: Runner) -> None:
+def test_sources_in_a_requirements_file(setup: Workplace, run: Runner) -> None:
     """A requirements file can name an index and a folder, whose wheels are preferred."""
     build_wheel(setup.folder / "beside", "plain", "9.0")
     file = setup.folder / "all.txt"
@@ -255,7 +224,7 @@ def test_sources_in_a_requirements_file(setup: TargetFolder, run: Runner) -> Non
     assert setup.installed() == {"plain": ("9.0", None), "fast": ("1.0", "open")}
 
 
-def test_wheel_files_and_urls(setup: TargetFolder) -> None:
+def test_wheel_files_and_urls(setup: Workplace) -> None:
     """Wheel files and URLs are installed; their dependencies come from the index."""
     wheel = build_wheel(setup.folder / "mine", "plain", "0.5")
     result = setup.install(wheel, setup.index.file_url("needs-1.0-py3-none-any.whl"))
@@ -267,14 +236,14 @@ def test_wheel_files_and_urls(setup: TargetFolder) -> None:
     assert recorded["url"] == wheel.as_uri()
 
 
-def test_variant_by_url(setup: TargetFolder) -> None:
+def test_variant_by_url(setup: Workplace) -> None:
     """F-125: A variant by URL is installed if it fits and has the given name."""
     url = setup.index.file_url("fast-1.0-py3-none-any-mkl.whl")
     setup.install(f"fast @ {url}")
     assert setup.installed() == {"fast": ("1.0", "mkl")}
 
 
-def test_unmet_required_property(setup: TargetFolder) -> None:
+def test_unmet_required_property(setup: Workplace) -> None:
     """F-91: A required property must occur somewhere in the result."""
     before = tree(setup.folder)
     result = setup.install("fast", "--require", "nvidia", "--json", code=3)
@@ -285,17 +254,17 @@ def test_unmet_required_property(setup: TargetFolder) -> None:
     assert setup.install("needs", "--require", "blas").out.startswith("nothing to do")
 
 
-def test_label_without_effect(setup: TargetFolder) -> None:
+def test_label_without_effect(setup: Workplace) -> None:
     """A label for a package that is not needed causes a warning."""
     result = setup.install("fast", "--label", "fats=mkl")
     assert "warning: --label fats=mkl has no effect: fats is not needed\n" in result.err
     assert "warning" not in setup.install("fast", "--label", "fast=open").err
 
 
-def test_mismatched_wheel(setup: TargetFolder) -> None:
+def test_mismatched_wheel(setup: Workplace) -> None:
     """F-93: A variant that differs from the index file is replaced by the next best."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
-    build_wheel(setup.folder / "index", "fast", "1.0", label="open", document=other)
+    build_wheel(setup.wheels, "fast", "1.0", label="open", document=other)
     result = setup.install("fast")
     assert setup.installed() == {"fast": ("1.0", "mkl")}
     assert "warning: fast 1.0: fast-1.0-py3-none-any-open.whl is not used: " in result.err
@@ -305,27 +274,27 @@ def test_mismatched_wheel(setup: TargetFolder) -> None:
     assert "no-compatible-wheel" in setup.install("fast", *with_label, code=3).err
 
 
-def test_required_property_of_a_mismatched_wheel(setup: TargetFolder) -> None:
+def test_required_property_of_a_mismatched_wheel(setup: Workplace) -> None:
     """F-91, F-93: the next best wheel must have the required properties too."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
-    build_wheel(setup.folder / "index", "fast", "1.0", label="open", document=other)
-    build_wheel(setup.folder / "index", "fast", "0.9")
+    build_wheel(setup.wheels, "fast", "1.0", label="open", document=other)
+    build_wheel(setup.wheels, "fast", "0.9")
     words = ["--require", "blas :: library :: openblas", "--json"]
     assert setup.install("fast", *words, code=3).error["code"] == "no-compatible-wheel"
     assert not setup.target.exists()
 
 
-def test_strict(setup: TargetFolder) -> None:
+def test_strict(setup: Workplace) -> None:
     """F-93, F-130: with ``--strict`` a wheel that differs from the index file is an error."""
     other = release_document({"open": {"blas": {"library": ["mkl"]}}}, static=BLAS)
-    build_wheel(setup.folder / "index", "fast", "1.0", label="open", document=other)
+    build_wheel(setup.wheels, "fast", "1.0", label="open", document=other)
     error = setup.install("fast", "--strict", "--json", code=8).error
     assert error["code"] == "bad-metadata"
     assert [lost["code"] for lost in error["degradations"]] == ["metadata-disagreement"]
     assert not setup.target.exists()
 
 
-def test_broken_dependents(setup: TargetFolder) -> None:
+def test_broken_dependents(setup: Workplace) -> None:
     """Installed packages that the change breaks are named."""
     setup.add("needed", "1")
     setup.add("needed", "2")
@@ -340,7 +309,7 @@ def test_broken_dependents(setup: TargetFolder) -> None:
     assert "needing" not in setup.install("needed==2").err
 
 
-def test_options_of_pip(setup: TargetFolder) -> None:
+def test_options_of_pip(setup: Workplace) -> None:
     """Options of pip that request the default behaviour are accepted."""
     setup.add("solo", "1")
     result = setup.install(
@@ -350,14 +319,14 @@ def test_options_of_pip(setup: TargetFolder) -> None:
     assert result.out.startswith("installed solo 1")
 
 
-def test_empty_requirements_file(setup: TargetFolder) -> None:
+def test_empty_requirements_file(setup: Workplace) -> None:
     """An empty requirements file is not an error."""
     empty = setup.folder / "empty.txt"
     empty.write_text("# nothing yet\n")
     assert setup.install("-r", empty).out == "nothing to do: the files have no requirements\n"
 
 
-def test_marker_that_does_not_match(setup: TargetFolder) -> None:
+def test_marker_that_does_not_match(setup: Workplace) -> None:
     """A requirement whose marker does not match is mentioned only with -v."""
     words = ("plain", "needs; sys_platform == 'win32'")
     assert "marker" not in setup.install("--dry-run", *words).err
@@ -366,7 +335,7 @@ def test_marker_that_does_not_match(setup: TargetFolder) -> None:
     assert "warning" not in told
 
 
-def test_namespace_not_in_the_host_file(setup: TargetFolder) -> None:
+def test_namespace_not_in_the_host_file(setup: Workplace) -> None:
     """P-44: A namespace that the host file lacks causes a note, not a warning."""
     host = setup.folder / "host.toml"
     host.write_text('[metadata]\nversion = "0.1"\n')
@@ -376,9 +345,7 @@ def test_namespace_not_in_the_host_file(setup: TargetFolder) -> None:
         providers={"acme": claim},
         namespaces=["acme"],
     )
-    for label in ("null", "gpu"):
-        build_wheel(setup.folder / "index", "needy", "1.0", label=label, document=document)
-    (setup.folder / "index" / "needy-1.0-variants.json").write_text(json.dumps(document))
+    build_release(setup.wheels, "needy", "1.0", document, ("null", "gpu"))
     stderr = setup.install("--for", host, "needy").err
     assert f"note: needy 1.0: acme: not in host file {host}, so unsupported" in stderr
     assert "warning" not in stderr

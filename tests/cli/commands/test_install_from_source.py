@@ -10,13 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.running import CommandResult, Runner
+from cli.running import Runner
+from cli.workplace import POISONED, Workplace
+from programs import is_running, until
 from projects.writing import commit_all, write_project, write_sdist
 
 from wheelfit.cli.main import main
@@ -44,47 +45,14 @@ def build_wheel(folder, *arguments, **more):
     return name
 """
 """Builds a wheel with a file that RECORD does not have."""
-POISONED = "\nraise SystemExit('the backend was run')\n"
-
-
-class Workshop:
-    """Installations from folders and one index into one folder."""
-
-    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
-        self._run = run
-        self.folder = folder
-        self.wheels = folder / "wheels"
-        self.index = index
-        self.target = folder / "target"
-
-    def install(self, *words: str | Path, code: int = 0, command: str = "install") -> CommandResult:
-        """Install."""
-        return self._run(command, "-i", self.index.url, "--target", self.target, *words, code=code)
-
-    def packages(self) -> dict[str, dict[str, Any]]:
-        """Return the installed packages by name."""
-        packages = self._run("list", "--target", self.target, "--json").object["packages"]
-        return {entry["name"]: entry for entry in packages}
-
-    def direct_url(self, name: str) -> Any:
-        """Return the recorded origin of a distribution."""
-        (path,) = self.target.glob(f"{name}-*.dist-info/direct_url.json")
-        return json.loads(path.read_text())
-
-    def module(self, name: str) -> dict[str, Any]:
-        """Return the values that the backend wrote into a module."""
-        found: dict[str, Any] = {}
-        exec((self.target / name / "__init__.py").read_text(), found)
-        return found
 
 
 @pytest.fixture
-def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
-    """Yield a folder with an index."""
+def workshop(run: Runner, tmp_path: Path) -> Iterator[Workplace]:
+    """Yield a folder with an index of a plain wheel."""
     with RecordingIndex(tmp_path / "wheels") as index:
-        made = Workshop(run, tmp_path, index)
-        build_wheel(made.wheels, "plain", "1.0")
-        yield made
+        build_wheel(tmp_path / "wheels", "plain", "1.0")
+        yield Workplace(run, tmp_path, index)
 
 
 @pytest.fixture
@@ -93,6 +61,13 @@ def project(tmp_path: Path) -> Path:
     return write_project(
         tmp_path / "project", "demo", dependencies=["plain>=1"], backend=COUNTING_BACKEND
     )
+
+
+def module(workshop: Workplace, name: str) -> dict[str, Any]:
+    """Return the values that the backend wrote into a module."""
+    found: dict[str, Any] = {}
+    exec((workshop.target / name / "__init__.py").read_text(), found)
+    return found
 
 
 def count(project: Path) -> int:
@@ -104,20 +79,20 @@ def count(project: Path) -> int:
 class TestFolders:
     """Local folders."""
 
-    def test_folder(self, workshop: Workshop, project: Path) -> None:
+    def test_folder(self, workshop: Workplace, project: Path) -> None:
         """F-108: A folder is built in an isolated environment, into a plain wheel (PEP 517)."""
         result = workshop.install(project)
         assert f"installed demo 1.0, built from {project}" in result.out
         assert set(workshop.packages()) == {"demo", "plain"}
         assert workshop.direct_url("demo") == {"url": project.as_uri(), "dir_info": {}}
-        built = workshop.module("demo")
+        built = module(workshop, "demo")
         assert Path(built["PYTHON"]).parent != Path(sys.executable).parent
         assert not any(
             "site-packages" in one and "wheelfit-change" not in one for one in built["PATH"]
         )
         assert not any(str(workshop.target) in one for one in built["PATH"])
 
-    def test_editable(self, workshop: Workshop, project: Path) -> None:
+    def test_editable(self, workshop: Workplace, project: Path) -> None:
         """PEP 660: an editable folder is linked, listed as editable, and can be uninstalled."""
         workshop.install("-e", project)
         assert (workshop.target / "__editable__.demo.pth").read_text() == f"{project}/src\n"
@@ -129,11 +104,11 @@ class TestFolders:
         workshop.install(project)
         assert not workshop.packages()["demo"]["editable"]
         assert not (workshop.target / "__editable__.demo.pth").exists()
-        workshop._run("uninstall", "--target", workshop.target, "demo")
+        workshop.run("uninstall", "--target", workshop.target, "demo")
         assert set(workshop.packages()) == {"plain"}
 
     def test_extras(
-        self, workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, workshop: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Extras of a folder are given as in pip; a relative path starts at the current folder."""
         project = write_project(tmp_path / "with extras", "extra")
@@ -147,7 +122,7 @@ class TestFolders:
         workshop.install("./with extras[more]")
         assert set(workshop.packages()) == {"extra", "plain"}
 
-    def test_static_metadata(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_static_metadata(self, workshop: Workplace, tmp_path: Path) -> None:
         """A dry run reads static metadata without executing code of the project."""
         project = write_project(tmp_path / "p", "demo", dependencies=["plain"], backend=POISONED)
         result = workshop.install("--dry-run", "--json", project)
@@ -158,7 +133,7 @@ class TestFolders:
         assert "the backend was run" in workshop.install(project, code=1).err
         assert not workshop.target.exists()
 
-    def test_dynamic_metadata(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_dynamic_metadata(self, workshop: Workplace, tmp_path: Path) -> None:
         """Dynamic metadata comes from the backend, without a build."""
         project = write_project(
             tmp_path / "p", "demo", dependencies=["plain"], dynamic=True, backend=COUNTING_BACKEND
@@ -174,7 +149,7 @@ class TestFolders:
         "looking", [["install", "--dry-run"], ["explain"], ["explain", "--with-deps"]], ids=" ".join
     )
     def test_no_code_is_executed_in_dry_runs(
-        self, workshop: Workshop, tmp_path: Path, looking: list[str], how: str
+        self, workshop: Workplace, tmp_path: Path, looking: list[str], how: str
     ) -> None:
         """A dry run or explain executes no code of a project, even with dynamic metadata."""
         mark = tmp_path / "it ran"
@@ -202,7 +177,7 @@ class TestFolders:
             workshop.install(*more, *words, "--allow-source", "demo", command=command)
             assert mark.exists()
 
-    def test_backend_without_a_metadata_hook(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_backend_without_a_metadata_hook(self, workshop: Workplace, tmp_path: Path) -> None:
         """A backend without a metadata hook builds the wheel once."""
         hooks = "\ndel prepare_metadata_for_build_wheel\n"
         project = write_project(
@@ -211,7 +186,7 @@ class TestFolders:
         workshop.install(project)
         assert count(project) == 1
 
-    def test_dependencies_of_the_wheel(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_dependencies_of_the_wheel(self, workshop: Workplace, tmp_path: Path) -> None:
         """Dependencies that the build adds are installed, as for some editable wheels."""
         hooks = "\nABOUT['dependencies'] = ['plain']\n"
         project = write_project(tmp_path / "p", "demo", backend=hooks)
@@ -219,7 +194,7 @@ class TestFolders:
         assert set(workshop.packages()) == {"demo", "plain"}
 
     def test_folders_are_not_cached(
-        self, workshop: Workshop, project: Path, tmp_path: Path
+        self, workshop: Workplace, project: Path, tmp_path: Path
     ) -> None:
         """A wheel built from a folder is not cached."""
         for _ in range(2):
@@ -229,19 +204,19 @@ class TestFolders:
             path for path in (tmp_path / "cache").rglob("*demo*") if "plain" not in str(path)
         ]
 
-    def test_no_project(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_no_project(self, workshop: Workplace, tmp_path: Path) -> None:
         """A folder without a project is an error that names it."""
         (tmp_path / "empty").mkdir()
         result = workshop.install(tmp_path / "empty", code=1)
         assert "no project found" in result.err
         assert str(tmp_path / "empty") in result.err
 
-    def test_project_with_another_name(self, workshop: Workshop, project: Path) -> None:
+    def test_project_with_another_name(self, workshop: Workplace, project: Path) -> None:
         """A URL requirement must have the name of its project."""
         result = workshop.install(f"other @ {project.as_uri()}", code=1)
         assert "the project is demo, not other" in result.err
 
-    def test_marker_that_does_not_match(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_marker_that_does_not_match(self, workshop: Workplace, tmp_path: Path) -> None:
         """A URL whose marker does not match is not opened."""
         result = workshop.install(f"other @ file://{tmp_path}/none.tar.gz ; sys_platform == 'x'")
         assert result.out.startswith("nothing to do")
@@ -250,7 +225,7 @@ class TestFolders:
 class TestArchives:
     """Source archives by path and URL."""
 
-    def test_path(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_path(self, workshop: Workplace, project: Path, tmp_path: Path) -> None:
         """The hash of an archive is recorded and its wheel is cached."""
         path = write_sdist(tmp_path, project, "demo")
         workshop.install(path)
@@ -266,7 +241,7 @@ class TestArchives:
         assert "built demo-1.0" in workshop.install(path).err
         again = workshop.install(path, "-C", "fast=yes", "-C", "list=a", "-C", "list=b")
         assert "built demo-1.0" in again.err
-        assert workshop.module("demo")["SETTINGS"] == {"fast": "yes", "list": ["a", "b"]}
+        assert module(workshop, "demo")["SETTINGS"] == {"fast": "yes", "list": ["a", "b"]}
 
     @staticmethod
     def cached_wheel(folder: Path) -> Path:
@@ -275,21 +250,21 @@ class TestArchives:
         (cached_wheel,) = [file for file in files if b"demo/__init__.py" in file.read_bytes()]
         return cached_wheel
 
-    def test_no_cache(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_no_cache(self, workshop: Workplace, project: Path, tmp_path: Path) -> None:
         """Without a cache every installation builds."""
         path = write_sdist(tmp_path, project, "demo")
         for _ in range(2):
             result = workshop.install("--no-cache-dir", "--force-reinstall", path)
             assert "built demo-1.0" in result.err
 
-    def test_no_isolation(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_no_isolation(self, workshop: Workplace, project: Path, tmp_path: Path) -> None:
         """Wheels that were built without isolation are not cached."""
         path = write_sdist(tmp_path, project, "demo")
         workshop.install(path)
         for _ in range(2):
             assert "built demo-1.0" in workshop.install("--no-build-isolation", path).err
 
-    def test_url(self, workshop: Workshop, project: Path) -> None:
+    def test_url(self, workshop: Workplace, project: Path) -> None:
         """An archive is downloaded from its URL; credentials in the URL are not recorded."""
         path = write_sdist(workshop.wheels, project, "demo")
         url = workshop.index.file_url(path.name)
@@ -299,7 +274,7 @@ class TestArchives:
         assert "s3cret" not in result.out + result.err
         assert workshop.direct_url("demo")["url"] == url
 
-    def test_hash_of_an_archive(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_hash_of_an_archive(self, workshop: Workplace, project: Path, tmp_path: Path) -> None:
         """A given hash is checked before the archive is unpacked."""
         path = write_sdist(tmp_path, project, "demo")
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -314,7 +289,7 @@ class TestArchives:
             "-r", lines, "--require-hashes", "--no-deps", "--exclude", "plain", "-C", "a=b"
         )
 
-    def test_hash_of_a_wheel_url(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_hash_of_a_wheel_url(self, workshop: Workplace, tmp_path: Path) -> None:
         """The hash of a wheel by name and URL is checked."""
         wheel = build_wheel(tmp_path, "other", "1.0")
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
@@ -327,7 +302,7 @@ class TestArchives:
             code = 3 if "sha256" in fragment else 4
             workshop.install("--force-reinstall", "-r", lines, code=code)
 
-    def test_several_hashes(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_several_hashes(self, workshop: Workplace, tmp_path: Path) -> None:
         """One matching hash of several is sufficient, in any order, as in pip."""
         wheel = build_wheel(tmp_path, "other", "1.0")
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
@@ -339,7 +314,7 @@ class TestArchives:
         result = workshop.install("--force-reinstall", "-r", lines, code=4)
         assert "hash-mismatch" in result.err
 
-    def test_weak_hashes(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_weak_hashes(self, workshop: Workplace, tmp_path: Path) -> None:
         """MD5 and SHA-1 do not satisfy --require-hashes."""
         wheel = build_wheel(tmp_path, "other", "1.0")
         digest = hashlib.md5(wheel.read_bytes(), usedforsecurity=False).hexdigest()
@@ -350,7 +325,7 @@ class TestArchives:
 
     @pytest.mark.parametrize("words", [("{project}",), ("-e", "{project}"), ("{git}",)])
     def test_folders_and_repositories_have_no_hash(
-        self, words: tuple[str, ...], workshop: Workshop, project: Path
+        self, words: tuple[str, ...], workshop: Workplace, project: Path
     ) -> None:
         """--require-hashes refuses folders and repositories."""
         commit_all(project)
@@ -359,7 +334,7 @@ class TestArchives:
         assert "hashes are required, and " in result.err
         assert "a folder or a repository has none" in result.err
 
-    def test_no_code_without_a_hash(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_no_code_without_a_hash(self, workshop: Workplace, tmp_path: Path) -> None:
         """Where hashes are required, no code of a project without a hash is executed.
 
         One hash in a file requires hashes for all its requirements, as in pip.
@@ -377,7 +352,7 @@ class TestArchives:
         lines.write_text(f"{wheel} --hash=sha256:{digest}\nplain\n")
         assert "plain has none" in workshop.install("-r", lines, code=1).err
 
-    def test_static_metadata_of_an_sdist(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_static_metadata_of_an_sdist(self, workshop: Workplace, tmp_path: Path) -> None:
         """PEP 643: static metadata of PKG-INFO is read without the backend."""
         project = write_project(tmp_path / "p", "demo", dynamic=True, backend=POISONED)
         info = "Metadata-Version: 2.4\nName: demo\nVersion: 1.0\nRequires-Dist: plain\n"
@@ -386,7 +361,7 @@ class TestArchives:
         assert re.search(r"^plain +1\.0 ", result.out, re.MULTILINE)
 
     def test_archive_of_another_release(
-        self, workshop: Workshop, project: Path, tmp_path: Path
+        self, workshop: Workplace, project: Path, tmp_path: Path
     ) -> None:
         """PEP 625: an archive whose name does not match its metadata is refused."""
         path = write_sdist(tmp_path, project, "demo", "2.0", pkg_info="")
@@ -395,11 +370,11 @@ class TestArchives:
         assert "demo 1.0" in result.err
 
     @pytest.mark.parametrize("url", ["https://host.example/main.exe", "git+https://h.example"])
-    def test_invalid_urls(self, url: str, workshop: Workshop) -> None:
+    def test_invalid_urls(self, url: str, workshop: Workplace) -> None:
         """A URL of no wheel, archive or repository is an error."""
         workshop.install(url, code=1)
 
-    def test_offline(self, workshop: Workshop) -> None:
+    def test_offline(self, workshop: Workplace) -> None:
         """Offline, nothing is downloaded and git is not started."""
         workshop.install("--offline", "https://host.example/demo-1.0.tar.gz", code=5)
         result = workshop.install("--offline", "git+https://host.example/demo.git", code=5)
@@ -409,7 +384,7 @@ class TestArchives:
 class TestRepositories:
     """Projects in repositories."""
 
-    def test_git(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_git(self, workshop: Workplace, tmp_path: Path) -> None:
         """PEP 610: a subdirectory at a tag is installed, and its commit recorded."""
         write_project(tmp_path / "repository" / "python", "demo", backend=COUNTING_BACKEND)
         commit = commit_all(tmp_path / "repository", tag="v1")
@@ -428,13 +403,13 @@ class TestRepositories:
         [("@nope", 5, "git fetch failed"), ("#subdirectory=nope", 1, "no folder nope")],
     )
     def test_missing_revision_or_folder(
-        self, ending: str, code: int, words: str, workshop: Workshop, project: Path
+        self, ending: str, code: int, words: str, workshop: Workplace, project: Path
     ) -> None:
         """A missing revision or subdirectory is an error."""
         commit_all(project)
         assert words in workshop.install(f"demo @ git+{project.as_uri()}{ending}", code=code).err
 
-    def test_subdirectory_that_links_out(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_subdirectory_that_links_out(self, workshop: Workplace, tmp_path: Path) -> None:
         """A subdirectory that links out of the repository is refused."""
         write_project(tmp_path / "elsewhere", "demo")
         (tmp_path / "repository").mkdir()
@@ -443,7 +418,7 @@ class TestRepositories:
         url = f"git+{(tmp_path / 'repository').as_uri()}#subdirectory=python"
         assert "no folder python" in workshop.install(f"demo @ {url}", code=1).err
 
-    def test_editable_repository(self, workshop: Workshop, project: Path) -> None:
+    def test_editable_repository(self, workshop: Workplace, project: Path) -> None:
         """A repository cannot be editable."""
         commit_all(project)
         result = workshop.install("-e", f"git+{project.as_uri()}#egg=demo", code=1)
@@ -453,7 +428,7 @@ class TestRepositories:
 class TestFiles:
     """Requirements files."""
 
-    def test_requirements_file(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_requirements_file(self, workshop: Workplace, project: Path, tmp_path: Path) -> None:
         """Requirements files can have folders, archives and repositories."""
         other = write_project(tmp_path / "other", "other")
         commit_all(other)
@@ -465,7 +440,7 @@ class TestFiles:
         assert set(workshop.packages()) == {"demo", "plain", "other", "third"}
         assert workshop.packages()["demo"]["editable"]
 
-    def test_pyproject_file(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_pyproject_file(self, workshop: Workplace, project: Path, tmp_path: Path) -> None:
         """URLs in the pyproject.toml that the user names are allowed."""
         commit_all(project)
         path = tmp_path / "own" / "pyproject.toml"
@@ -476,14 +451,14 @@ class TestFiles:
         workshop.install("-r", path)
         assert set(workshop.packages()) == {"demo", "plain"}
 
-    def test_editable_constraint(self, workshop: Workshop, project: Path, tmp_path: Path) -> None:
+    def test_editable_constraint(self, workshop: Workplace, project: Path, tmp_path: Path) -> None:
         """A constraint cannot be editable."""
         (tmp_path / "c.txt").write_text(f"-e {project}\n")
         assert (
             "cannot be a constraint" in workshop.install("x", "-c", tmp_path / "c.txt", code=1).err
         )
 
-    def test_url_dependency(self, workshop: Workshop, project: Path) -> None:
+    def test_url_dependency(self, workshop: Workplace, project: Path) -> None:
         """A URL dependency of a wheel is refused unless the user names it too."""
         build_wheel(workshop.wheels, "asking", "1.0", requires=[f"demo @ {project.as_uri()}"])
         result = workshop.install("asking", code=3)
@@ -495,7 +470,7 @@ class TestFiles:
 class TestIndexes:
     """Source distributions of an index."""
 
-    def test_no_consent(self, workshop: Workshop, project: Path) -> None:
+    def test_no_consent(self, workshop: Workplace, project: Path) -> None:
         """F-92: nothing is built without consent; the hint names the option."""
         write_sdist(workshop.wheels, project, "demo")
         build_wheel(workshop.wheels, "demo", "1.0", tag="cp39-cp39-win32")
@@ -516,7 +491,7 @@ class TestIndexes:
         assert "demo-1.0.tar.gz: it must be built from source" in result.out
 
     @pytest.mark.parametrize("name", ["demo", "Demo", "always"])
-    def test_consent(self, name: str, workshop: Workshop, project: Path) -> None:
+    def test_consent(self, name: str, workshop: Workplace, project: Path) -> None:
         """F-92: with consent the package is built and cached, without a direct URL record."""
         write_sdist(workshop.wheels, project, "demo")
         result = workshop.install("demo", "--allow-source", name)
@@ -527,7 +502,7 @@ class TestIndexes:
         assert "built demo-1.0" not in again.err
 
     def test_consent_by_configuration(
-        self, workshop: Workshop, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self, workshop: Workplace, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         """A variable or the user's settings can give consent; a project's settings cannot."""
         write_sdist(workshop.wheels, project, "demo")
@@ -536,10 +511,10 @@ class TestIndexes:
         monkeypatch.delenv("WHEELFIT_ALLOW_SOURCE")
         path = tmp_path / "pyproject.toml"
         path.write_text('[project]\nname = "x"\n[tool.wheelfit]\nallow-source = "always"\n')
-        result = workshop._run("config", "show", "--project", path, code=1)
+        result = workshop.run("config", "show", "--project", path, code=1)
         assert "allow-source" in result.err
 
-    def test_wheels_are_preferred(self, workshop: Workshop, project: Path) -> None:
+    def test_wheels_are_preferred(self, workshop: Workplace, project: Path) -> None:
         """F-92: A release with a compatible wheel is never built."""
         write_sdist(workshop.wheels, project, "demo")
         build_wheel(workshop.wheels, "demo", "1.0", tag="py2.py3-none-any")
@@ -551,7 +526,7 @@ class TestIndexes:
         assert [row["verdict"] for row in rows] == ["chosen", "rejected"]
         assert "a compatible wheel exists" in rows[1]["reason"]
 
-    def test_package_with_variants(self, workshop: Workshop, project: Path) -> None:
+    def test_package_with_variants(self, workshop: Workplace, project: Path) -> None:
         """F-92: packages with variants are built only with consent by name, not by `always`."""
         document = release_document(
             {"gpu": {"acme": {"chip": ["7"]}}},
@@ -575,7 +550,7 @@ class TestIndexes:
         ],
     )
     def test_only_binary(
-        self, consent: str, only: str, code: int, workshop: Workshop, project: Path, tmp_path: Path
+        self, consent: str, only: str, code: int, workshop: Workplace, project: Path, tmp_path: Path
     ) -> None:
         """--only-binary overrides consent, and a name overrides `:all:`."""
         write_sdist(workshop.wheels, project, "demo")
@@ -584,7 +559,7 @@ class TestIndexes:
         workshop.install("demo", "--allow-source", consent, "--only-binary", only, code=code)
         workshop.install("-r", lines, "--allow-source", consent, code=code)
 
-    def test_url_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_url_build_requirements(self, workshop: Workplace, tmp_path: Path) -> None:
         """Build requirements cannot be URLs."""
         wheel = build_wheel(tmp_path, "helper", "1.0")
         url = f"helper @ {wheel.as_uri()}"
@@ -594,13 +569,13 @@ class TestIndexes:
             assert "only you may request a URL" in result.err
             assert "it is needed to build" in result.err
 
-    def test_mismatched_metadata(self, workshop: Workshop, project: Path) -> None:
+    def test_mismatched_metadata(self, workshop: Workplace, project: Path) -> None:
         """A source distribution whose metadata is of another release is refused (F-94)."""
         write_sdist(workshop.wheels, project, "demo", "3.0", pkg_info="")
         result = workshop.install("demo", "--allow-source", "demo", code=3)
         assert "the archive is named demo 3.0" in result.err
 
-    def test_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_build_requirements(self, workshop: Workplace, tmp_path: Path) -> None:
         """Build requirements are installed for the build only."""
         build_wheel(workshop.wheels, "helper", "1.0")
         build_wheel(workshop.wheels, "further", "1.0")
@@ -614,7 +589,7 @@ class TestIndexes:
         assert "No module named 'helper'" in result.err
 
     @pytest.mark.parametrize("helpers", [1, 6])
-    def test_slow_index(self, helpers: int, workshop: Workshop) -> None:
+    def test_slow_index(self, helpers: int, workshop: Workplace) -> None:
         """Prefetching and a build cannot wait for each other."""
         names = [f"helper-{number}" for number in range(helpers)]
         for name in names:
@@ -630,7 +605,7 @@ class TestIndexes:
         workshop.install("app", "--allow-source", "demo")
         assert set(workshop.packages()) == {"app", "demo", "plain"}
 
-    def test_missing_build_requirement(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_missing_build_requirement(self, workshop: Workplace, tmp_path: Path) -> None:
         """The error about a missing build requirement names the project that is built."""
         project = write_project(tmp_path / "p", "demo", requires=["nothing-like-it"])
         result = workshop.install(project, code=3)
@@ -641,7 +616,7 @@ class TestIndexes:
         assert "[source-build-not-allowed]" in workshop.install(project, code=3).err
         workshop.install(project, "--allow-source", "helper")
 
-    def test_rules_for_build_requirements(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_rules_for_build_requirements(self, workshop: Workplace, tmp_path: Path) -> None:
         """Hashes, constraints and --offline apply to build requirements."""
         build_wheel(workshop.wheels, "helper", "1.0")
         build_wheel(workshop.wheels, "helper", "2.0")
@@ -662,7 +637,7 @@ class TestIndexes:
         )
         assert "it is needed to build" in result.err
 
-    def test_circular_build_requirement(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_circular_build_requirement(self, workshop: Workplace, tmp_path: Path) -> None:
         """A project that requires itself for its build is an error."""
         project = write_project(tmp_path / "p", "demo", requires=["demo"])
         write_sdist(workshop.wheels, project, "demo")
@@ -717,7 +692,7 @@ class TestBrokenBackends:
         ],
     )
     def test_failing_backend(
-        self, hooks: str, words: str, workshop: Workshop, tmp_path: Path
+        self, hooks: str, words: str, workshop: Workplace, tmp_path: Path
     ) -> None:
         """The error has the end of the backend's output and names the log."""
         project = write_project(tmp_path / "p", "demo", backend=hooks)
@@ -729,7 +704,7 @@ class TestBrokenBackends:
         if str(result.error["where"]).endswith(".log"):
             Path(result.error["where"]).unlink()
 
-    def test_long_log(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_long_log(self, workshop: Workplace, tmp_path: Path) -> None:
         """The beginning and the end of a long log are kept, with a note."""
         hooks = (
             "\ndef build_wheel(*a, **k):\n    print('first')\n"
@@ -759,7 +734,7 @@ class TestBrokenBackends:
         ],
     )
     def test_invalid_build_system(
-        self, text: str, words: str, workshop: Workshop, tmp_path: Path
+        self, text: str, words: str, workshop: Workplace, tmp_path: Path
     ) -> None:
         """An invalid ``[build-system]`` table is an error of the project."""
         (tmp_path / "p").mkdir()
@@ -768,7 +743,7 @@ class TestBrokenBackends:
         assert result.error["code"] == "build-failed"
         assert words in json.dumps(result.error)
 
-    def test_verbose(self, workshop: Workshop, tmp_path: Path) -> None:
+    def test_verbose(self, workshop: Workplace, tmp_path: Path) -> None:
         """The output of the backend is shown with -v only."""
         project = write_project(
             tmp_path / "p", "demo", backend="\nprint('hello from the backend')\n"
@@ -778,7 +753,7 @@ class TestBrokenBackends:
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 143)])
     def test_interrupt(
-        self, number: signal.Signals, code: int, workshop: Workshop, tmp_path: Path
+        self, number: signal.Signals, code: int, workshop: Workplace, tmp_path: Path
     ) -> None:
         """Ctrl-C or a closed terminal ends a hanging backend with its children. No file remains."""
         hooks = (
@@ -802,33 +777,16 @@ class TestBrokenBackends:
             # Whoever started the tests may ignore it, as nohup does.
             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509
         )
-        wait_for(lambda: (project / "pids").exists() or process.poll() is not None)
+        until(lambda: (project / "pids").exists() or process.poll() is not None)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == code, errors
         for pid in map(int, (project / "pids").read_text().split()):
-            wait_for(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+            until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
         assert not list(scratch.glob("wheelfit-*"))
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until a condition is true."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process exists and is not a zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def test_explain(workshop: Workshop, project: Path) -> None:
+def test_explain(workshop: Workplace, project: Path) -> None:
     """A folder can be explained before it is built."""
     said = workshop.install(project, "--json", command="explain").object["projects"][0]
     assert (said["name"], said["version"]) == ("demo", "1.0")
@@ -838,7 +796,7 @@ def test_explain(workshop: Workshop, project: Path) -> None:
 
 
 def test_commands_that_execute_no_code(
-    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workshop: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Commands that do not install, lock or build execute no code of a folder."""
     mark = tmp_path / "it ran"
@@ -863,13 +821,13 @@ def test_commands_that_execute_no_code(
         assert not mark.exists(), words
 
 
-def test_build_for_another_machine(workshop: Workshop, project: Path) -> None:
+def test_build_for_another_machine(workshop: Workplace, project: Path) -> None:
     """Nothing is built for another machine."""
     result = workshop.install("--for", "windows-x86_64", project, code=2)
     assert "which is another machine" in result.err
 
 
-def test_invalid_options(workshop: Workshop, project: Path) -> None:
+def test_invalid_options(workshop: Workplace, project: Path) -> None:
     """A config setting without a value and an invalid name are usage errors."""
     assert "sets nothing" in workshop.install("-C", "fast", project, code=2).err
     result = workshop.install("--allow-source", "a,b", "plain", code=2)

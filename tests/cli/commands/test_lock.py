@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from cli.running import CommandResult, Runner, tree
 from cli.terminal import in_terminal, screen
+from programs import run_program
 
 from wheelfit.locking.document import Lock, read_lock
 from wheelfit.server.folder import FolderIndex
@@ -306,13 +306,10 @@ print(code, looked, Machine().detect("nvidia").status.value)
         words = ["lock", "-q", "-i", setup.index.url, "--no-cache-dir", "app"]
         found = []
         for more in ({**driver, **library}, {"WHEELFIT_OVERRIDE_NVIDIA": ""}):
-            completed = subprocess.run(
-                [sys.executable, "-c", self.SCRIPT, *words, "--python-version", "3.12"],
+            completed = run_program(
+                sys.executable, "-c", self.SCRIPT, *words, "--python-version", "3.12",
                 env={**os.environ, **more},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
+            )  # fmt: skip
             path = setup.folder / "pylock.toml"
             found.append((completed.stdout.splitlines()[-1], path.read_bytes()))
             path.unlink()

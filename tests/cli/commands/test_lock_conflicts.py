@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner
+from cli.workplace import Workplace
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -32,15 +33,8 @@ new = ["engine==2"]
 """
 
 
-class LockedProject:
+class LockedProject(Workplace):
     """A project with its lock, and a folder to install into."""
-
-    def __init__(self, run: Runner, folder: Path, url: str) -> None:
-        self._run = run
-        self._url = url
-        self.folder = folder
-        self.target = folder / "target"
-        self.path = folder / "pylock.toml"
 
     def write(
         self, conflicts: str, *, table: str = "tool.wheelfit", project: str = PROJECT
@@ -49,20 +43,11 @@ class LockedProject:
         text = f"{project}\n[{table}]\nconflicts = {conflicts}\n"
         (self.folder / "pyproject.toml").write_text(text)
 
-    def lock(self, *words: str, code: int = 0) -> CommandResult:
+    def lock_project(self, *words: str, code: int = 0) -> CommandResult:
         """Lock for Linux and Windows."""
-        place = ("--project", self.folder, "-i", self._url, "-o", self.path)
-        platforms = ("--platform", "linux-x86_64", "--platform", "windows-x86_64")
-        return self._run("lock", *place, *platforms, *words, code=code)
-
-    def sync(self, *words: str, code: int = 0) -> CommandResult:
-        """Install from the lock, with extras and groups."""
-        return self._run("sync", "--target", self.target, self.path, *words, code=code)
-
-    def installed(self) -> dict[str, str]:
-        """Return the installed versions by name."""
-        packages = self._run("list", "--target", self.target, "--json").object["packages"]
-        return {package["name"]: package["version"] for package in packages}
+        return self.lock(
+            "--project", self.folder, "--platform", "windows-x86_64", *words, code=code
+        )
 
     def markers(self, name: str) -> dict[str, str | None]:
         """Return the markers of a package's entries, by version."""
@@ -82,7 +67,7 @@ def setup(run: Runner, tmp_path: Path) -> Iterator[LockedProject]:
             build_wheel(tmp_path / "wheels", "engine", version)
             build_wheel(tmp_path / "wheels", "base", version)
         build_wheel(tmp_path / "wheels", "extra-tool", "1", requires=["engine"])
-        yield LockedProject(run, tmp_path, index.url)
+        yield LockedProject(run, tmp_path, index)
 
 
 EXTRAS = '[[{ extra = "cpu" }, { extra = "gpu" }]]'
@@ -105,52 +90,52 @@ class TestLocks:
     def test_conflicting_extras(self, setup: LockedProject, plain: str, table: str) -> None:
         """Conflicting extras have different versions, and cannot be installed together."""
         setup.write(EXTRAS, table=table, project=plain)
-        setup.lock("--no-extra", "more")
+        setup.lock_project("--no-extra", "more")
         assert setup.markers("engine") == {"1": "'cpu' in extras", "2": "'gpu' in extras"}
         assert setup.markers("base") == {"2": None}
         setup.sync("--extra", "cpu")
-        assert setup.installed() == {"base": "2", "engine": "1"}
+        assert setup.versions() == {"base": "2", "engine": "1"}
         setup.sync("--extra", "gpu")
-        assert setup.installed() == {"base": "2", "engine": "2"}
+        assert setup.versions() == {"base": "2", "engine": "2"}
         result = setup.sync("--extra", "gpu", "--extra", "cpu", code=1)
         assert "cpu and gpu conflict in this lock" in result.err
 
     def test_dependency_of_other_extras(self, setup: LockedProject, plain: str) -> None:
         """The dependency of another extra follows the version of the conflicting one."""
         setup.write(EXTRAS, project=plain)
-        setup.lock()
+        setup.lock_project()
         for words, version in ((["cpu"], "1"), (["gpu"], "2"), ([], "1")):
             setup.sync("--extra", "more", *(w for word in words for w in ("--extra", word)))
-            assert setup.installed()["engine"] == version
+            assert setup.versions()["engine"] == version
         assert setup.markers("extra-tool") == {"1": "'more' in extras"}
 
     def test_extras_and_groups(self, setup: LockedProject) -> None:
         """Extras and groups can conflict with each other."""
         setup.write(BOTH)
-        setup.lock()
+        setup.lock_project()
         for words, version in (
             (["--extra", "cpu"], "1"),
             (["--group", "old"], "1"),
             (["--group", "new"], "2"),
         ):
             setup.sync(*words)
-            assert setup.installed()["engine"] == version
+            assert setup.versions()["engine"] == version
         result = setup.sync("--extra", "cpu", "--group", "new", code=1)
         assert "cannot be installed together" in result.err
 
     def test_up_to_date(self, setup: LockedProject, plain: str) -> None:
         """The lock is up to date until something changes, with the cache and without."""
         setup.write(EXTRAS, project=plain)
-        setup.lock()
+        setup.lock_project()
         before = setup.path.read_bytes()
-        setup.lock("--check")
-        setup.lock("--no-cache-dir")
+        setup.lock_project("--check")
+        setup.lock_project("--no-cache-dir")
         assert setup.path.read_bytes() == before
 
     def test_no_declaration(self, setup: LockedProject, plain: str) -> None:
         """Without a declaration there is no solution."""
         setup.write("[]", project=plain)
-        result = setup.lock(code=3)
+        result = setup.lock_project(code=3)
         assert "engine" in result.err
 
 
@@ -171,7 +156,7 @@ class TestFaults:
     def test_invalid_declaration(self, setup: LockedProject, conflicts: str, words: str) -> None:
         """An invalid declaration is an error that names its place, and no lock is written."""
         setup.write(conflicts)
-        result = setup.lock(code=1)
+        result = setup.lock_project(code=1)
         assert words in result.err
         assert not setup.path.exists()
 
@@ -179,7 +164,7 @@ class TestFaults:
         """An extra that includes a conflicting one is an error."""
         own = plain.replace('cpu = ["engine==1"]', 'cpu = ["engine==1", "app[gpu]"]')
         setup.write(EXTRAS, project=own)
-        assert "extra cpu includes extra gpu" in setup.lock(code=1).err
+        assert "extra cpu includes extra gpu" in setup.lock_project(code=1).err
 
     def test_lock_for_named_machines(self, setup: LockedProject, plain: str) -> None:
         """A lock for named machines needs one of the extras."""
@@ -192,5 +177,5 @@ class TestFaults:
             "--for",
             "cpu-x86_64-v3",
         )
-        result = setup._run("lock", *place, code=2)
+        result = setup.run("lock", *place, code=2)
         assert "--extra" in result.err

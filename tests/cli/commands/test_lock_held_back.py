@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from cli.running import CommandResult, Runner
-from jsonschema import validate
 
 from wheelfit.testing.wheels import build_wheel
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "lock.json"
 THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 LINUX, WINDOWS = "linux-x86_64", "windows-x86_64"
 
@@ -66,7 +63,6 @@ class TestReasons:
             "note: app 1 (latest 2 needs lib<2, and no version of lib matches lib<2 (latest: 2))"
         )
         answer = setup.lock("lib", "app", "-U", "--json", platforms=both).object
-        validate(answer, json.loads(SCHEMA.read_text()))
         assert answer["locks"][0]["held_back"] == [
             {
                 "name": "app",

@@ -6,11 +6,10 @@ import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cli.commands.test_install_from_source import POISONED
-from cli.running import CommandResult, Runner
+from cli.running import Runner
+from cli.workplace import POISONED, Workplace
 from projects.writing import commit_all, write_project, write_sdist
 
 from wheelfit.testing.index import RecordingIndex
@@ -19,57 +18,18 @@ from wheelfit.testing.wheels import build_wheel
 pytestmark = pytest.mark.integration
 
 
-class LockFolder:
-    """Locks of one index, and a folder to install into."""
-
-    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
-        self.run = run
-        self.folder = folder
-        self.index = index
-        self.wheels = folder / "wheels"
-        self.target = folder / "target"
-        self.path = folder / "pylock.toml"
-
-    def lock(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Lock for Linux with this Python."""
-        place = ("-i", self.index.url, "-o", self.path)
-        return self.run("lock", *place, "--platform", "linux-x86_64", *words, code=code)
-
-    def sync(self, *words: str | Path, code: int = 0) -> CommandResult:
-        """Install from the lock."""
-        place = ("-i", self.index.url, "--target", self.target)
-        return self.run("sync", *place, self.path, *words, code=code)
-
-    def sdist(self, name: str, version: str = "1.0", **more: Any) -> Path:
-        """Add a source distribution to the index."""
-        made = write_project(self.folder / "projects" / f"{name}-{version}", name, version, **more)
-        return write_sdist(self.wheels, made, name, version)
-
-    def entry(self, name: str) -> dict[str, Any]:
-        """Return the only entry of a package."""
-        packages = tomllib.loads(self.path.read_text())["packages"]
-        (entry,) = (package for package in packages if package["name"] == name)
-        return dict(entry)
-
-    def installed(self) -> dict[str, str]:
-        """Return the installed versions by name."""
-        packages = self.run("list", "--target", self.target, "--json").object["packages"]
-        return {package["name"]: package["version"] for package in packages}
-
-
 @pytest.fixture
-def setup(run: Runner, tmp_path: Path) -> Iterator[LockFolder]:
+def setup(run: Runner, tmp_path: Path) -> Iterator[Workplace]:
     """Yield a lock folder with an index of a plain wheel."""
     with RecordingIndex(tmp_path / "wheels") as index:
-        made = LockFolder(run, tmp_path, index)
-        build_wheel(made.wheels, "plain", "1.0")
-        yield made
+        build_wheel(tmp_path / "wheels", "plain", "1.0")
+        yield Workplace(run, tmp_path, index)
 
 
 class TestSourceDistributions:
     """Source distributions of an index."""
 
-    def test_unchanged_lock_without_consent(self, setup: LockFolder) -> None:
+    def test_unchanged_lock_without_consent(self, setup: Workplace) -> None:
         """A lock made with consent stays valid without it, and nothing is executed."""
         setup.sdist("reader", dynamic=True, dependencies=["plain"])
         setup.lock("reader", "--allow-source", "reader")
@@ -79,7 +39,7 @@ class TestSourceDistributions:
         assert setup.path.read_bytes() == before
         setup.lock("reader", "--allow-source", "never", code=3)
 
-    def test_static_metadata(self, setup: LockFolder) -> None:
+    def test_static_metadata(self, setup: Workplace) -> None:
         """An archive with static metadata is locked by hash, without executing its code."""
         path = setup.sdist("reader", dependencies=["plain"], backend=POISONED)
         result = setup.lock("reader")
@@ -92,7 +52,7 @@ class TestSourceDistributions:
         assert entry["dependencies"] == [{"name": "plain"}]
         assert "wheelfit sync --allow-source reader" in result.err
 
-    def test_sync_needs_consent(self, setup: LockFolder) -> None:
+    def test_sync_needs_consent(self, setup: Workplace) -> None:
         """All packages to build are named, and nothing is installed without consent."""
         setup.sdist("reader", dependencies=["plain"])
         setup.sdist("writer")
@@ -104,7 +64,7 @@ class TestSourceDistributions:
         assert "--only-binary" not in result.err
         assert not setup.target.exists()
         setup.sync("--allow-source", "reader", "--allow-source", "writer")
-        assert setup.installed() == {
+        assert setup.versions() == {
             "app": "1.0",
             "plain": "1.0",
             "reader": "1.0",
@@ -112,14 +72,14 @@ class TestSourceDistributions:
         }
         assert "matches the lock" in setup.sync().out
 
-    def test_tree(self, setup: LockFolder) -> None:
+    def test_tree(self, setup: Workplace) -> None:
         """`tree` lists source distributions without building them."""
         setup.sdist("reader", dependencies=["plain"], backend=POISONED)
         setup.lock("reader")
         result = setup.run("tree", "--for", "cpu-x86_64-v3", "--json", setup.path)
         assert {package["name"] for package in result.object["packages"]} == {"reader", "plain"}
 
-    def test_dynamic_metadata(self, setup: LockFolder) -> None:
+    def test_dynamic_metadata(self, setup: Workplace) -> None:
         """Dynamic metadata needs consent to lock."""
         setup.sdist("reader", dependencies=["plain"], dynamic=True)
         result = setup.lock("reader", code=3)
@@ -129,7 +89,7 @@ class TestSourceDistributions:
         setup.lock("reader", "--allow-source", "reader")
         assert setup.entry("reader")["dependencies"] == [{"name": "plain"}]
 
-    def test_wheel_for_one_platform(self, setup: LockFolder) -> None:
+    def test_wheel_for_one_platform(self, setup: Workplace) -> None:
         """A release with a wheel for one platform is locked with its archive for the others."""
         build_wheel(setup.wheels, "reader", "1.0", tag="py3-none-win_amd64")
         setup.sdist("reader")
@@ -138,7 +98,7 @@ class TestSourceDistributions:
         assert [wheel["name"] for wheel in entry["wheels"]] == ["reader-1.0-py3-none-win_amd64.whl"]
         assert entry["sdist"]["name"] == "reader-1.0.tar.gz"
 
-    def test_up_to_date(self, setup: LockFolder) -> None:
+    def test_up_to_date(self, setup: Workplace) -> None:
         """The lock is up to date until the release gets a new file."""
         setup.sdist("reader")
         setup.lock("reader")
@@ -146,7 +106,7 @@ class TestSourceDistributions:
         build_wheel(setup.wheels, "reader", "1.0")
         setup.lock("reader", "--check", code=31)
 
-    def test_python_without_wheels(self, setup: LockFolder) -> None:
+    def test_python_without_wheels(self, setup: Workplace) -> None:
         """A Python that would need a build is omitted if others do not."""
         build_wheel(setup.wheels, "reader", "1.0", tag="cp311-cp311-linux_x86_64")
         setup.sdist("reader", dynamic=True)
@@ -155,7 +115,7 @@ class TestSourceDistributions:
             '[project]\nname = "app"\nversion = "1"\n'
             'requires-python = ">=3.11,<3.13"\ndependencies = ["reader"]\n'
         )
-        place = ("lock", "-i", setup.index.url, "-o", setup.path, "--project", project)
+        place = ("lock", *setup.sources, "-o", setup.path, "--project", project)
         result = setup.run(*place)
         assert "left out: reader 1.0 must be built from source" in result.err
         assert "--allow-source reader locks for them" in result.err
@@ -163,7 +123,7 @@ class TestSourceDistributions:
         setup.run(*place, "--allow-source", "reader")
         assert "sdist" in setup.entry("reader")
 
-    def test_every_python_needs_a_build(self, setup: LockFolder) -> None:
+    def test_every_python_needs_a_build(self, setup: Workplace) -> None:
         """A package that must be built for every Python is named in the error."""
         for tag in ("cp311-cp311-linux_x86_64", "cp312-cp312-linux_x86_64"):
             build_wheel(setup.wheels, "fast", "1.0", tag=tag)
@@ -175,7 +135,7 @@ class TestSourceDistributions:
             '[project]\nname = "demo"\nversion = "1"\n'
             'requires-python = ">=3.11"\ndependencies = ["app"]\n'
         )
-        place = ("lock", "-i", setup.index.url, "-o", setup.path, "--project", project)
+        place = ("lock", *setup.sources, "-o", setup.path, "--project", project)
         result = setup.run(*place, code=3)
         assert "error: reader 1.0 must be built from source" in result.err
         assert "where: linux-x86_64, Python 3.11 and 3.12" in result.err
@@ -184,20 +144,20 @@ class TestSourceDistributions:
         setup.run(*place, "--allow-source", "reader")
         assert tomllib.loads(setup.path.read_text())["requires-python"] == ">=3.11,<3.13"
 
-    def test_never(self, setup: LockFolder) -> None:
+    def test_never(self, setup: Workplace) -> None:
         """With `never` a source distribution satisfies no requirement."""
         setup.sdist("reader")
         result = setup.lock("reader", "--allow-source", "never", code=3)
         assert "reader 1.0 must be built from source" in result.err
 
-    def test_only_binary(self, setup: LockFolder) -> None:
+    def test_only_binary(self, setup: Workplace) -> None:
         """``--only-binary`` locks an older release with a wheel."""
         build_wheel(setup.wheels, "reader", "0.9")
         setup.sdist("reader")
         setup.lock("reader", "--only-binary", "reader")
         assert setup.entry("reader")["version"] == "0.9"
 
-    def test_changed_archive(self, setup: LockFolder) -> None:
+    def test_changed_archive(self, setup: Workplace) -> None:
         """An archive with another hash than the locked one is not built."""
         path = setup.sdist("reader")
         setup.lock("reader")
@@ -217,7 +177,7 @@ class TestCachedMetadata:
         path.write_text("")
         return f"\nwith open({str(path)!r}, 'a') as counted:\n    counted.write('x')\n", path
 
-    def test_source_distribution(self, setup: LockFolder, counting: tuple[str, Path]) -> None:
+    def test_source_distribution(self, setup: Workplace, counting: tuple[str, Path]) -> None:
         """An archive is identified by its hash; another one needs consent."""
         backend, runs = counting
         setup.sdist("reader", dynamic=True, dependencies=["plain"], backend=backend)
@@ -234,19 +194,19 @@ class TestCachedMetadata:
         assert "add --allow-source reader" in result.err
         assert runs.read_text() == seen
 
-    def test_installing_needs_consent(self, setup: LockFolder, counting: tuple[str, Path]) -> None:
+    def test_installing_needs_consent(self, setup: Workplace, counting: tuple[str, Path]) -> None:
         """Cached metadata is not consent to build."""
         backend, runs = counting
         setup.sdist("reader", dynamic=True, backend=backend)
         setup.lock("reader", "--allow-source", "reader")
         seen = runs.read_text()
         assert "--allow-source reader" in setup.sync(code=3).err
-        place = ("-i", setup.index.url, "--target", setup.target)
+        place = (*setup.sources, "--target", setup.target)
         result = setup.run("install", *place, "reader", code=3)
         assert "known only to the build backend" not in result.err
         assert runs.read_text() == seen
 
-    def test_repository(self, setup: LockFolder, counting: tuple[str, Path]) -> None:
+    def test_repository(self, setup: Workplace, counting: tuple[str, Path]) -> None:
         """The backend runs once per commit."""
         backend, runs = counting
         made = setup.folder / "repo"
@@ -259,7 +219,7 @@ class TestCachedMetadata:
         assert setup.entry("demo")["dependencies"] == [{"name": "plain"}]
         assert runs.read_text() == seen
 
-    def test_folder(self, setup: LockFolder, counting: tuple[str, Path]) -> None:
+    def test_folder(self, setup: Workplace, counting: tuple[str, Path]) -> None:
         """The backend runs again after any file of the folder has changed."""
         backend, runs = counting
         made = setup.folder / "demo"
@@ -273,7 +233,7 @@ class TestCachedMetadata:
         setup.lock(folder)
         assert runs.read_text() != seen
 
-    def test_folder_in_a_repository(self, setup: LockFolder, counting: tuple[str, Path]) -> None:
+    def test_folder_in_a_repository(self, setup: Workplace, counting: tuple[str, Path]) -> None:
         """A new tag counts as a change, as versions may come from tags."""
         backend, runs = counting
         folder = write_project(setup.folder / "demo", "demo", dynamic=True, backend=backend)
@@ -290,7 +250,7 @@ class TestCachedMetadata:
 class TestNamedSources:
     """Folders and archives on the command line."""
 
-    def test_folder(self, setup: LockFolder) -> None:
+    def test_folder(self, setup: Workplace) -> None:
         """A folder is locked by relative path without a version, and built by sync."""
         write_project(setup.folder / "demo", "demo", dependencies=["plain"], backend=POISONED)
         assert "+ demo\n" in setup.lock(setup.folder / "demo").out
@@ -304,9 +264,9 @@ class TestNamedSources:
         assert "--allow-source demo, which runs the code in that folder" in result.err
         assert "uv" not in result.err
         setup.sync("--allow-source", "demo")
-        assert setup.installed() == {"demo": "1.0", "plain": "1.0"}
+        assert setup.versions() == {"demo": "1.0", "plain": "1.0"}
 
-    def test_unknown_version(self, setup: LockFolder) -> None:
+    def test_unknown_version(self, setup: Workplace) -> None:
         """A dynamic version is unknown until the folder is built."""
         folder = write_project(setup.folder / "demo", "demo", dependencies=["plain"], dynamic=True)
         setup.lock(folder)
@@ -316,7 +276,7 @@ class TestNamedSources:
             ["demo", "local"]
         ]
 
-    def test_editable_folder(self, setup: LockFolder) -> None:
+    def test_editable_folder(self, setup: Workplace) -> None:
         """An editable folder is linked, and the next sync keeps it."""
         folder = write_project(setup.folder / "demo", "demo")
         setup.lock("-e", folder)
@@ -325,7 +285,7 @@ class TestNamedSources:
         assert list(setup.target.glob("__editable__*.pth"))
         assert "matches the lock" in setup.sync().out
 
-    def test_changed_dependencies(self, setup: LockFolder) -> None:
+    def test_changed_dependencies(self, setup: Workplace) -> None:
         """Changed dependencies of a folder make the lock outdated."""
         build_wheel(setup.wheels, "other", "1.0")
         folder = write_project(setup.folder / "demo", "demo", dependencies=["plain"])
@@ -335,14 +295,14 @@ class TestNamedSources:
         result = setup.lock(folder, "--check", code=31)
         assert "+ other 1.0" in result.err
 
-    def test_folder_with_dynamic_metadata(self, setup: LockFolder) -> None:
+    def test_folder_with_dynamic_metadata(self, setup: Workplace) -> None:
         """Naming a folder is consent to run its backend for metadata."""
         folder = write_project(setup.folder / "demo", "demo", dependencies=["plain"], dynamic=True)
         setup.lock(folder)
         assert setup.entry("demo")["dependencies"] == [{"name": "plain"}]
         assert setup.entry("plain")["version"] == "1.0"
 
-    def test_backend_without_a_metadata_hook(self, setup: LockFolder) -> None:
+    def test_backend_without_a_metadata_hook(self, setup: Workplace) -> None:
         """A backend without a metadata hook is asked by building."""
         without = "\ndel prepare_metadata_for_build_wheel, prepare_metadata_for_build_editable\n"
         folder = write_project(
@@ -356,7 +316,7 @@ class TestNamedSources:
         assert setup.entry("demo")["directory"] == {"path": "demo"}
         assert "marker" not in setup.entry("demo")
 
-    def test_archive(self, setup: LockFolder) -> None:
+    def test_archive(self, setup: Workplace) -> None:
         """An archive is locked with its hash; another one is refused."""
         made = write_project(setup.folder / "projects" / "demo", "demo")
         path = write_sdist(setup.folder, made, "demo")
@@ -371,7 +331,7 @@ class TestNamedSources:
         write_sdist(setup.folder, made, "demo")
         assert "demo-1.0.tar.gz" in setup.sync("--allow-source", "demo", code=4).err
 
-    def test_deleted_folder(self, setup: LockFolder) -> None:
+    def test_deleted_folder(self, setup: Workplace) -> None:
         """A deleted folder is an error that names it."""
         folder = write_project(setup.folder / "demo", "demo")
         setup.lock(folder)
@@ -385,7 +345,7 @@ class TestNamedSources:
 class TestRepositories:
     """Projects in repositories."""
 
-    def test_branch(self, setup: LockFolder) -> None:
+    def test_branch(self, setup: Workplace) -> None:
         """The commit of a branch is locked, and built after the branch has moved."""
         folder = write_project(setup.folder / "repo", "demo", dependencies=["plain"])
         commit = commit_all(folder)
@@ -400,10 +360,10 @@ class TestRepositories:
         write_project(folder, "demo", "2.0")
         commit_all(folder)
         setup.sync("--allow-source", "demo")
-        assert setup.installed() == {"demo": "1.0", "plain": "1.0"}
+        assert setup.versions() == {"demo": "1.0", "plain": "1.0"}
         assert "matches the lock" in setup.sync().out
 
-    def test_locked_commit(self, setup: LockFolder) -> None:
+    def test_locked_commit(self, setup: Workplace) -> None:
         """The locked commit is kept until an upgrade."""
         folder = write_project(setup.folder / "repo", "demo")
         first = commit_all(folder)
@@ -418,16 +378,16 @@ class TestRepositories:
         assert setup.entry("demo")["vcs"]["commit-id"] == second
         assert setup.entry("demo")["vcs"]["requested-revision"] == "main"
 
-    def test_subdirectory(self, setup: LockFolder) -> None:
+    def test_subdirectory(self, setup: Workplace) -> None:
         """The subdirectory of a project is locked."""
         write_project(setup.folder / "repo" / "python", "demo")
         commit_all(setup.folder / "repo")
         setup.lock(f"git+{(setup.folder / 'repo').as_uri()}#subdirectory=python")
         assert setup.entry("demo")["vcs"]["subdirectory"] == "python"
         setup.sync("--allow-source", "demo")
-        assert setup.installed() == {"demo": "1.0"}
+        assert setup.versions() == {"demo": "1.0"}
 
-    def test_missing_revision(self, setup: LockFolder) -> None:
+    def test_missing_revision(self, setup: Workplace) -> None:
         """A missing revision is an error, and no lock is written."""
         folder = write_project(setup.folder / "repo", "demo")
         commit_all(folder)
@@ -440,7 +400,7 @@ class TestTables:
     """The tables of sources in pyproject.toml."""
 
     @pytest.fixture
-    def project(self, setup: LockFolder, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def project(self, setup: Workplace, monkeypatch: pytest.MonkeyPatch) -> Path:
         """Return the pyproject.toml of a project with a folder for a dependency."""
         build_wheel(setup.wheels, "member", "9.0")
         write_project(setup.folder / "app" / "member", "member", dependencies=["plain"])
@@ -457,15 +417,15 @@ class TestTables:
         )
 
     @pytest.mark.parametrize("table", ["tool.uv.sources", "tool.wheelfit.sources"])
-    def test_path_source(self, setup: LockFolder, project: Path, table: str) -> None:
+    def test_path_source(self, setup: Workplace, project: Path, table: str) -> None:
         """A dependency with a path comes from the folder, not from an index."""
         self.write(project, 'member = { path = "member", editable = true }', table=table)
         setup.lock("--python-version", "3.11")
         assert setup.entry("member")["directory"] == {"path": "member", "editable": True}
         setup.sync("--allow-source", "member")
-        assert setup.installed() == {"member": "1.0", "plain": "1.0"}
+        assert setup.versions() == {"member": "1.0", "plain": "1.0"}
 
-    def test_repository_source(self, setup: LockFolder, project: Path) -> None:
+    def test_repository_source(self, setup: Workplace, project: Path) -> None:
         """A dependency with a repository is locked at the commit of its tag."""
         commit = commit_all(setup.folder / "app" / "member", tag="v1")
         address = (setup.folder / "app" / "member").as_uri()
@@ -474,7 +434,7 @@ class TestTables:
         assert setup.entry("member")["vcs"]["commit-id"] == commit
         assert setup.entry("member")["vcs"]["requested-revision"] == "v1"
 
-    def test_url_requirement(self, setup: LockFolder, project: Path) -> None:
+    def test_url_requirement(self, setup: Workplace, project: Path) -> None:
         """A URL in the requirement has the same effect."""
         member = (setup.folder / "app" / "member").as_uri()
         project.write_text(
@@ -483,7 +443,7 @@ class TestTables:
         setup.lock("--python-version", "3.11")
         assert setup.entry("member")["directory"] == {"path": "member"}
 
-    def test_source_with_a_marker(self, setup: LockFolder, project: Path) -> None:
+    def test_source_with_a_marker(self, setup: Workplace, project: Path) -> None:
         """A source applies where its marker matches; elsewhere the index does."""
         self.write(project, "member = [{ path = 'member', marker = \"sys_platform == 'linux'\" }]")
         setup.lock("--python-version", "3.11", "--platform", "windows-x86_64")
@@ -498,7 +458,7 @@ class TestTables:
             "sys_platform == 'win32'": "9.0",
         }
 
-    def test_missing_path(self, setup: LockFolder, project: Path) -> None:
+    def test_missing_path(self, setup: Workplace, project: Path) -> None:
         """A missing path is an error that names it."""
         self.write(project, 'member = { path = "gone" }')
         result = setup.lock("--python-version", "3.11", code=1)
@@ -516,7 +476,7 @@ class TestTables:
         ],
     )
     def test_invalid_sources(
-        self, source: str, words: str, setup: LockFolder, project: Path
+        self, source: str, words: str, setup: Workplace, project: Path
     ) -> None:
         """An invalid source is an error with its place, and nothing is locked."""
         self.write(project, f"member = {source}")

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, arguments
-from jsonschema import Draft202012Validator
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "matrix.json"
 PROJECT = """
 [build-system]
 requires = ["setuptools"]
@@ -53,9 +51,8 @@ def test_text_output(project: Path, run: Runner) -> None:
 
 
 def test_json_report(project: Path, run: Runner) -> None:
-    """The JSON object lists every wheel and follows the schema."""
+    """The JSON object lists every wheel."""
     result = run("matrix", project, "--json", "--only-python", "3.13")
-    Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(result.object)
     assert [(job["label"], job["identifier"]) for job in result.object["jobs"]] == [
         (None, "cp313-manylinux_x86_64"),
         ("v3", "cp313-manylinux_x86_64"),

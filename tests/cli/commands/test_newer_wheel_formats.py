@@ -18,13 +18,6 @@ NEWER = "beans-2.0-py3-none-any.whlx"
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], bare_environment: None) -> Runner:
-    """Return a runner of commands."""
-    del bare_environment
-    return Runner(capsys)
-
-
-@pytest.fixture
 def wheels(tmp_path: Path) -> Path:
     """Write a wheel in the current format."""
     folder = tmp_path / "shelf"

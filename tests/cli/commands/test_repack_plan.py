@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from programs import run_program
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -151,9 +152,7 @@ def test_published_families(
     ]
     command = [*pip, "download", "--quiet", "--no-deps", *target, "--dest", str(wheels)]
     for requirement in (plain, variant):
-        completed = subprocess.run(
-            [*command, requirement], capture_output=True, text=True, check=False
-        )
+        completed = run_program(*command, requirement, code=None)
         if completed.returncode:
             pytest.skip(
                 f"{requirement} cannot be had from the package registry: {completed.stderr}"

@@ -18,7 +18,7 @@ from cli.running import Runner
 
 from wheelfit.server.proxy.environment import proxy_environment
 from wheelfit.testing.index import RecordingIndex
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 pytestmark = pytest.mark.integration
 
@@ -34,9 +34,7 @@ def index(tmp_path: Path) -> Iterator[RecordingIndex]:
         {"v3": {"x86_64": {"level": ["v3"]}}, "v4": {"x86_64": {"level": ["v4"]}}},
         providers={"x86_64": X86_64},
     )
-    for label in ("v3", "v4", None):
-        build_wheel(folder, "some", "1.0", label=label, document=document)
-    (folder / "some-1.0-variants.json").write_text(json.dumps(document))
+    build_release(folder, "some", "1.0", document, ("v3", "v4", None))
     build_wheel(folder, "plain", "1")
     with RecordingIndex(folder) as index:
         yield index

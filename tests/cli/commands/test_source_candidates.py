@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.commands.test_install_from_source import POISONED, Workshop
 from cli.running import Runner
-from projects.writing import write_project, write_sdist
+from cli.workplace import POISONED, Workplace
+from projects.writing import write_sdist
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
@@ -19,29 +19,21 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def workshop(run: Runner, tmp_path: Path) -> Iterator[Workshop]:
-    """Yield a workshop with an index of a plain wheel."""
+def workshop(run: Runner, tmp_path: Path) -> Iterator[Workplace]:
+    """Yield a folder with an index of a plain wheel."""
     with RecordingIndex(tmp_path / "wheels") as index:
-        made = Workshop(run, tmp_path, index)
-        build_wheel(made.wheels, "plain", "1.0")
-        yield made
-
-
-def sdist(workshop: Workshop, name: str, version: str = "1.0", **more: object) -> Path:
-    """Add a source distribution to the index, whose backend must not run."""
-    folder = workshop.folder / "projects" / f"{name}-{version}"
-    made = write_project(folder, name, version, **{"backend": POISONED, **more})  # type: ignore[arg-type]
-    return write_sdist(workshop.wheels, made, name, version)
+        build_wheel(tmp_path / "wheels", "plain", "1.0")
+        yield Workplace(run, tmp_path, index)
 
 
 class TestVersions:
     """Selection of the release."""
 
-    def test_no_older_release_of_the_dependent(self, workshop: Workshop) -> None:
+    def test_no_older_release_of_the_dependent(self, workshop: Workplace) -> None:
         """A dependency without a wheel selects no older release, as in pip and uv."""
         build_wheel(workshop.wheels, "app", "2.0", requires=["reader"])
         build_wheel(workshop.wheels, "app", "1.0")
-        sdist(workshop, "reader")
+        workshop.sdist("reader", backend=POISONED)
         result = workshop.install("app", code=3)
         assert "reader 1.0 must be built from source" in result.err
         assert "reader-1.0.tar.gz: app 2.0 needs it" in result.err
@@ -49,10 +41,10 @@ class TestVersions:
         assert "--only-binary" not in result.err  # no release of it has a wheel
         assert not workshop.target.exists()
 
-    def test_older_wheel(self, workshop: Workshop) -> None:
+    def test_older_wheel(self, workshop: Workplace) -> None:
         """A newer source distribution is preferred to an older wheel."""
         build_wheel(workshop.wheels, "reader", "0.9")
-        sdist(workshop, "reader", backend="")
+        workshop.sdist("reader", backend="")
         refused = workshop.install("reader", code=3).err
         assert "reader 1.0 must be built" in refused
         assert "--only-binary reader takes older releases that have wheels" in refused
@@ -62,10 +54,10 @@ class TestVersions:
     @pytest.mark.parametrize(
         "words", [["--only-binary", "reader"], ["--only-binary=:all:"], ["--prefer-binary"]]
     )
-    def test_binary_options(self, workshop: Workshop, words: list[str]) -> None:
+    def test_binary_options(self, workshop: Workplace, words: list[str]) -> None:
         """``--only-binary`` and ``--prefer-binary`` work as in pip, with a note."""
         build_wheel(workshop.wheels, "reader", "0.9")
-        sdist(workshop, "reader")
+        workshop.sdist("reader", backend=POISONED)
         result = workshop.install("reader", *words)
         assert workshop.packages()["reader"]["version"] == "0.9"
         assert "reader 0.9 (latest 1.0 has no wheel that fits, and --" in result.err
@@ -83,14 +75,14 @@ class TestVersions:
     )
     def test_binary_settings_of_pip(
         self,
-        workshop: Workshop,
+        workshop: Workplace,
         monkeypatch: pytest.MonkeyPatch,
         variables: dict[str, str],
         version: str | None,
     ) -> None:
         """Pip's settings have the same effect; `no-binary` is ignored with a warning."""
         build_wheel(workshop.wheels, "reader", "0.9")
-        sdist(workshop, "reader")
+        workshop.sdist("reader", backend=POISONED)
         for name, value in variables.items():
             monkeypatch.setenv(f"PIP_{name}", value)
         if "ONLY_BINARY" in variables:  # the option counts more
@@ -102,24 +94,24 @@ class TestVersions:
         else:
             assert "reader 1.0 must be built from source" in result.err
 
-    def test_release_for_another_python(self, workshop: Workshop) -> None:
+    def test_release_for_another_python(self, workshop: Workplace) -> None:
         """If the wheels need another Python, the note names that reason."""
         build_wheel(workshop.wheels, "reader", "0.9")
         tag, python = "cp399-cp399-any", "!=3.99.1,>=3.99"
         build_wheel(workshop.wheels, "reader", "1.0", tag=tag, requires_python=python)
-        sdist(workshop, "reader")
+        workshop.sdist("reader", backend=POISONED)
         result = workshop.install("reader", "--only-binary=:all:")
         assert "reader 0.9 (latest 1.0 needs Python !=3.99.1,>=3.99)" in result.err
 
-    def test_prefer_binary_without_wheels(self, workshop: Workshop) -> None:
+    def test_prefer_binary_without_wheels(self, workshop: Workplace) -> None:
         """``--prefer-binary`` allows a source distribution where there is no wheel, as in pip."""
-        sdist(workshop, "reader", backend="")
+        workshop.sdist("reader", backend="")
         workshop.install("reader", "--prefer-binary", "--allow-source", "reader")
 
-    def test_requires_python(self, workshop: Workshop) -> None:
+    def test_requires_python(self, workshop: Workplace) -> None:
         """A source distribution for another Python is not a candidate."""
         build_wheel(workshop.wheels, "reader", "0.9")
-        sdist(workshop, "reader")
+        workshop.sdist("reader", backend=POISONED)
         path = workshop.folder / "projects" / "reader-1.0" / "pyproject.toml"
         text = path.read_text().replace("[project]", '[project]\nrequires-python = "<3"')
         path.write_text(text)
@@ -131,9 +123,9 @@ class TestVersions:
 class TestDependencies:
     """Dependencies of source distributions, which are read without consent only if static."""
 
-    def test_static_dependencies(self, workshop: Workshop) -> None:
+    def test_static_dependencies(self, workshop: Workplace) -> None:
         """Static metadata is part of the resolution (PEP 621, PEP 643)."""
-        sdist(workshop, "reader", dependencies=["plain<1"])
+        workshop.sdist("reader", dependencies=["plain<1"], backend=POISONED)
         build_wheel(workshop.wheels, "plain", "0.5")
         result = workshop.install("reader", "--json", code=3)
         (row,) = result.error["packages"]
@@ -145,24 +137,24 @@ class TestDependencies:
             "needs_known": True,
         }
 
-    def test_conflict_of_static_dependencies(self, workshop: Workshop) -> None:
+    def test_conflict_of_static_dependencies(self, workshop: Workplace) -> None:
         """Conflicting static dependencies select another release, as those of a wheel do."""
-        sdist(workshop, "reader", "2.0", dependencies=["plain>5"])
+        workshop.sdist("reader", "2.0", dependencies=["plain>5"], backend=POISONED)
         build_wheel(workshop.wheels, "reader", "1.0")
         workshop.install("reader", "plain==1.0")
         assert workshop.packages()["reader"]["version"] == "1.0"
 
-    def test_unknown_dependencies(self, workshop: Workshop) -> None:
+    def test_unknown_dependencies(self, workshop: Workplace) -> None:
         """Unknown dependencies count as none, with a note in the error."""
-        sdist(workshop, "reader", dynamic=True, dependencies=["absent"])
+        workshop.sdist("reader", dynamic=True, dependencies=["absent"], backend=POISONED)
         result = workshop.install("reader", code=3)
         assert "the requirements of reader are known only to the build backend" in result.err
         assert "the backend was run" not in result.err
 
-    def test_release_with_unknown_dependencies(self, workshop: Workshop) -> None:
+    def test_release_with_unknown_dependencies(self, workshop: Workplace) -> None:
         """A release is not selected only because its dependencies are unknown."""
         build_wheel(workshop.wheels, "reader", "3.0", requires=["plain>5"])
-        sdist(workshop, "reader", "2.0", dynamic=True, dependencies=["plain>5"])
+        workshop.sdist("reader", "2.0", dynamic=True, dependencies=["plain>5"], backend=POISONED)
         build_wheel(workshop.wheels, "reader", "1.0")
         result = workshop.install("plain", "reader")
         assert workshop.packages()["reader"]["version"] == "1.0"
@@ -172,10 +164,10 @@ class TestDependencies:
             in result.err
         )
 
-    def test_all_packages_in_one_error(self, workshop: Workshop) -> None:
+    def test_all_packages_in_one_error(self, workshop: Workplace) -> None:
         """One error names all packages that must be built, and all options."""
-        sdist(workshop, "one", backend="", dependencies=["two"])
-        sdist(workshop, "two", backend="")
+        workshop.sdist("one", backend="", dependencies=["two"])
+        workshop.sdist("two", backend="")
         result = workshop.install("one", code=3)
         assert "two 1.0 and one 1.0 must be built from source" in result.err
         assert "two-1.0.tar.gz: one 1.0 needs it" in result.err
@@ -189,10 +181,10 @@ class TestConsent:
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 3), ("", 3)])
     def test_question_in_a_terminal(
-        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+        self, workshop: Workplace, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
     ) -> None:
         """In a terminal the user is asked once for all packages."""
-        sdist(workshop, "reader", backend="", dynamic=True, dependencies=["plain"])
+        workshop.sdist("reader", backend="", dynamic=True, dependencies=["plain"])
         terminal = _TerminalInput(answer)
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
@@ -204,25 +196,25 @@ class TestConsent:
         "words", [["--no-input"], ["--dry-run"], ["--allow-source=never"], ["--json"], ["-q"]]
     )
     def test_no_question(
-        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, words: list[str]
+        self, workshop: Workplace, monkeypatch: pytest.MonkeyPatch, words: list[str]
     ) -> None:
         """There is no question with these options."""
-        sdist(workshop, "reader")
+        workshop.sdist("reader", backend=POISONED)
         monkeypatch.setattr(sys, "stdin", _TerminalInput("y\n"))
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
         result = workshop.install("reader", *words, code=3)
         assert "[y/N]" not in result.err
 
-    def test_precedence(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_precedence(self, workshop: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
         """A general value on the command line overrides a variable; a name is added to it."""
-        sdist(workshop, "reader", backend="")
+        workshop.sdist("reader", backend="")
         monkeypatch.setenv("WHEELFIT_ALLOW_SOURCE", "always")
         workshop.install("reader", "--allow-source", "never", code=3)
         monkeypatch.setenv("WHEELFIT_ALLOW_SOURCE", "never")
         workshop.install("reader", code=3)
         workshop.install("reader", "--allow-source", "reader")
 
-    def test_all_is_not_a_value(self, workshop: Workshop) -> None:
+    def test_all_is_not_a_value(self, workshop: Workplace) -> None:
         """The error about `:all:` names the right value."""
         result = workshop.install("plain", "--allow-source", ":all:", code=2)
         assert "write always" in result.err

@@ -19,7 +19,7 @@ from sampled_cases import sampled
 from wheelfit.locking.document import read_lock
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 AMD = {
     "requires": ["amd-variant-provider"],
@@ -287,9 +287,7 @@ def test_refit_agrees_with_kept_builds(run: Runner, tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
 
     def add(name: str, version: str, *labels: str) -> None:
-        for label in labels:
-            build_wheel(wheels, name, version, label=label, document=document)
-        (wheels / f"{name}-{version}-variants.json").write_text(json.dumps(document))
+        build_release(wheels, name, version, document, labels)
 
     def lock(file: str) -> TargetFolder:
         found = ("--no-index", "-f", wheels, "--platform", "linux-x86_64")
@@ -483,8 +481,7 @@ def test_second_sync_on_a_better_machine(setup: TargetFolder) -> None:
 
 def test_no_compatible_wheel(run: Runner, tmp_path: Path) -> None:
     """A-67: without a compatible wheel it fails, and the environment is unchanged."""
-    build_wheel(tmp_path, "fast", "1.0", label="v3", document=DOCUMENT)
-    (tmp_path / "fast-1.0-variants.json").write_text(json.dumps(DOCUMENT))
+    build_release(tmp_path, "fast", "1.0", DOCUMENT, ["v3"])
     with RecordingIndex(tmp_path) as served:
         lock = write_lock_of(served, ["fast==1.0"], tmp_path / "pylock.toml")
         setup = TargetFolder(run, tmp_path / "place", lock)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from cli.running import Runner
-from jsonschema import Draft202012Validator
 
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import build_wheel
 
-SCHEMA = Path(__file__).parents[3] / "docs/reference/schemas/wheel-inspect.json"
 NATIVE = elf_file(
     soname="libfast.so.1",
     needed=["libc.so.6", "libcudart.so.12"],
@@ -63,9 +60,8 @@ def test_text_output(wheel: Path, run: Runner) -> None:
 
 
 def test_json_report(wheel: Path, run: Runner) -> None:
-    """B-60: the JSON object follows the schema."""
+    """B-60: the JSON object has the properties, and the facts of each binary."""
     found = run("wheel", "inspect", wheel, "--json", "--no-ptx").object
-    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
     (one,) = found["wheels"]
     assert one["properties"] == [
         "nvidia :: cuda_version_lower_bound :: 12.0",

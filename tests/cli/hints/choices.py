@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 from cli.hints.scene import BLAS, Scene
@@ -14,7 +13,7 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
-from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
 __all__ = ["PLAYS"]
 
@@ -34,8 +33,7 @@ def no_consistent_set(scene: Scene) -> None:
             {value: {"blas_lapack": {"provider": [value]}}},
             static={"blas_lapack": {"provider": ["mkl", "openblas"]}},
         )
-        build_wheel(scene.wheels, name, "1.0", label=value, document=document)
-        (scene.wheels / f"{name}-1.0-variants.json").write_text(json.dumps(document))
+        build_release(scene.wheels, name, "1.0", document, [value])
     scene.refuses("no-consistent-set", "one", "two", advised="--allow-mixed blas")
     scene.install("--allow-mixed", "blas", "one", "two")
 
@@ -66,9 +64,7 @@ def no_accelerator(scene: Scene) -> None:
         {"gpu": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}, "null": {}},
         providers={"nvidia": NVIDIA},
     )
-    for label in ("gpu", "null"):
-        build_wheel(scene.wheels, "deep", "1.0", label=label, document=document)
-    (scene.wheels / "deep-1.0-variants.json").write_text(json.dumps(document))
+    build_release(scene.wheels, "deep", "1.0", document, ("gpu", "null"))
     words = ("--for", "linux-x86_64", "deep")
     advised = "without --require-accelerator"
     scene.refuses("no-accelerator", "--require-accelerator", *words, advised=advised)
@@ -133,8 +129,7 @@ def variant_change(scene: Scene) -> None:
     scene.install("--label", "fast=open", "fast")
     build_wheel(scene.wheels, "wants", "1.0", requires=("fast>1",))
     document = release_document({"mkl": {"blas": {"library": ["mkl"]}}}, static=BLAS)
-    build_wheel(scene.wheels, "fast", "2.0", label="mkl", document=document)
-    (scene.wheels / "fast-2.0-variants.json").write_text(json.dumps(document))
+    build_release(scene.wheels, "fast", "2.0", document, ["mkl"])
     scene.refuses("variant-change", "wants", advised="--allow-variant-change")
     scene.install("--allow-variant-change", "wants")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from importlib.metadata import requires
 
 from cli.hints.scene import Scene
 from packaging.requirements import Requirement
+from programs import run_program
 from runtime.declaring import declare
 from runtime.test_loading import World
 
@@ -55,10 +55,7 @@ def needs_extra(scene: Scene) -> None:
         "import sys; sys.modules['iced_x86'] = None\n"
         f"from wheelfit.cli.main import main; sys.exit(main({words!r}))"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert completed.returncode == CODES["needs-extra"].exit_code
+    completed = run_program(sys.executable, "-c", program, code=CODES["needs-extra"].exit_code)
     assert "pip install ./runtime '.[build]'" in completed.stderr
     needs = [Requirement(text) for text in requires("wheelfit") or ()]
     (library,) = (one for one in needs if one.name == "iced-x86")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from programs import run_program
 
 REPOSITORY = Path(__file__).parents[3]
 ROW = """\
@@ -41,19 +41,9 @@ class RepositoryCopy:
 
     def run(self, *words: str | Path, **variables: str) -> str:
         """Run Python with the copy, and return its output."""
-        completed = subprocess.run(
-            [sys.executable, *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=self.project,
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": str(self._folder / "src"),
-                "HOME": str(self._folder / "home"),
-                **variables,
-            },
-        )
+        folders = {"PYTHONPATH": str(self._folder / "src"), "HOME": str(self._folder / "home")}
+        environ = {"PATH": os.environ["PATH"], **folders, **variables}
+        completed = run_program(sys.executable, *words, code=None, cwd=self.project, env=environ)
         return completed.stdout + completed.stderr
 
     def wheelfit(self, *words: str, **variables: str) -> str:
