@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantChangeRefused
+from wheelfit.installation.choice_record import HostAndOverrides
 from wheelfit.installation.environment import DestinationKind
 from wheelfit.installation.variant_change import variant_changes
 from wheelfit.installation.variant_fit import judge
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.choice_record import HostAndOverrides
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
@@ -448,8 +448,6 @@ def report_remarks_on_change(
 
 def _host_and_overrides(machine: ChosenMachine) -> HostAndOverrides:
     """Return the host and the overrides for the record of each distribution (P-73)."""
-    from wheelfit.installation.choice_record import HostAndOverrides
-
     return HostAndOverrides(
         None if machine.host is None else machine.host.public_name, machine.all_overrides
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,8 +163,6 @@ def _check_published(
     projects: Sequence[Requirement],
     options: CheckOptions,
 ) -> Report:
-    from datetime import UTC, datetime
-
     from wheelfit.checking.targets.projects import check_project, check_url
     from wheelfit.operations.indexes import open_indexes, read_settings
 

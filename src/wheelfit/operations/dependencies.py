@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement, UsageError, did_you_mean, reporting_os_errors
+from wheelfit.installation.interpreter import find_interpreter
 from wheelfit.operations.changes import ChangeRequest
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import writable_mode, write_atomically
@@ -349,8 +351,6 @@ def _in_project_environment(
     request: AddRequest | RemoveRequest, path: Path, context: Context
 ) -> AddRequest | RemoveRequest:
     """Return a request for the environment of its project, unless it names one itself."""
-    from wheelfit.installation.interpreter import find_interpreter
-
     destination = (request.python, request.system, request.prefix, request.root, request.target)
     if request.project is None or any(destination):
         return request
@@ -395,8 +395,6 @@ def _requirement(text: str) -> str:
     :raises UsageError: it is a path or URL without a name.
     :raises FileProblem: it is a path that does not exist.
     """
-    from wheelfit.core.requirements import parse_requirement
-
     try:
         parsed = parse_requirement(text, allow_variant_markers=False)
     except InvalidRequirement as error:
@@ -441,8 +439,6 @@ def _named_reference(place: str, name: str | None = None) -> str:
 
 def _is_unbounded(requirement: str | None) -> bool:
     """Return whether a requirement admits every version."""
-    from wheelfit.core.requirements import parse_requirement
-
     if requirement is None:
         return False
     parsed = parse_requirement(requirement, allow_variant_markers=False)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Location, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
+from wheelfit.doctor.settings import read_machine_settings, settings_findings
 from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
 from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
 from wheelfit.operations.environment_findings import ExaminationRequest, with_remedies_for
+from wheelfit.operations.requests import SourceOptions
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.discovery import Machine
@@ -112,7 +114,6 @@ def _diagnose_environment(request: DoctorRequest, context: Context) -> Diagnosis
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import diagnose_packages, examine_environment
     from wheelfit.doctor.machine import Hardware
-    from wheelfit.doctor.settings import read_machine_settings, settings_findings
 
     environment, unusable = _open_environment(request, context.environ)
     machine, real, timed = _open_machine(request, environment.target, context)
@@ -179,7 +180,6 @@ def _sources(
     """Return the sources of files on this machine, as far as they can be read."""
     from wheelfit.operations.indexes import configured_sources, read_settings
     from wheelfit.operations.owner_indexes import OwnerIndexes
-    from wheelfit.operations.requests import SourceOptions
 
     options = SourceOptions(
         index_table=request.index_table,

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from msgspec import structs
+from packaging.version import Version
 
 from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.indexes import warning_of_later_indexes
@@ -24,8 +25,6 @@ from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from packaging.version import Version
 
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.selection_session import SelectionSession
@@ -132,8 +131,6 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
 
 def _machines(request: DownloadRequest) -> Iterator[tuple[str | None, Version | None]]:
     """Yield the host and the Python of each machine; None where nothing else is named."""
-    from packaging.version import Version
-
     from wheelfit.locking.environments import python_of
     from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import NoSolution, UsageError
 from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
 from wheelfit.operations.environments import warn_of_interruption
 from wheelfit.operations.indexes import warn_of_later_indexes, warning_of_later_indexes
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.selection_session import FromRequirements, open_session
+from wheelfit.resolution.choice_warnings import warnings_about_mixture
+from wheelfit.resolution.request import direct_wheel
+from wheelfit.sources.page import ProjectPage
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
@@ -178,8 +183,6 @@ def tags_in_words(row: LabelRow) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _check(request: ExplainRequest) -> None:
-    from wheelfit.errors import UsageError
-
     other = "--with-deps" if request.with_deps else "--for"
     if request.all and (request.with_deps or request.host is not None):
         raise UsageError(
@@ -230,7 +233,6 @@ def _explain_together(
     request: ExplainRequest, session: SelectionSession, reporter: Reporter
 ) -> tuple[list[Explanation], Candidates, Resolution, list[str]]:
     """Return the explanations, candidates and warnings of a resolution, and itself."""
-    from wheelfit.resolution.choice_warnings import warnings_about_mixture
     from wheelfit.resolution.explain import explain_choice
 
     resolution_request = structs.replace(
@@ -337,8 +339,6 @@ def _constraints(session: SelectionSession) -> list[Requirement]:
 
 def _wheels_and_others(session: SelectionSession) -> tuple[list[DirectWheel], list[Requirement]]:
     """Return the requested wheels by their URL, and the requirements without one."""
-    from wheelfit.resolution.request import direct_wheel
-
     wheels = list(session.wheels())
     others = []
     for requested in _effective_requirements(session):
@@ -353,9 +353,6 @@ def _with_own_candidates(
     session: SelectionSession, wheels: Iterable[DirectWheel]
 ) -> Iterator[tuple[Candidates, WheelFilename]]:
     """Yield named wheels, each with candidates that contain no other wheel of its project."""
-    from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.sources.page import ProjectPage
-
     candidates = session.candidates
     for wheel in wheels:
         filename = parse_wheel_filename(wheel.file.filename)
@@ -380,7 +377,6 @@ def _effective_requirements(session: SelectionSession) -> list[RequestedRequirem
 
 
 def _releases(session: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
-    from wheelfit.errors import NoSolution
     from wheelfit.resolution.overview import newest_release
 
     constraints = _constraints(session)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_IMODE, S_IWUSR
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import reporting_os_errors
@@ -52,8 +53,6 @@ def writable_mode(path: Path) -> int:
 
     :raises FileProblem: it is read-only. It could be replaced, but its owner does not want that.
     """
-    from stat import S_IMODE, S_IWUSR
-
     mode = S_IMODE(path.stat().st_mode)
     if not mode & S_IWUSR or not os.access(path, os.W_OK):
         raise FileProblem(

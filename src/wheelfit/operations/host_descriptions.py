@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.host_difference import host_differences
 from wheelfit.core.host_file import HostDetector, HostFile, HostInterpreter
 from wheelfit.core.versions import parse_version
+from wheelfit.core.virtual_packages import as_pixi, as_text, conda_platform
 from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.files import write_atomically
@@ -21,13 +22,18 @@ from wheelfit.operations.hosts import (
     own_hosts,
     preset_host,
 )
+from wheelfit.operations.machine import target_in_effect
 from wheelfit.operations.plain_data import PlainFields, plain_fields, plain_report
 from wheelfit.operations.probe import namespaces_json
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.resolution.preset_hosts import platforms_of_preset
+from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import UserError, WheelfitError
+from wheelfit_runtime.platforms import providers
+from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 from wheelfit_runtime.platforms.presets import MACHINES, compose, is_preset, preset_lines
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,8 +70,6 @@ class HostList:
 
     def presets_by_kind(self) -> dict[str, list[PresetLine]]:
         """Return the parts of presets by the kind of hardware, as the headings name it."""
-        from wheelfit_runtime.platforms import providers
-
         kinds = {"cpu": "processors"} | {
             family.presets.name: f"{family.devices}{family.presets.note}"
             for family in providers.accelerators()
@@ -177,8 +181,6 @@ def format_host(report: HostReport, format_name: str, context: Context) -> str:
     :param format_name: ``conda`` or ``pixi``.
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
-    from wheelfit.core.virtual_packages import as_pixi, as_text, conda_platform
-
     platform, omissions = conda_platform(report.host.file, report.target)
     for omission in omissions:
         context.reporter.note(f"note: {omission}")
@@ -219,11 +221,6 @@ def _open(name: str, current: Target, context: Context) -> Host:
 
 
 def _describe_this_machine(current: Target, context: Context) -> Host:
-    from wheelfit.operations.machine import target_in_effect
-    from wheelfit_runtime import __version__
-    from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import SystemView
-
     machine = Machine(SystemView(environ=context.environ, architecture=current.architecture))
     overrides = machine.overrides_in_effect()
     for override in overrides:  # P-73

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -237,8 +238,6 @@ def _read_host_file(path: str, name: str) -> bytes:
 
 
 def _unknown_host(name: str, own_names: Iterable[str]) -> UnknownHost:
-    from difflib import get_close_matches
-
     from wheelfit_runtime.platforms.presets import preset_lines
 
     names = [*own_names, *(line.example for line in preset_lines())]

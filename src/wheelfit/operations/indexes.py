@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, structs
+from packaging.utils import canonicalize_name
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.operations.user_folders import home
+from wheelfit.sources.cache import Store
 from wheelfit.sources.open import OpenedSources, is_protected, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact
@@ -102,9 +105,6 @@ def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | Non
     text, pairs = request.uploaded_prior_to, request.uploaded_prior_to_package
     if not (text or pairs):
         return by_pip
-    from datetime import UTC, datetime
-
-    from packaging.utils import canonicalize_name
 
     from wheelfit.sources.cooldown import Cooldown, Cutoff, parse_cutoff
 
@@ -346,7 +346,6 @@ def _bridged(
 ) -> OpenedSources:
     """Return the sources with families of distributions presented as variants."""
     from wheelfit.sources.bridges.repository import BridgedRepository
-    from wheelfit.sources.cache import Store
 
     owner_sources: list[OpenedSources] = []
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
+from packaging.utils import canonicalize_name
 
+from wheelfit.core.property_support import Support, namespaces_used
+from wheelfit.core.requirements import Requirement
+from wheelfit.installation.installed import by_name
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
@@ -15,7 +19,11 @@ from wheelfit.operations.changes import (
     resolution_summary,
     retry_on_concurrent_change,
 )
+from wheelfit.operations.indexes import report_unexpected_sources, warning_of_later_indexes
+from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.selection_session import FromRequirements, open_session
+from wheelfit.operations.source_builds import with_consent
+from wheelfit.resolution.request import RequestedRequirement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,8 +63,6 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     """
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.dry_run import apply_or_dry_run
-    from wheelfit.operations.indexes import report_unexpected_sources, warning_of_later_indexes
-    from wheelfit.operations.projects import check_folder_pins
     from wheelfit.operations.result_limits import check_bounds, check_substitutes
     from wheelfit.operations.step_durations import StepDurations
 
@@ -106,7 +112,6 @@ def _decide(
 ) -> ChangeDecision:
     """Resolve, and verify that the result meets the request and fits the environment."""
     from wheelfit.installation.plan import plan
-    from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.resolver import resolve
 
     state = InstalledState.of(session)
@@ -132,8 +137,6 @@ def _related_distributions(
     request: InstallRequest, session: SelectionSession, state: InstalledState
 ) -> RelatedDistributions:
     """Return the distributions to replace together with builds; none if no build is replaced."""
-    from packaging.utils import canonicalize_name
-
     from wheelfit.installation.related_distributions import RelatedDistributions
 
     start = set(map(canonicalize_name, session.candidates.policy.preferences.labels))
@@ -150,10 +153,6 @@ def _resolution_request(
     state: InstalledState,
     related: RelatedDistributions,
 ) -> ResolutionRequest:
-    from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.installed import by_name
-    from wheelfit.resolution.request import RequestedRequirement
-
     installed = by_name(state.installed)
     staying = {} if request.force_reinstall else installed
     upgrade_only = _projects_to_upgrade(request)
@@ -198,8 +197,6 @@ def _named_projects(session: SelectionSession) -> frozenset[NormalizedName]:
 
 def _projects_to_upgrade(request: InstallRequest) -> frozenset[NormalizedName]:
     """Return the projects to upgrade wherever they are needed."""
-    from packaging.utils import canonicalize_name
-
     return frozenset(map(canonicalize_name, request.upgrade_package))
 
 
@@ -217,8 +214,6 @@ def _with_earlier_requests(
     resolution: Resolution,
 ) -> Resolution:
     """Mark pins as requested if the user requested them, now or before, and not only a refit."""
-    from wheelfit.installation.installed import by_name
-
     before = {name for name, entry in by_name(state.installed).items() if entry.requested}
     is_new = not _is_only_refit(request, session)
     pins = [
@@ -235,7 +230,6 @@ def _kept_builds(
 
     Builds for versions of another package are left out: they follow that package.
     """
-    from wheelfit.installation.installed import by_name
     from wheelfit.resolution.builds import is_built_for_versions
 
     if request.allow_variant_change:
@@ -285,8 +279,6 @@ def _consent_check(
 
 def _is_excluded_by_preferences(change: VariantChange, candidates: Candidates) -> bool:
     """Return whether the user's preferences rule out the installed build."""
-    from wheelfit.core.property_support import Support, namespaces_used
-
     old = change.old
     preferences = candidates.policy.preferences
     if old.label is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +13,9 @@ from msgspec import Struct, field, structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.errors import SourceBuildNotAllowed
+from wheelfit.errors import LockOutdated, SourceBuildNotAllowed, UsageError
 from wheelfit.installation.builds.deferred import DeferredBuilding
+from wheelfit.locking.document import is_lock_name, lock_name, write_lock
 from wheelfit.locking.freshness import (
     RecordingRepository,
     Validator,
@@ -21,6 +23,7 @@ from wheelfit.locking.freshness import (
     read_validators,
     request_digest,
 )
+from wheelfit.locking.request import LockNeeds, Root
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import cache_of, open_environment_of
@@ -33,6 +36,7 @@ from wheelfit.operations.indexes import (
 )
 from wheelfit.operations.lock_files import CACHE_KIND, load_lock
 from wheelfit.operations.named_sources import open_locked_source, source_root, with_project_sources
+from wheelfit.operations.pip_rules import read_rules
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import open_project, project_request, works_on_project
 from wheelfit.operations.requests import (
@@ -52,7 +56,7 @@ from wheelfit.operations.source_builds import (
 )
 from wheelfit.sources.cache import Store, lock_key
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import Unreachable, WheelfitError
+from wheelfit_runtime.errors import FileProblem, InvalidLock, Unreachable, WheelfitError
 from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
@@ -67,7 +71,6 @@ if TYPE_CHECKING:
     from wheelfit.locking.held_back import LockHeldBack
     from wheelfit.locking.hosts import HostLock, NamedMachine
     from wheelfit.locking.locking import EnvironmentCallback
-    from wheelfit.locking.request import LockNeeds
     from wheelfit.locking.solving import Solution
     from wheelfit.operations.context import Context
     from wheelfit.resolution.accelerator_use import AcceleratorRemark
@@ -188,8 +191,6 @@ def lock_project(
     :param add_bounds: returns the project with version bounds that the lock meets, so that they
         cause no new resolution; None: no bounds are added.
     """
-    from wheelfit.errors import LockOutdated
-    from wheelfit.locking.document import write_lock
     from wheelfit.operations.files import write_atomically
     from wheelfit.operations.step_durations import StepDurations
 
@@ -248,8 +249,6 @@ class _LockSession:
 
     def __init__(self, request: LockRequest, context: Context, project: ProjectFile | None) -> None:
         from wheelfit.core.provider_lookup import ProviderPolicy
-        from wheelfit.errors import UsageError
-        from wheelfit.operations.pip_rules import read_rules
 
         if request.hosts and (request.platform or request.python_version):
             raise UsageError(
@@ -316,8 +315,6 @@ class _LockSession:
     @cached_property
     def _roots(self) -> LockNeeds:
         """The requirements of the lock, those of a project included; named projects are opened."""
-        from wheelfit.locking.request import LockNeeds, Root
-
         request, requirement_set = self._request, self._requirement_set
         folder = self._path.absolute().parent
 
@@ -477,7 +474,6 @@ class _LockSession:
         :param report: called with each machine before the resolution for it.
         :param add_bounds: as for `lock_project`; not used for named machines.
         """
-        from wheelfit.errors import UsageError
         from wheelfit.locking.environments import environments_for
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
         from wheelfit.locking.locking import build_lock, lock_everywhere
@@ -661,8 +657,6 @@ class _LockSession:
 
     def _path_for(self, host: str) -> Path:
         """Return the path of the lock of one machine that cannot share one with others."""
-        from wheelfit.locking.document import lock_name
-
         hosts = list(dict.fromkeys(self._request.hosts))
         names = [_lock_name_part(Path(name).name.removesuffix(".toml")) for name in hosts]
         position = hosts.index(host)
@@ -734,8 +728,6 @@ class _LockSession:
 
 def _lock_name_part(name: str) -> str:
     """Return a name as part of a lock's file name, which may not have dots."""
-    import re
-
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"
 
 
@@ -744,10 +736,6 @@ def _existing_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
 
     :param store: opens the cache.
     """
-    from wheelfit.errors import UsageError
-    from wheelfit.locking.document import is_lock_name
-    from wheelfit_runtime.errors import FileProblem, InvalidLock
-
     if not is_lock_name(path.name):
         raise UsageError(
             f"{path.name!r} is not a valid name for a lock file",

@@ -15,7 +15,7 @@ from wheelfit.operations.context import Context
 from wheelfit.operations.plugins import OnDemandPlugins, read_plugin_rules
 from wheelfit.operations.trust_store import read_policies
 from wheelfit_runtime.platforms import override_names, overrides
-from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.discovery import Baseline, Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import MachineOptions
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
-    from wheelfit_runtime.platforms.discovery import Baseline
     from wheelfit_runtime.platforms.system_view import SystemView
 
 
@@ -214,7 +213,6 @@ def _choose(
     # Modules for another machine take as long to import as all of its detection.
     from wheelfit.core.host_file import HostDetector
     from wheelfit.operations.hosts import open_host
-    from wheelfit_runtime.platforms.discovery import Baseline
 
     same_major = request.rocm_compat == "same-major"
     host = open_host(request.host, context.environ, rocm_same_major=same_major)

@@ -17,10 +17,13 @@ from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import detection_json, plain_fields, plain_report
 from wheelfit.operations.plugins import open_plugins
 from wheelfit.operations.requests import MachineOptions
+from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, os_reason
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection
+from wheelfit_runtime.platforms.scrubbing import Scrubber
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -156,9 +159,6 @@ class ProbeReport:
         """Return the host file that describes the machine."""
         from wheelfit.core.host_file import HostFile
         from wheelfit.operations.hosts import host_text
-        from wheelfit_runtime import __version__
-        from wheelfit_runtime.platforms.scrubbing import Scrubber
-        from wheelfit_runtime.platforms.system_view import SystemView
 
         machine, host = self.machine, self.machine.host
         # A record written on another machine was scrubbed there.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -30,6 +31,7 @@ from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.building.wheel_results import untested_findings
 from wheelfit.checking.findings import Finding, Location, Report, Severity, UncheckedTarget
 from wheelfit.checking.tool_profiles import Profile
+from wheelfit.core.variant_json_layouts.schema import KEY, parse_schema
 from wheelfit.errors import UploadRefused
 from wheelfit.operations.check import check_ignored, named_profiles
 from wheelfit.operations.plain_data import plain_fields, plain_report
@@ -51,6 +53,7 @@ from wheelfit.operations.release_checks import (
 )
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit_runtime.errors import UserError, WheelfitError
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -191,11 +194,6 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
 
 def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
     """Warn of schemas before 1.0, which may change in each of their versions."""
-    import json
-
-    from wheelfit.core.variant_json_layouts.schema import KEY, parse_schema
-    from wheelfit_runtime.wording import listed
-
     schemas = {str(json.loads(document).get(KEY)) for document in documents}
     drafts = sorted(
         text for text in schemas if (schema := parse_schema(text)) and schema.version[0] == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.metadata import read_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import reporting_os_errors
@@ -57,7 +58,6 @@ def select(request: SelectRequest, context: Context) -> Selection:
     :raises UnknownHost: there is no machine of that name.
     """
     from wheelfit.core import selection
-    from wheelfit.core.abi_dependency import KnownVersions
     from wheelfit.core.filename import parse_wheel_filename
     from wheelfit.core.property_support import namespaces_used
     from wheelfit.operations.environments import open_environment_of

@@ -32,7 +32,8 @@ from wheelfit.operations.requirements import RequestedRequirements
 from wheelfit.operations.result_limits import check_bounds
 from wheelfit.operations.source_builds import consent_of, open_building, with_consent
 from wheelfit.operations.step_durations import StepDurations
-from wheelfit_runtime.errors import WheelfitError
+from wheelfit.sources.page import time_of_upload
+from wheelfit_runtime.errors import PolicyRefusal, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -173,8 +174,6 @@ def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
     ]
     if not refused:
         return
-    from wheelfit.sources.page import time_of_upload
-    from wheelfit_runtime.errors import PolicyRefusal
 
     times = {pin.filename.text: time_of_upload(pin.file) for pin in refused}
     raise PolicyRefusal(
