@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
+from packaging.version import InvalidVersion, Version
 
 from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
 from wheelfit.building.abi.python_api import python_bounds
@@ -33,7 +33,7 @@ from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.requirements import project_name
 from wheelfit.operations.targets import named_project
 from wheelfit.operations.temporary_folders import scratch_folder
-from wheelfit.sources.repository import TooCostly
+from wheelfit.sources.repository import Repository, TooCostly
 from wheelfit.wheels.binaries.reading import binary_files, read_binary
 from wheelfit_runtime.errors import FileProblem, NoFit, ProjectNotFound
 from wheelfit_runtime.patterns import pattern
@@ -41,14 +41,11 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from packaging.version import Version
-
     from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.sources.page import File
-    from wheelfit.sources.repository import Repository
     from wheelfit.wheels.bytes_source import ByteSource
 
 

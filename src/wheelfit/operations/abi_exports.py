@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wheelfit.core import strict_toml
-from wheelfit.core.abi_exports import KEY
+from wheelfit.core.abi_exports import KEY, AbiExports
 from wheelfit.core.project_table import read_exports_table
 from wheelfit.errors import reporting_os_errors
 from wheelfit_runtime.errors import FileProblem
-
-if TYPE_CHECKING:
-    from wheelfit.core.abi_exports import AbiExports
 
 
 def read_exports_file(file: str) -> AbiExports:
     """Return the promises in the ``[variant.abi-exports]`` of a file (B-61).
 
-    :param file: path of a ``pyproject.toml``.
     :raises FileProblem: it cannot be read, is not TOML, or has no such table.
     :raises InvalidDocument: the table has faults.
     """

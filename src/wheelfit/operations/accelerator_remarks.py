@@ -66,7 +66,7 @@ def remarks_on_platform(
 ) -> tuple[AcceleratorRemark, ...]:
     """Return the remarks on a resolution for all machines of a platform, for one such machine.
 
-    :param resolution: the resolution, which may have several builds of a package.
+    :param resolution: it may have several builds of a package.
     :param machine_of: opens that machine; called only if a package may use accelerators.
     """
     if not _is_concerned(resolution, names, candidates):

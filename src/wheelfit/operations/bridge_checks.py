@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.core_metadata import read_metadata
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.operations.indexes import open_indexes, read_settings, settings_for_source
 from wheelfit.operations.plain_data import PlainReport
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
-    from wheelfit.core.core_metadata import CoreMetadata
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository

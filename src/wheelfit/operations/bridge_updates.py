@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
 from wheelfit.operations.attestations import LARGEST_PROVENANCE, required_attestations
 from wheelfit.operations.indexes import open_indexes, read_settings
@@ -24,7 +24,7 @@ from wheelfit.sources.bridges.updates import (
     release_of,
     write_update,
 )
-from wheelfit.sources.page import File
+from wheelfit.sources.page import File, ProjectPage
 from wheelfit_runtime.errors import (
     FileProblem,
     InvalidWheel,
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.operations.context import Context
     from wheelfit.sources.bridges.catalogue import KnownFamilies
-    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
 
 

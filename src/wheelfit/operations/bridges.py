@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
-from wheelfit.sources.bridges.catalogue import known_families
+from wheelfit.sources.bridges.catalogue import KnownFamilies, known_families
 
 if TYPE_CHECKING:
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.operations.context import Context
-    from wheelfit.sources.bridges.catalogue import KnownFamilies
 
 
 class BridgesRequest(ValidatedRequest):

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from wheelfit.building.batch import Batch
+from wheelfit.building.batch import Batch, Outcome
 from wheelfit.building.batch_record import WorkRecord
 from wheelfit.building.front_end.building import ProjectBuilder
 from wheelfit.building.front_end.comparison import Comparison, compare_with_plain
@@ -34,8 +34,8 @@ from wheelfit.building.staging import deliver
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import UnusableInterpreter, UsageError
 from wheelfit.installation.change_signatures import Signer
-from wheelfit.operations.build_request import open_build_environments
-from wheelfit.operations.context import Context
+from wheelfit.operations.build_request import BuildRequest, open_build_environments
+from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.executors import is_executor_named, open_workers_of
 from wheelfit.operations.matrix import matrix_of
@@ -46,12 +46,9 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wheelfit.building.batch import Outcome
     from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
     from wheelfit.building.front_end.source import Source
     from wheelfit.core.labels import Label
-    from wheelfit.operations.build_request import BuildRequest
-    from wheelfit.operations.context import Reporter
     from wheelfit_runtime.errors import WheelfitError
 
 _RECORD = ".wheelfit-build"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import DamagedBundle, UsageError, reporting_os_errors
-from wheelfit.locking.bundles.manifest import MANIFEST
+from wheelfit.locking.bundles.manifest import MANIFEST, BundledFile, Manifest
 from wheelfit.locking.bundles.verification import load_manifest
 from wheelfit.locking.bundles.verification import verify as verify_folder
 from wheelfit.locking.stand_ins import archive_of
@@ -15,7 +15,7 @@ from wheelfit.operations.bundle_contents import FullBundlePlan, HostsBundlePlan,
 from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
-from wheelfit.operations.machine import choose_machine, read_options
+from wheelfit.operations.machine import ChosenMachine, choose_machine, read_options
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.locking.bundles.manifest import BundledFile, Manifest
     from wheelfit.operations.bundle_contents import HostChoice
     from wheelfit.operations.context import Context
-    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.resolution import Pin
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.host_file import HostFile
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document
@@ -17,8 +17,8 @@ from wheelfit.locking.bundles.reduction import KeptEntry, marker_of, reduce_lock
 from wheelfit.locking.repository import LockedRepository
 from wheelfit.locking.source_entries import STABLE
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
-from wheelfit.operations.lock_files import naming_machine_in_errors
-from wheelfit.operations.machine import options_in_effect
+from wheelfit.operations.lock_files import LockChoiceRequest, OpenedLock, naming_machine_in_errors
+from wheelfit.operations.machine import ChosenMachine, options_in_effect
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.unaccelerated import accelerations, no_accelerator_error
 from wheelfit.sources.urls import without_fragment
@@ -30,15 +30,11 @@ from wheelfit_runtime.platforms.system_view import SystemView
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.locking.bundles.manifest import BundledFile
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.selection import LockCandidates, LockSelection
-    from wheelfit.operations.lock_files import LockChoiceRequest, OpenedLock
-    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
     from wheelfit_runtime.platforms.features import Detection
@@ -84,7 +80,6 @@ class HostChoice:
     """The choice of wheels for one machine.
 
     :param name: the name of its host file in the bundle.
-    :param candidates: the wheels to choose from.
     :raises NoFit: it cannot be served; the error names the machine.
     """
 

@@ -68,7 +68,6 @@ class BundlePlace:
     def of(cls, name: str, *, update: bool) -> BundlePlace:
         """Return the place for a bundle.
 
-        :param name: the folder as the user names it.
         :param update: whether an earlier bundle may be replaced.
         :raises FileProblem: the folder has other content, or may not be replaced.
         """

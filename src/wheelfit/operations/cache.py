@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.versions import version_of
 from wheelfit.errors import UsageError
@@ -32,7 +32,7 @@ from wheelfit.operations.cache_reports import (
     RemovedEntry,
 )
 from wheelfit.operations.requests import CacheOptions
-from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory
+from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory, InventoryEntry
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
@@ -41,10 +41,7 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.operations.context import Context
-    from wheelfit.sources.cache_inventory import InventoryEntry
 
 
 class CacheListRequest(CacheOptions):
@@ -195,7 +192,6 @@ def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerifica
 def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inventory:
     """Open the cache; warn where another user can write to it.
 
-    :param removes: whether files will be removed.
     :raises FileProblem: files will be removed, and another user could replace folders by links to
         other places.
     """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from wheelfit.installation.broken_requirements import find_broken_requirements
+from wheelfit.installation.broken_requirements import BrokenRequirement, find_broken_requirements
 from wheelfit.operations.text import plan_with_sizes
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.broken_requirements import BrokenRequirement
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.changes import ChangeContext, ChangeDecision
     from wheelfit.operations.machine import ChosenMachine

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantChangeRefused
 from wheelfit.installation.choice_record import HostAndOverrides
-from wheelfit.installation.environment import DestinationKind
-from wheelfit.installation.variant_change import variant_changes
+from wheelfit.installation.environment import DestinationKind, Environment
+from wheelfit.installation.variant_change import VariantChange, variant_changes
 from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.attestations import required_attestations, verify_attestations
 from wheelfit.operations.environments import (
@@ -38,10 +38,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
-    from wheelfit.installation.variant_change import VariantChange
     from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context, Reporter, Transfers
     from wheelfit.operations.machine import ChosenMachine

@@ -10,7 +10,7 @@ from wheelfit.doctor.environment import diagnose_packages, read_environment
 from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environment_findings import finding_json, summary_json, with_remedies_for
 from wheelfit.operations.environments import open_environment_of, warn_of_interruption
-from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.machine import ChosenMachine, choose_machine
 from wheelfit.operations.plain_data import plain_fields, plain_report
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context
     from wheelfit.operations.environment_findings import ExaminationRequest
-    from wheelfit.operations.machine import ChosenMachine
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from contextlib import AbstractContextManager
 
 
 class WheelProgress(Progress, Protocol):
@@ -26,7 +25,6 @@ class WheelsProgress(Protocol):
     def wheel(self, name: str, size: int | None) -> WheelProgress:
         """Return the progress of one wheel.
 
-        :param name: its name in words.
         :param size: bytes; None where unknown.
         """
 
@@ -95,10 +93,7 @@ class Reporter:
         return nullcontext(lambda _step: None)
 
     def work(self, title: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
-        """Return the progress of work for the length of a ``with`` block.
-
-        :param title: the work, in words.
-        """
+        """Return the progress of work for the length of a ``with`` block."""
         return nullcontext(NO_PROGRESS)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.checking.findings import Report
 from wheelfit.errors import UsageError
@@ -25,8 +25,6 @@ from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.conversion import ConvertedProject

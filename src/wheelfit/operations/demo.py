@@ -19,7 +19,7 @@ from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.providers import PluginProvider
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.environment import open_environment
-from wheelfit.operations.context import Context, Reporter
+from wheelfit.operations.context import Context, Reporter, Transfers
 from wheelfit.operations.download import DownloadRequest, download
 from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
 from wheelfit.operations.hosts import host_text, hosts_folder
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.operations.change_reports import ChangeReport
-    from wheelfit.operations.context import Transfers
 
 
 @dataclass(frozen=True, slots=True)

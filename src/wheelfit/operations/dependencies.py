@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement, UsageError, did_you_mean, reporting_os_errors
@@ -15,7 +15,7 @@ from wheelfit.installation.interpreter import find_interpreter
 from wheelfit.operations.changes import ChangeRequest
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import writable_mode, write_atomically
-from wheelfit.operations.lock import LockRequest, lock_project
+from wheelfit.operations.lock import LockReport, LockRequest, lock_project
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import nearest_project
 from wheelfit.operations.requests import ResolutionBuildOptions, field_types
@@ -29,22 +29,19 @@ from wheelfit.projects.dependency_lists import (
     without_requirement,
     without_sources,
 )
-from wheelfit.resolution.project_file import read_project_file
+from wheelfit.resolution.project_file import ProjectFile, read_project_file
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.installation.environment import Environment
     from wheelfit.locking.document import Lock
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.lock import LockReport
     from wheelfit.projects.dependency_lists import ListChange
-    from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.requirements_file import RequirementLine
 
 _Request = TypeVar("_Request")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
-from wheelfit.doctor.settings import variables_in
+from wheelfit.doctor.settings import ExaminedVariable, MachineSettings, variables_in
 from wheelfit.operations.environment_findings import faults_among, finding_json, summary_json
 from wheelfit.operations.plain_data import detection_json, plain_fields
 from wheelfit_runtime import __version__
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.doctor.environment import EnvironmentContents
     from wheelfit.doctor.machine import TimedProbe
     from wheelfit.doctor.process import ExaminedProcess
-    from wheelfit.doctor.settings import ExaminedVariable, MachineSettings
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.owner_indexes import OwnerBuild, OwnerIndex

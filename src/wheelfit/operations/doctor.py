@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Location, Report
+from wheelfit.checking.findings import Finding, Location, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.doctor.settings import read_machine_settings, settings_findings
@@ -26,7 +26,6 @@ from wheelfit_runtime.platforms.system_view import SystemView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
     from wheelfit.doctor.environment import EnvironmentContents
     from wheelfit.doctor.machine import TimedProcesses

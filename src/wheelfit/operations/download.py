@@ -18,7 +18,7 @@ from wheelfit.operations.indexes import warning_of_later_indexes
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.result_limits import check_accelerators
-from wheelfit.operations.selection_session import FromRequirements, open_session
+from wheelfit.operations.selection_session import FromRequirements, SelectionSession, open_session
 from wheelfit.sources.page import LABELS_SUFFIX
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.resolution import Pin, Resolution
 

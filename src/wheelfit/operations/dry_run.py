@@ -12,7 +12,7 @@ from wheelfit.installation.environment import nearest_existing
 from wheelfit.operations.attestations import verify_attestations
 from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.changes import apply_decision, fetch_wheels
-from wheelfit.operations.context import Reporter
+from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.text import sizes_of
 from wheelfit_runtime.errors import EnvironmentUnavailable
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.plan import Plan
     from wheelfit.operations.changes import ChangeContext, ChangeDecision, ChangeRequest
-    from wheelfit.operations.context import Context
     from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.repository import FileSize

@@ -43,7 +43,6 @@ def summary_json(findings: Sequence[Finding]) -> dict[str, int]:
 def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[str, object]:
     """Return a finding as plain data.
 
-    :param finding: a finding of `wheelfit.doctor`.
     :param scrub: removes data that identifies the machine; default: texts are kept.
     """
     return {

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.installation.environment import open_environment
+from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.requests import CacheOptions, EnvironmentOptions
     from wheelfit.sources.cache import Store

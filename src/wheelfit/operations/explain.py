@@ -8,35 +8,32 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import NoSolution, UsageError
 from wheelfit.operations.accelerator_remarks import report_accelerator_remarks
 from wheelfit.operations.environments import warn_of_interruption
 from wheelfit.operations.indexes import warn_of_later_indexes, warning_of_later_indexes
 from wheelfit.operations.plain_data import plain_report
-from wheelfit.operations.selection_session import FromRequirements, open_session
+from wheelfit.operations.selection_session import FromRequirements, SelectionSession, open_session
 from wheelfit.resolution.choice_warnings import warnings_about_mixture
-from wheelfit.resolution.request import direct_wheel
+from wheelfit.resolution.request import DirectWheel, RequestedRequirement, direct_wheel
 from wheelfit.sources.page import ProjectPage
 from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.core.ordering import Choice
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.accelerator_use import AcceleratorRemark
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.listing import Release
     from wheelfit.resolution.overview import LabelRow, Overview
-    from wheelfit.resolution.request import DirectWheel, RequestedRequirement
     from wheelfit.resolution.resolution import Resolution
 
 

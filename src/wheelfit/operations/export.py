@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.core.core_metadata import without_variant_markers
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.locking.export.contents import Contents, TargetDescription, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.filename import WheelFilename
     from wheelfit.locking.selection import LockCandidates, LockSelection
     from wheelfit.operations.context import Context
     from wheelfit.operations.lock_files import OpenedLock

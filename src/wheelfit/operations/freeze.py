@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.installed import Broken, Installed, by_name
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import EnvironmentOptions
@@ -15,7 +15,6 @@ from wheelfit.operations.requests import EnvironmentOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.installation.installed import Broken, Installed
     from wheelfit.operations.context import Context
 
 _MANAGING = frozenset(("pip",))

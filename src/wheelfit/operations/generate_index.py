@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.checking.findings import Report
@@ -16,18 +16,14 @@ from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.operations.whole_index import open_target
 from wheelfit.server.generate.last_run import LastRun, fingerprint
-from wheelfit.server.generate.request import GenerateOptions
-from wheelfit.server.generate.targets import FILES, SIMPLE
+from wheelfit.server.generate.request import GenerateOptions, GenerateResult
+from wheelfit.server.generate.targets import FILES, SIMPLE, Target
 from wheelfit.sources.page import OtherPages, check_page_url
 from wheelfit.sources.urls import parse_public_url
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from packaging.utils import NormalizedName
-
     from wheelfit.operations.context import Context
-    from wheelfit.server.generate.request import GenerateResult
-    from wheelfit.server.generate.targets import Target
 
 
 class GenerateIndexRequest(ValidatedRequest):

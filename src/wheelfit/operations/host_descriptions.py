@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.core.host_difference import host_differences
+from wheelfit.core.host_difference import Difference, host_differences
 from wheelfit.core.host_file import HostDetector, HostFile, HostInterpreter
 from wheelfit.core.versions import parse_version
 from wheelfit.core.virtual_packages import as_pixi, as_text, conda_platform
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from wheelfit.core.host_difference import Difference
     from wheelfit.core.target import Target
     from wheelfit.operations.context import Context
     from wheelfit_runtime.platforms.features import Detection

@@ -133,7 +133,6 @@ def preset_host(
 
     :param interpreter: its Python; None for the current one.
     :param version: the version of glibc, musl or macOS, such as ``2.28``; None for the usual one.
-    :param rocm_same_major: whether older minor versions of its ROCm count as installed (P-123).
     """
     from wheelfit.resolution.preset_hosts import host_of_preset
 

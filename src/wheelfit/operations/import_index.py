@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
@@ -24,19 +24,16 @@ from wheelfit.server.uploads.rules import check_name
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit.sources.local_files import LocalFiles, path_of
 from wheelfit.sources.package_tree import TreeIndex
-from wheelfit.sources.page import File
+from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import FileProblem, NetworkError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.operations.context import Context
     from wheelfit.operations.requests import SourceOptions
     from wheelfit.server.store.opening import Store
-    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
 
 
@@ -96,7 +93,6 @@ def import_packages(
     :param projects: the projects to take; none: all.
     :param owner: the owner of projects that are new.
     :param open_store: opens the store, once the source is read; None in a dry run without one.
-    :param dry_run: whether nothing is added.
     :raises UsageError: a project name is invalid.
     :raises FileProblem: the folder has no packages, or does not exist.
     :raises NetworkError: the projects of the index cannot be listed.

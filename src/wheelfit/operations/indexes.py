@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, structs
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
@@ -33,7 +33,6 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.filename import WheelFilename
@@ -289,11 +288,7 @@ def families_in_effect(
 def with_family_hints(
     policy: ChoicePolicy, request: SourceOptions, environ: Mapping[str, str]
 ) -> ChoicePolicy:
-    """Return a policy whose hints name the available families.
-
-    :param policy: the policy without them.
-    :param request: with the user's options for families.
-    """
+    """Return a policy whose hints name the available families."""
 
     @cache
     def families() -> KnownFamilies:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.legacy_project import build_system_of
-from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
+from wheelfit.building.provider_guide import KNOWN_NAMESPACES, Guide, guide_to
 from wheelfit.building.table_editing import TableEdits, edit_table, read_pyproject
 from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.plugin_answer import vocabulary_faults
-from wheelfit.core.project_table import read_project_table
+from wheelfit.core.project_table import ProjectTable, read_project_table
 from wheelfit.core.properties import PropertySet, parse_namespace, parse_property
 from wheelfit.core.providers import StaticProvider
 from wheelfit.core.requirements import parse_requirement
@@ -20,17 +20,14 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.files import writable_mode, write_atomically
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import ValidatedRequest
-from wheelfit_runtime.errors import FileProblem, InvalidDocument, UserError, os_reason
+from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument, UserError, os_reason
 from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.building.provider_guide import Guide
-    from wheelfit.core.project_table import ProjectTable
     from wheelfit.operations.context import Context
-    from wheelfit_runtime.errors import Fault
 
     Entries = dict[str, Mapping[str, Any]]
     PropertyValues = Mapping[str, Mapping[str, Sequence[str]]]

@@ -12,9 +12,9 @@ from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.binaries.facts import Binaries
+from wheelfit.wheels.binaries.facts import Binaries, Binary
 from wheelfit.wheels.binaries.instructions import with_instructions
-from wheelfit.wheels.binaries.properties import properties_of
+from wheelfit.wheels.binaries.properties import ImpliedProperties, properties_of
 from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
 from wheelfit_runtime.errors import FileProblem
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.operations.context import Context
-    from wheelfit.wheels.binaries.facts import Binary
-    from wheelfit.wheels.binaries.properties import ImpliedProperties
 
 
 class InspectRequest(ValidatedRequest):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.core.requirements import Requirement
@@ -21,14 +21,12 @@ from wheelfit.operations.changes import (
 )
 from wheelfit.operations.indexes import report_unexpected_sources, warning_of_later_indexes
 from wheelfit.operations.projects import check_folder_pins
-from wheelfit.operations.selection_session import FromRequirements, open_session
+from wheelfit.operations.selection_session import FromRequirements, SelectionSession, open_session
 from wheelfit.operations.source_builds import with_consent
-from wheelfit.resolution.request import RequestedRequirement
+from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
@@ -37,9 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import ChangeDecision
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.request import ResolutionRequest
     from wheelfit.resolution.resolution import Resolution
 
 

@@ -17,17 +17,13 @@ from msgspec import structs
 
 from wheelfit.resolution.requirements_file import option_lines
 from wheelfit.server.proxy.user_agents import PROJECT_COMMANDS
-from wheelfit.sources.pdm_configuration import read_pdm_configuration
-from wheelfit.sources.settings import DEFAULT_INDEX
+from wheelfit.sources.pdm_configuration import PdmIndexes, read_pdm_configuration
+from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 from wheelfit.sources.urls import origin, redact
-from wheelfit.sources.uv_configuration import UvEnvironment, read_uv_configuration
+from wheelfit.sources.uv_configuration import UvEnvironment, UvIndexes, read_uv_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from wheelfit.sources.pdm_configuration import PdmIndexes
-    from wheelfit.sources.settings import SourceSettings
-    from wheelfit.sources.uv_configuration import UvIndexes
 
 
 _TOOL = re.compile(r"(pip|uv|uvx|pdm)(?:[0-9.]*)(?:\.exe)?", re.IGNORECASE)

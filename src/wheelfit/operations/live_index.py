@@ -16,7 +16,7 @@ from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministr
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import timestamp
-from wheelfit.server.store.opening import DATABASE, clean, open_store
+from wheelfit.server.store.opening import DATABASE, Store, clean, open_store
 from wheelfit.server.store.project_rules import ExpiredRelease, expired_releases, rules_of
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context
     from wheelfit.operations.import_index import ImportedPackages
-    from wheelfit.server.store.opening import Store
 
 
 _UPLOAD_TIME = timedelta(hours=1)  # a file of many gigabytes may take that long to the storage

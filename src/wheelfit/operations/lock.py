@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct, field, structs
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.errors import LockOutdated, SourceBuildNotAllowed, UsageError
 from wheelfit.installation.builds.deferred import DeferredBuilding
-from wheelfit.locking.document import is_lock_name, lock_name, write_lock
+from wheelfit.locking.document import Lock, LockedPackage, is_lock_name, lock_name, write_lock
 from wheelfit.locking.freshness import (
     RecordingRepository,
     Validator,
@@ -62,11 +62,8 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.installation.builds.building import BuildingRepository
     from wheelfit.locking.difference import LockChange
-    from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.environments import Python
     from wheelfit.locking.held_back import LockHeldBack
     from wheelfit.locking.hosts import HostLock, NamedMachine
@@ -443,10 +440,7 @@ class _LockSession:
         )
 
     def _key(self, *, with_consent: bool = True) -> str:
-        """Return the key of the validators: all inputs of the lock besides the sources.
-
-        :param with_consent: whether consent to builds is part of it.
-        """
+        """Return the key of the validators: all inputs of the lock besides the sources."""
         request = self._request.with_options(
             check=False, dry_run=False, upgrade=False, upgrade_package=()
         )

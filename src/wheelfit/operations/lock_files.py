@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import packaging
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.locking.document import DEFAULT_LIMITS, Lock, is_lock_name, read_lock
+from wheelfit.locking.document import DEFAULT_LIMITS, Lock, LockedPackage, is_lock_name, read_lock
 from wheelfit.operations.environments import cache_of, open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings, with_family_hints
 from wheelfit.operations.requests import (
@@ -21,7 +21,7 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.user_folders import refuse_pipe
-from wheelfit.sources.cache import valid_lock_key
+from wheelfit.sources.cache import Store, valid_lock_key
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, NoFit, UserError, os_reason
 
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wheelfit.installation.environment import Environment
-    from wheelfit.locking.document import LockedPackage
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.sources.cache import Store
     from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
@@ -89,7 +87,6 @@ class OpenedLock(NamedTuple):
     ) -> LockCandidates:
         """Return the wheels of the lock among which a machine chooses.
 
-        :param machine: of `machine`.
         :param built: returns the wheel built from a package's source; None: nothing is built.
         :param files: reads the files that the lock names; default: the repository.
         :raises UserError: the lock was not made for a requested extra or group.
@@ -131,7 +128,6 @@ def open_lock(
 ) -> OpenedLock:
     """Open the lock of a request; nothing is fetched or detected yet.
 
-    :param request: the lock, and the options of the command.
     :param may_be_own: whether the environment of this process is used where there is no other.
     :raises FileProblem: the file cannot be read.
     :raises InvalidLock: it is not a valid lock.

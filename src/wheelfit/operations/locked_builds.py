@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 class LockedBuilds:
     """The wheels in place of sources in a lock, built only if they are to be installed.
 
-    :param deferred: builds wheels.
     :param consent: the consent to builds; an entry in a lock is none.
-    :param folder: the folder of the lock file.
     """
 
     def __init__(self, deferred: DeferredBuilding, consent: Consent, folder: Path) -> None:

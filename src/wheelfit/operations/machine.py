@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
-from wheelfit.core.abi_dependency import OVERRIDE, read_override
-from wheelfit.core.property_support import support_for
-from wheelfit.core.provider_lookup import ProviderPolicy
+from wheelfit.core.abi_dependency import OVERRIDE, KnownVersion, KnownVersions, read_override
+from wheelfit.core.property_support import Support, support_for
+from wheelfit.core.provider_lookup import Detector, ProviderPolicy
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.trust import PluginRules
 from wheelfit.operations.context import Context
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.property_support import Support
-    from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.target import Target
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.hosts import Host

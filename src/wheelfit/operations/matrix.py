@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.ci import github_matrix, gitlab_pipeline
-from wheelfit.building.front_end.source import open_source
-from wheelfit.building.matrix import read_matrix
+from wheelfit.building.front_end.source import Source, open_source
+from wheelfit.building.matrix import Job, Matrix, read_matrix
 from wheelfit.errors import UsageError
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.operations.temporary_folders import scratch_folder
 
 if TYPE_CHECKING:
-    from wheelfit.building.front_end.source import Source
-    from wheelfit.building.matrix import Job, Matrix
     from wheelfit.operations.context import Context
 
 
@@ -50,7 +48,6 @@ class MatrixReport:
     def for_gitlab(self, *, by_target: bool, template: str | None) -> str:
         """Return a pipeline for ``trigger: include: artifact``, in YAML.
 
-        :param by_target: whether all wheels of a Python and platform are one job.
         :param template: a file of the repository with a job ``.build-wheel``; None: the pipeline
             has one.
         """

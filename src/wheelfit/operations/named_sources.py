@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.markers import parse_marker
+from wheelfit.core.markers import Marker, parse_marker
 from wheelfit.core.requirements import Requirement
 from wheelfit.locking.request import Root
 from wheelfit.locking.stand_ins import stand_in_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.markers import Marker
     from wheelfit.locking.document import Lock
     from wheelfit.projects.version_control import RepositoryUrl
     from wheelfit.resolution.project_sources import ProjectSource
@@ -45,7 +44,6 @@ def open_locked_source(
 
     :param open_on_machine: returns the wheel that represents a project on this machine.
     :param existing: the older lock; None if there is none.
-    :param folder: the folder of the lock.
     :param upgradable: names of projects whose commit may change; None: all may.
     """
     if existing is None or upgradable is None or not is_repository_url(source.url):
@@ -68,10 +66,7 @@ def open_locked_source(
 
 
 def source_root(source: DirectSource, open_wheel: Callable[[DirectSource], DirectWheel]) -> Root:
-    """Return the root of a lock for a requested folder, archive or repository.
-
-    :param open_wheel: returns the wheel that represents a project.
-    """
+    """Return the root of a lock for a requested folder, archive or repository."""
     wheel = open_wheel(source)
     requirement = Requirement(wheel.requirement().name, source.extras, marker=source.marker)
     return Root(requirement, source.where, wheel=wheel)
@@ -84,9 +79,7 @@ def with_project_sources(
 ) -> Iterator[Root]:
     """Yield a root of a project, and a copy for each source that the project's tables list.
 
-    :param root: a requirement of the project.
     :param sources: the sources in the tables of the project, by name.
-    :param open_wheel: returns the wheel that represents a project.
     """
     requirement = root.requirement
     without_marker = structs.replace(requirement, marker=None)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.requirements import Requirement
 from wheelfit.errors import NoSolution
-from wheelfit.installation.installed import by_name
+from wheelfit.installation.installed import Installed, by_name
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.selection_session import FromRequirements, open_session
+from wheelfit.operations.selection_session import FromRequirements, SelectionSession, open_session
 from wheelfit.resolution.explain import explain_project
 from wheelfit.sources.concurrency import map_concurrently
 from wheelfit_runtime.errors import NetworkError
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.installation.installed import Installed
     from wheelfit.operations.context import Context
-    from wheelfit.operations.selection_session import SelectionSession
 
 
 class OutdatedRequest(FromRequirements):

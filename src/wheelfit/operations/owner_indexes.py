@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import SourceOptions
-from wheelfit.sources.settings import FamilyHosts
+from wheelfit.sources.settings import FamilyHosts, SourceSettings
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import NetworkError, UnexpectedStatus
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.context import Context
     from wheelfit.sources.bridges.catalogue import KnownFamilies
-    from wheelfit.sources.settings import SourceSettings
 
 _TIMEOUT = 5.0
 """Seconds in which an index must begin to answer."""
@@ -64,8 +63,6 @@ class OwnerBuild(Struct, frozen=True):
 class OwnerIndexes:
     """The indexes of owners of projects under a user's settings.
 
-    :param request: with the user's options for families.
-    :param settings: the sources.
     :param environ: the environment of the process, in which a policy may forbid all of them.
     :raises UserError: a named family does not exist.
     :raises FileProblem: a file of families cannot be read.
@@ -115,10 +112,7 @@ class OwnerIndexes:
         return tuple(indexes)
 
     def builds(self, installed: Iterable[Installed]) -> Iterator[OwnerBuild]:
-        """Yield the installed packages from an owner's index, by label or local version.
-
-        :param installed: the installed distributions.
-        """
+        """Yield the installed packages from an owner's index, by label or local version."""
         for entry in installed:
             for family in self._all_families.standing_for(entry.name):
                 member = _member_of(family, entry) if family.is_of_indexes else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.user_folders import home
-from wheelfit.sources.pip_configuration import PipContext, read_pip_rules
+from wheelfit.sources.pip_configuration import InstallRules, PipContext, read_pip_rules
 from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.requests import EnvironmentOptions
-    from wheelfit.sources.pip_configuration import InstallRules
 
 
 def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install") -> InstallRules:

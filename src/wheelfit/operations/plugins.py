@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wheelfit.core.trust import PluginRules
+from wheelfit.core.trust import PluginRules, SitePolicy
 from wheelfit.operations.requests import CacheOptions, MachineOptions, SourceOptions
 from wheelfit.operations.trust_store import read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.providers import PluginQuestion
     from wheelfit.core.target import Target
-    from wheelfit.core.trust import SitePolicy
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.interpreter import Interpreter
     from wheelfit.installation.plugins.environments import PluginEnvironments
@@ -71,10 +70,7 @@ def read_plugin_rules(
 class OnDemandPlugins:
     """Plugins whose installer is loaded when one first runs.
 
-    :param rules: the rules of trust and permission.
     :param interpreter: the Python that plugins are installed for.
-    :param target: the target of that Python.
-    :param open_sources: opens the sources of wheels.
     :param request: the options of detection and the cache.
     :param context: its environment variables are those of the plugins.
     :param keep: whether installed plugins are kept for the next command.

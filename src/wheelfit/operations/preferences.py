@@ -6,10 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
-from wheelfit.core.labels import parse_label
-from wheelfit.core.ordering import Preferences, parse_preference
+from wheelfit.core.labels import Label, parse_label
+from wheelfit.core.ordering import Choice, Preferences, parse_preference
 from wheelfit.core.shared_requirements import agreements_named, with_user_agreements
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import UsageError
@@ -18,10 +18,6 @@ from wheelfit.resolution.release_metadata import MetadataPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.core.labels import Label
-    from wheelfit.core.ordering import Choice
     from wheelfit.core.provider_lookup import ProviderPolicy
     from wheelfit.operations.requests import VariantOptions
     from wheelfit.resolution.candidates import ChoicePolicy

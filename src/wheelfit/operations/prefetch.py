@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as replace_file
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename, project_of, release_of
 from wheelfit.core.sizes import size_in_words
@@ -23,14 +23,14 @@ from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import PlainFields, PlainReport
 from wheelfit.operations.requests import RequirementOptions, ValidatedRequest
 from wheelfit.operations.requirements import read_requirements
-from wheelfit.server.hosting.settings import read_settings
+from wheelfit.server.hosting.settings import ServerSettings, read_settings
 from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.upstream.mirrored import MirroredIndex
-from wheelfit.server.upstream.opening import open_mirrors_in
+from wheelfit.server.upstream.opening import MirroredFamily, Mirrors, open_mirrors_in
 from wheelfit.sources.advisories import Advisories
 from wheelfit.sources.concurrency import map_concurrently
-from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import last_segment
 from wheelfit.wheels.disk_space import free_space
 from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
@@ -39,14 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.operations.context import Context
-    from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.upstream.merged import MergedIndex
-    from wheelfit.server.upstream.opening import MirroredFamily, Mirrors
-    from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
 
 

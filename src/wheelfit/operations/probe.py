@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from wheelfit.core.properties import parse_namespace
-from wheelfit.core.provider_lookup import ProviderPolicy
+from wheelfit.core.provider_lookup import Plugins, ProviderPolicy
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
-from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.machine import ChosenMachine, choose_machine
 from wheelfit.operations.plain_data import detection_json, plain_fields, plain_report
 from wheelfit.operations.plugins import open_plugins
 from wheelfit.operations.requests import MachineOptions
@@ -28,9 +28,7 @@ from wheelfit_runtime.platforms.system_view import SystemView
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.core.provider_lookup import Plugins
     from wheelfit.operations.context import Context
-    from wheelfit.operations.machine import ChosenMachine
 
 
 def namespaces_json(detections: Iterable[Detection]) -> dict[str, object]:

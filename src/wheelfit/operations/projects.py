@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.errors import UsageError, did_you_mean, reporting_os_errors
 from wheelfit.operations.user_folders import refuse_pipe
@@ -14,8 +14,6 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.locking.request import LockNeeds
     from wheelfit.operations.requests import (

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.core.provider_table import EMULATED_PLUGINS, EmulatedPlugin
 from wheelfit.core.providers import ABI_DEPENDENCY
 from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
 from wheelfit.core.static_families import STATIC_FAMILIES
-from wheelfit.core.trust import PluginRules
+from wheelfit.core.trust import PluginRules, TrustEntry
 from wheelfit.errors import did_you_mean
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import environments_with
-from wheelfit.installation.plugins.installed_plugins import listed_plugins
+from wheelfit.installation.plugins.installed_plugins import ListedPlugin, listed_plugins
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import plugin_folder
 from wheelfit.operations.requests import CacheOptions
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from wheelfit.core.provider_table import EmulatedPlugin
-    from wheelfit.core.trust import TrustEntry
-    from wheelfit.installation.plugins.installed_plugins import ListedPlugin
     from wheelfit.operations.context import Context
     from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 

@@ -41,7 +41,7 @@ from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upst
 from wheelfit.server.rebinding_guard import RebindingGuard
 from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.find_links import LinkPage
-from wheelfit.sources.open import is_protected, open_web
+from wheelfit.sources.open import Web, is_protected, open_web
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost, os_reason
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Application
     from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.memoized import MemoizedRepository
-    from wheelfit.sources.open import Web
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
@@ -78,9 +77,7 @@ class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantO
 class ProxySession:
     """A proxy with its connections and sources; a context manager that closes them.
 
-    :param proxies: the proxies by their path.
     :param webs: the connections of the proxies; more may be added later.
-    :param has_logins: whether an index behind it gets a login.
     """
 
     def __init__(

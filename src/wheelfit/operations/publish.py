@@ -14,7 +14,7 @@ from wheelfit.building.publishing.completeness import (
     compare_with_index,
     completeness_findings,
 )
-from wheelfit.building.publishing.forecast import forecast
+from wheelfit.building.publishing.forecast import Forecast, forecast
 from wheelfit.building.publishing.publication import (
     PublishResult,
     confirm,
@@ -22,10 +22,10 @@ from wheelfit.building.publishing.publication import (
     publish_in_order,
 )
 from wheelfit.building.publishing.refusals import NOT_LISTED, REFUSALS, REFUSED
-from wheelfit.building.publishing.release_files import collect_files, new_index_files
+from wheelfit.building.publishing.release_files import ReleaseSet, collect_files, new_index_files
 from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
 from wheelfit.building.publishing.signing import attest
-from wheelfit.building.publishing.tool_choices import tool_choices
+from wheelfit.building.publishing.tool_choices import ReleaseChoices, tool_choices
 from wheelfit.building.publishing.trusted_publishing import trusted_login
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.building.wheel_results import untested_findings
@@ -61,9 +61,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.building.publishing.completeness import IndexComparison
-    from wheelfit.building.publishing.forecast import Forecast
-    from wheelfit.building.publishing.release_files import ReleaseSet
-    from wheelfit.building.publishing.tool_choices import ReleaseChoices
     from wheelfit.core.filename import Release
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File

@@ -24,7 +24,7 @@ from wheelfit.operations.user_folders import home
 from wheelfit.operations.whole_index import open_target
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import path_of_entry
-from wheelfit.server.generate.targets import SIMPLE
+from wheelfit.server.generate.targets import SIMPLE, Target
 from wheelfit.server.hosting.client import is_index_server
 from wheelfit.server.store.opening import DATABASE
 from wheelfit.sources.certificates import verifying_context
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from wheelfit.building.publishing.forecast import UploadLimits
     from wheelfit.operations.context import Context
-    from wheelfit.server.generate.targets import Target
     from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.page import File
     from wheelfit.sources.settings import SourceSettings
@@ -74,7 +73,6 @@ def find_login(
     :param url: the address for uploads, maybe with a login in it.
     :param pypirc: the section of ``.pypirc`` for the index.
     :param settings: set the use of keyring.
-    :param home: the folder of netrc.
     :param is_live_index: whether the index is a live index of wheelfit, which has its own token.
     :param note: called with the fault of a file that cannot be used.
     :raises InvalidConfiguration: the login would be sent over plain HTTP.

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.building.matrix import read_matrix
 from wheelfit.building.publishing.completeness import DeclaredRelease
@@ -29,7 +29,7 @@ from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE
 from wheelfit.checking.findings import Finding, Location, Report, Severity
 from wheelfit.checking.pages import ListedRelease, listed_releases
 from wheelfit.checking.targets.paths import check_paths
-from wheelfit.checking.tool_profiles import CheckOptions, with_profile_severities
+from wheelfit.checking.tool_profiles import CheckOptions, Profile, with_profile_severities
 from wheelfit.core.filename import release_of
 from wheelfit.core.metadata import read_document
 from wheelfit.core.project_table import read_project_table
@@ -44,10 +44,7 @@ from wheelfit_runtime.errors import InvalidWheel, NetworkError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.building.publishing.release_files import OutgoingFile, ReleaseSet
-    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.filename import Release
     from wheelfit.operations.context import Context
     from wheelfit.operations.publish_destinations import StaticIndex, UploadIndex
@@ -273,8 +270,6 @@ def tool_offers(
 ) -> tuple[PlannedRelease, ...]:
     """Return releases as they will be on the index.
 
-    :param outgoing: the files to publish, whose wheels are valid.
-    :param published: the files that the index has, by project.
     :param index_files: their future ``-variants.json``.
     """
     offers = []

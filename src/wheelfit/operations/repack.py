@@ -12,13 +12,13 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.building.index_file import write_index_files
-from wheelfit.building.repack.configs import WheelRule, read_config
+from wheelfit.building.repack.configs import RepackConfig, WheelRule, read_config
 from wheelfit.building.repack.edits import NO_EDITS, Edits
 from wheelfit.building.wheel_jobs import Repack
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.labels import NULL, OLD_NULL
+from wheelfit.core.labels import NULL, OLD_NULL, Label
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.variant_request import VariantRequest, choose_variant
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename, UsageError
@@ -34,7 +34,7 @@ from wheelfit.operations.requested_variants import (
 )
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.requirements import project_name
-from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
+from wheelfit.operations.rewriting import RewriteReport, RewriteRequest, find_wheels, rewrite
 from wheelfit.operations.targets import named_project
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import ProjectNotFound
@@ -42,11 +42,7 @@ from wheelfit_runtime.errors import ProjectNotFound
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.building.repack.configs import RepackConfig
-    from wheelfit.core.labels import Label
-    from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
-    from wheelfit.operations.rewriting import RewriteReport
 
 
 class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.building.abi.release_comparison import LibraryFiles
 from wheelfit.building.repack.joining import (
@@ -21,34 +21,29 @@ from wheelfit.building.repack.joining import (
     repack_file,
     wheel_differences,
 )
-from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.labels import NULL
+from wheelfit.core.labels import NULL, Label
 from wheelfit.errors import InvalidFilename, UsageError
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.operations.targets import named_project
-from wheelfit.sources.bridges.catalogue import known_families
+from wheelfit.sources.bridges.catalogue import KnownFamilies, known_families
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.bytes_source import open_local
+from wheelfit.wheels.bytes_source import ByteSource, open_local
 from wheelfit_runtime.errors import ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.building.repack.joining import JoinedRelease
     from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.core.core_metadata import CoreMetadata
-    from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.operations.context import Context
     from wheelfit.operations.repack import RepackRequest
-    from wheelfit.sources.bridges.catalogue import KnownFamilies
-    from wheelfit.wheels.bytes_source import ByteSource
 
 SHOWN = 10
 """The number of newest releases in a plan; older ones are added if they can be joined."""

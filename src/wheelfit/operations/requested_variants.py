@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from wheelfit.building.provider_answers import ProviderAnswers
 from wheelfit.building.provider_guide import plugin_entry
 from wheelfit.core import strict_toml
-from wheelfit.core.labels import parse_label
-from wheelfit.core.metadata import read_document, write_document
+from wheelfit.core.labels import Label, parse_label
+from wheelfit.core.metadata import WrittenLayout, read_document, write_document
 from wheelfit.core.project_table import ProjectTable, read_project_table, wheel_document
 from wheelfit.core.properties import Property, PropertySet, parse_namespace, parse_property
 from wheelfit.core.provider_table import EMULATED_PLUGINS
@@ -32,8 +32,6 @@ from wheelfit_runtime.platforms.features import FeatureConfig
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wheelfit.core.labels import Label
-    from wheelfit.core.metadata import WrittenLayout
     from wheelfit.core.project_table import TableProvider
     from wheelfit.operations.context import Reporter
 
@@ -85,7 +83,6 @@ def build_document(
 ) -> bytes:
     """Return the document of one variant, validated as far as its providers are known (B-25).
 
-    :param request: whether the document is validated.
     :raises InvalidDocument: the document breaks rules; lists all of them.
     """
     try:

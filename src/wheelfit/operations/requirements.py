@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field, structs
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement, UsageError
@@ -33,8 +33,6 @@ from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
     from wheelfit.operations.requests import RequirementOptions

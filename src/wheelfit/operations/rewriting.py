@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.index_file import check_consistency
 from wheelfit.building.staging import Staging
-from wheelfit.building.wheel_jobs import WheelJob, run_job
+from wheelfit.building.wheel_jobs import Operation, WheelJob, WheelJobResult, run_job
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, parse_wheel_filename
 from wheelfit.errors import UsageError
 from wheelfit.operations.executors import is_executor_named, write_with_workers
@@ -24,7 +24,6 @@ from wheelfit_runtime.errors import FileProblem, WheelfitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.building.wheel_jobs import Operation, WheelJobResult
     from wheelfit.operations.context import Context
 
 
@@ -82,7 +81,6 @@ class RewriteReport:
 def find_wheels(names: Sequence[str]) -> list[Path]:
     """Return wheels, and the wheels in folders and the folders below.
 
-    :param names: paths of wheels and folders.
     :raises FileProblem: a path does not exist, or a folder has no wheels.
     :raises UsageError: a file is not a wheel.
     """
@@ -129,7 +127,6 @@ def rewrite(
 
     :param work: each wheel, and the change to it.
     :param copy_unchanged: whether wheels that need no change are copied to an output folder.
-    :param urls: URLs of the wheels that were fetched.
     """
     urls = urls or {}
     options = RewriteOptions(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings, with_family_hints
-from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.machine import ChosenMachine, choose_machine
 from wheelfit.operations.pip_rules import read_rules
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import check_folder_pins
@@ -27,7 +27,7 @@ from wheelfit.operations.requests import (
 from wheelfit.operations.requirements import read_requirements, with_pip_constraints
 from wheelfit.operations.source_builds import open_building, source_policy, with_consent
 from wheelfit.resolution.candidates import Candidates
-from wheelfit.resolution.request import ResolutionRequest
+from wheelfit.resolution.request import DirectWheel, ResolutionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requirements import RequestedRequirements
-    from wheelfit.resolution.request import DirectWheel
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.open import OpenedSources
     from wheelfit.sources.pip_configuration import InstallRules

@@ -11,7 +11,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING
 
 import wheelfit
@@ -20,7 +20,6 @@ from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
     from wheelfit.installation.environment import Environment
@@ -139,10 +138,7 @@ def _modules() -> Iterator[str]:
 
 
 class _ImportRefusal:
-    """An import hook that refuses modules of some folders.
-
-    :param folders: the folders of those modules.
-    """
+    """An import hook that refuses modules of some folders."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = tuple(os.path.join(folder, "") for folder in folders)  # noqa: PTH118

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 from wheelfit.operations.plain_data import plain_report
 from wheelfit.server.hosting.serving import run_server
 from wheelfit.server.hosting.sessions import SESSION_ROOT
-from wheelfit.server.hosting.settings import read_settings, unknown_variables
+from wheelfit.server.hosting.settings import ServerSettings, read_settings, unknown_variables
 from wheelfit.sources.urls import is_loopback
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.operations.context import Context
-    from wheelfit.server.hosting.settings import ServerSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from packaging.metadata import parse_email
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.phrases import describe_condition
-from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
-from wheelfit.installation.dependencies import InstalledRequirements
+from wheelfit.installation.choice_record import CHOICE_FILE, RecordedChoice, parse_choice
+from wheelfit.installation.dependencies import InstalledRequirement, InstalledRequirements
 from wheelfit.installation.variant_fit import judge
 from wheelfit.locking.export.license import license_of
 from wheelfit.operations.environments import open_environment_of
@@ -25,10 +25,6 @@ from wheelfit_runtime.errors import UserError, WheelfitError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.installation.choice_record import RecordedChoice
-    from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.variant_fit import FitVerdict

@@ -53,7 +53,6 @@ def open_building(
 ) -> BuildingRepository:
     """Return the sources extended by wheels that may be built from source.
 
-    :param request: the projects that may be built, and the settings of their backends.
     :param requires_hashes: whether every file must have a given hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param builds_named: whether naming a project is consent to build it.
@@ -130,10 +129,6 @@ def build_environments(
 ) -> IsolatedBuildEnvironments | SharedBuildEnvironment:
     """Return the environments in which build backends run.
 
-    :param request: whether builds are isolated.
-    :param repository: returns the sources of build requirements.
-    :param requires_hashes: whether every file must have a given hash.
-    :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param build_from_url: returns the wheel of a build requirement with a URL; None: such
         requirements are refused.
     """
@@ -175,7 +170,6 @@ def build_environments(
 def consent_of(request: BuildOptions) -> Consent:
     """Return the consent to builds.
 
-    :param request: names of projects and words, in order of precedence.
     :raises UsageError: a word is neither.
     """
     from wheelfit.installation.builds.consent import MODES, Consent
@@ -191,7 +185,6 @@ def source_policy(
 ) -> SourcePolicy:
     """Return the policy on source distributions beside wheels.
 
-    :param request: the projects restricted to wheels.
     :param requirement_set: the requirements, whose files may restrict projects, too.
     :raises UsageError: a name is not valid for a project.
     """
@@ -310,7 +303,6 @@ def with_consent(
 
     After the user consents, the resolution runs again with the requirements from build backends.
 
-    :param builds: the permitted builds.
     :param candidates: the candidates, whose assumptions about permitted builds are dropped.
     :param may_ask: whether the user may be asked for consent.
     :param pins_without_consent: returns the pins that need a build without consent; default: all

@@ -6,14 +6,14 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.installation.builds.deferred import DeferredBuilding
-from wheelfit.installation.installed import by_name
-from wheelfit.installation.plan import plan_sync
+from wheelfit.installation.installed import Installed, by_name
+from wheelfit.installation.plan import Plan, plan_sync
 from wheelfit.installation.related_distributions import RelatedDistributions
-from wheelfit.operations.change_reports import report_change
+from wheelfit.operations.change_reports import ChangeReport, report_change
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
@@ -23,7 +23,7 @@ from wheelfit.operations.changes import (
     retry_on_concurrent_change,
 )
 from wheelfit.operations.dry_run import apply_or_dry_run
-from wheelfit.operations.lock_files import LockChoiceRequest, open_lock
+from wheelfit.operations.lock_files import LockChoiceRequest, OpenedLock, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
 from wheelfit.operations.pip_rules import read_rules
 from wheelfit.operations.preferences import choice_policy
@@ -38,19 +38,13 @@ from wheelfit_runtime.errors import PolicyRefusal, WheelfitError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.installed import Installed
-    from wheelfit.installation.plan import Plan
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.locking.selection import LockCandidates
-    from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import ChangeDecision
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.lock_files import OpenedLock
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution

@@ -7,19 +7,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.errors import UsageError
 from wheelfit.locking.stand_ins import stand_in_of
-from wheelfit.locking.tree import tree_of_lock, tree_of_selection
+from wheelfit.locking.tree import Tree, tree_of_lock, tree_of_selection
 from wheelfit.operations.lock_files import LockChoiceRequest, load_lock, open_lock
 from wheelfit.operations.plain_data import plain_report
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
-    from packaging.utils import NormalizedName
-
-    from wheelfit.locking.tree import Tree
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.properties import parse_namespace
 from wheelfit.core.provider_table import EMULATED_PLUGINS, UNREGISTERED
 from wheelfit.core.providers import PluginQuestion, default_endpoint, parse_endpoint
 from wheelfit.core.requirements import Requirement, parse_requirement
-from wheelfit.core.trust import PluginRules, TrustedFile, TrustEntry
+from wheelfit.core.trust import PluginRules, SitePolicy, Trust, TrustedFile, TrustEntry
 from wheelfit.errors import UsageError
-from wheelfit.installation.environment import open_environment
+from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.plugins.environments import environments_with
 from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
-    from packaging.utils import NormalizedName
-
-    from wheelfit.core.trust import SitePolicy, Trust
-    from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.memoized import MemoizedRepository

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy
+from wheelfit.core.trust import NO_POLICY, NO_TRUST, SitePolicy, Trust
 from wheelfit.errors import EnvironmentBusy, reporting_os_errors
 from wheelfit.operations.user_folders import VARIABLE as CONFIGURATION_VARIABLE
 from wheelfit.operations.user_folders import configuration_file, refuse_pipe, site_folder
@@ -22,7 +22,6 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, PolicyRef
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from wheelfit.core.trust import Trust
 
 TRUST_VARIABLE = "WHEELFIT_PROVIDERS_FILE"
 """Names another file than ``providers.toml`` of the user; ``/dev/null`` for no file."""

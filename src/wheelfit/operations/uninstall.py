@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.errors import InvalidRequirement
 from wheelfit.installation.plan import plan_uninstall
@@ -29,8 +29,6 @@ from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.installation.apply import Applied
     from wheelfit.operations.context import Context

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.core_metadata import read_metadata
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.core_metadata import CoreMetadata, read_metadata
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import derive_label
-from wheelfit.core.properties import EMPTY
+from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.strict_json import load
 from wheelfit.operations.indexes import open_indexes, read_settings
@@ -23,10 +23,7 @@ from wheelfit.wheels.archive import WheelArchive
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.core.properties import PropertySet
     from wheelfit.operations.context import Context
 
 

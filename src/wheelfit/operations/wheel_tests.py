@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wheelfit.building.index_file import read_wheel_document
-from wheelfit.building.publishing.release_files import FileKind, collect_files
+from wheelfit.building.publishing.release_files import FileKind, OutgoingFile, collect_files
 from wheelfit.building.table_editing import read_pyproject
-from wheelfit.building.wheel_results import FOLDER, WheelResult, write_results
+from wheelfit.building.wheel_results import FOLDER, How, State, WheelResult, write_results
 from wheelfit.core.durations import duration_in_words, parse_duration
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UsageError, reporting_os_errors
@@ -35,8 +35,6 @@ from wheelfit_runtime.platforms.override_names import override_variables
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit.building.publishing.release_files import OutgoingFile
-    from wheelfit.building.wheel_results import How, State
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.emulation import EmulatedPython, Emulator
 

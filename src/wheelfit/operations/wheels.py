@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.building.repack.edits import NO_EDITS
-from wheelfit.building.wheel_jobs import Convert, MakePlain, Relabel, Repack, Repair
-from wheelfit.core.labels import parse_label
-from wheelfit.core.properties import parse_property
+from wheelfit.building.wheel_jobs import Convert, MakePlain, Operation, Relabel, Repack, Repair
+from wheelfit.core.labels import Label, parse_label
+from wheelfit.core.properties import Property, parse_property
 from wheelfit.errors import UsageError
 from wheelfit.operations.requested_variants import (
     VariantRequestOptions,
     open_table,
     requested_variant,
 )
-from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
+from wheelfit.operations.rewriting import RewriteReport, RewriteRequest, find_wheels, rewrite
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from wheelfit.building.wheel_jobs import Operation
-    from wheelfit.core.labels import Label
-    from wheelfit.core.properties import Property
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.rewriting import RewriteReport
     from wheelfit.wheels.binaries.properties import ImpliedProperties
 
 
@@ -47,7 +43,6 @@ def _variants_of_binaries(
 
     :param request: further properties, providers and priorities; its properties replace those of
         the same features.
-    :param reporter: shows notes on properties that the binaries leave open.
     :param ptx: whether values of ``sm_arch`` may rely on PTX.
     :raises FileProblem: the binaries of a wheel have no property, or it cannot be read.
     :raises NeedsExtra: the packages that read binaries are not installed.

@@ -12,7 +12,7 @@ from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.indexes import read_settings
 from wheelfit.operations.user_folders import home
 from wheelfit.server.generate.object_store import open_object_store_target
-from wheelfit.server.generate.targets import FolderTarget
+from wheelfit.server.generate.targets import FolderTarget, Target
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.urls import file_path
 from wheelfit_runtime.errors import FileProblem
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context
     from wheelfit.operations.requests import SourceOptions
-    from wheelfit.server.generate.targets import Target
     from wheelfit.sources.memoized import MemoizedRepository
 
 
@@ -71,7 +70,6 @@ def open_whole_index(
 ) -> Iterator[MemoizedRepository]:
     """Open one index without any other source.
 
-    :param index: its URL or folder.
     :param note: called with remarks about the index; None: they are reported as warnings.
     :param refresh: whether pages in the cache are ignored.
     """

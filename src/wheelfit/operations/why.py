@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
-from wheelfit.installation.dependencies import InstalledRequirements
-from wheelfit.locking.tree import tree_of_lock
+from wheelfit.installation.dependencies import InstalledRequirement, InstalledRequirements
+from wheelfit.locking.tree import TreeBranch, TreePackage, tree_of_lock
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import PlainFields, plain_report
@@ -22,12 +22,8 @@ from wheelfit_runtime.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.dependencies import InstalledRequirement
     from wheelfit.locking.document import Lock, LockedPackage
-    from wheelfit.locking.tree import TreeBranch, TreePackage
     from wheelfit.operations.context import Context
 
 _Node = TypeVar("_Node", bound="Hashable")
