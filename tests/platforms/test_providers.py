@@ -301,7 +301,7 @@ EXCEPTIONS = {
     "building/publishing/completeness.py": "macOS's tags for Intel's processors",
     "building/publishing/tool_choices.py": "presets of the machines that are asked",
     "operations/bridge_checks.py": "the CUDA major of requirements",
-    "operations/demo_machines.py": "builds and presets of the demonstration",
+    "operations/demo.py": "builds and presets of the demonstration",
     "checking/wheels/platform_tags.py": "macOS's tags for Intel's processors",
     "server/uploads/rules.py": "macOS's tags for Intel's processors",
     "wheelfit_runtime/platforms/known_platforms.py": "macOS on Intel's processors",

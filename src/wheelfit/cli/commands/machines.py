@@ -355,7 +355,7 @@ An update alone sends requests to no new host. A family that names other hosts, 
 than the shipped one is used as shipped, until you give --bridge.
 """,
                 (UPDATED_BRIDGES, SOURCES, ATTESTATIONS),
-                Operation("bridge_updates.update_bridges", "providers.show_bridge_update"),
+                Operation("bridges.update_bridges", "providers.show_bridge_update"),
             ),
             "check": Command(
                 """\

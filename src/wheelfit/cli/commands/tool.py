@@ -58,8 +58,7 @@ def _completion(arguments: Namespace, output: Output, context: Context) -> int:
 def _demo(arguments: Namespace, output: Output, context: Context) -> int:
     """Show each step of the demonstration when it is done."""
     from wheelfit.cli.render.explanations import show_step
-    from wheelfit.operations.demo import DemoRequest, DemoStep, demonstrate
-    from wheelfit.operations.demo_machines import demonstrate_machines
+    from wheelfit.operations.demo import DemoRequest, DemoStep, demonstrate, demonstrate_machines
 
     request = request_of(DemoRequest, arguments)
     for step in demonstrate_machines(context) if request.gpu else demonstrate(request, context):

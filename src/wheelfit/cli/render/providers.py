@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.operations.bridge_checks import BridgeChecksReport
-    from wheelfit.operations.bridge_updates import BridgeUpdateReport
-    from wheelfit.operations.bridges import BridgesReport
+    from wheelfit.operations.bridges import BridgesReport, BridgeUpdateReport
     from wheelfit.operations.providers import ProvidersReport
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
     from wheelfit.sources.bridges.catalogue import KnownFamilies
