@@ -25,7 +25,7 @@ from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
 from wheelfit.operations.hosts import host_text, hosts_folder
 from wheelfit.operations.install import InstallRequest, install
 from wheelfit.operations.plain_data import PlainReport, plain_fields, plain_report
-from wheelfit.operations.requests import SourceOptions, field_types
+from wheelfit.operations.requests import SourceOptions, request_like
 from wheelfit.operations.user_folders import VARIABLE
 from wheelfit.operations.venv import VenvRequest, create_venv
 from wheelfit.server.loopback import LoopbackIndex
@@ -192,9 +192,13 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
 
 def _fetch(request: DemoRequest, folder: Path, context: Context) -> Path | None:
     """Return the wheel that would be installed today; None without a network."""
-    sources = {name: getattr(request, name) for name in field_types(SourceOptions)}
-    download_request = DownloadRequest(
-        requirements=(_PACKAGE,), no_deps=True, no_variants=True, dest=str(folder), **sources
+    download_request = request_like(
+        DownloadRequest,
+        request,
+        requirements=(_PACKAGE,),
+        no_deps=True,
+        no_variants=True,
+        dest=str(folder),
     )
     try:
         silent = Context(context.environ, _TransfersOnly(context.reporter))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName, canonicalize_name
 
@@ -18,7 +18,7 @@ from wheelfit.operations.files import writable_mode, write_atomically
 from wheelfit.operations.lock import LockReport, LockRequest, lock_project
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.projects import nearest_project
-from wheelfit.operations.requests import ResolutionBuildOptions, field_types
+from wheelfit.operations.requests import ResolutionBuildOptions, request_like
 from wheelfit.operations.requirements import project_name
 from wheelfit.operations.sync import SyncRequest, sync_removing
 from wheelfit.projects.dependency_lists import (
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.projects.dependency_lists import ListChange
     from wheelfit.resolution.requirements_file import RequirementLine
-
-_Request = TypeVar("_Request")
 
 
 class _ProjectChange(ResolutionBuildOptions, ChangeRequest):
@@ -229,9 +227,10 @@ class _ProjectEditor:
             return read_project_file(edit.text.encode(), where)
 
         project = read_project_file(edit.text.encode(), where)
-        request = _request_like(
+        request = request_like(
             LockRequest,
             self._request,
+            requirements=(),
             project=str(self.path),
             output=str(self._lock),
             dry_run=not writes,
@@ -255,7 +254,7 @@ class _ProjectEditor:
             extra = (self.edited_list.name,)
         if isinstance(self._request, AddRequest) and self.edited_list.kind == "group":
             group = (*written.lock.default_groups, self.edited_list.name)
-        request = _request_like(
+        request = request_like(
             SyncRequest, self._request, lock=str(written.path), extra=extra, group=group
         )
         leaving = {package.name for package in former}
@@ -331,17 +330,6 @@ class _Edit:
             else:
                 changes.append(change)
         self.changes = tuple(changes)
-
-
-def _request_like(kind: type[_Request], request: _ProjectChange, **options: Any) -> _Request:
-    """Return a request of another kind with the options of a request, and some of its own."""
-    names = [name for name in field_types(kind) if hasattr(request, name)]
-    values = {name: getattr(request, name) for name in names if name not in _OTHER_MEANINGS}
-    return kind(**{**values, **options})
-
-
-_OTHER_MEANINGS = frozenset(("requirements", "lock", "project", "extra", "group"))
-"""Fields with another meaning in the requests of other operations."""
 
 
 def _in_project_environment(

@@ -16,7 +16,7 @@ from wheelfit.doctor.settings import read_machine_settings, settings_findings
 from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
 from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
 from wheelfit.operations.environment_findings import ExaminationRequest, with_remedies_for
-from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.requests import SourceOptions, request_like
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.discovery import Machine
@@ -180,12 +180,7 @@ def _sources(
     from wheelfit.operations.indexes import configured_sources, read_settings
     from wheelfit.operations.owner_indexes import OwnerIndexes
 
-    options = SourceOptions(
-        index_table=request.index_table,
-        pin_table=request.pin_table,
-        bridge=request.bridge,
-        shipped_bridges=request.shipped_bridges,
-    )
+    options = request_like(SourceOptions, request)
     sources = SourcesReport()
     try:
         settings = read_settings(options, context.environ, prefix=environment.interpreter.prefix)

@@ -16,7 +16,7 @@ from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import ChosenMachine, choose_machine
 from wheelfit.operations.plain_data import detection_json, plain_fields, plain_report
 from wheelfit.operations.plugins import open_plugins
-from wheelfit.operations.requests import MachineOptions
+from wheelfit.operations.requests import MachineOptions, request_like
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import FileProblem, os_reason
 from wheelfit_runtime.platforms import recording
@@ -227,13 +227,7 @@ def _undetected(namespace: str, request: ProbeRequest, machine: ChosenMachine) -
     """
     from wheelfit.operations.providers import ProvidersRequest, check_namespaces
 
-    providers_request = ProvidersRequest(
-        python=request.python,
-        cache_dir=request.cache_dir,
-        no_cache_dir=request.no_cache_dir,
-        provider_table=request.provider_table,
-    )
-    check_namespaces([namespace], providers_request, machine.context)
+    check_namespaces([namespace], request_like(ProvidersRequest, request), machine.context)
     return Detection(namespace, source="no provider is available")
 
 

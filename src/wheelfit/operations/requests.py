@@ -7,7 +7,7 @@ name, the default and the meaning of the row in the table of options of the comm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, dataclass_transform
 
 from wheelfit.operations.number_ranges import check_limits, check_number
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from wheelfit.core.shorthands import Shorthand
     from wheelfit.resolution.requirements_file import RequirementLine
     from wheelfit.sources.settings import NamedIndex, PinnedProject
+
+_Request = TypeVar("_Request", bound="ValidatedRequest")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -73,6 +75,15 @@ def field_types(kind: type) -> dict[str, str]:
     for base in reversed(kind.__mro__):
         types |= getattr(base, "__annotations__", {})
     return types
+
+
+def request_like(kind: type[_Request], request: ValidatedRequest, **others: Any) -> _Request:
+    """Return a request of another kind with the values of the fields that both have.
+
+    :param others: the values of further fields, or others of the same.
+    """
+    common = {name: getattr(request, name) for name in field_types(kind) if hasattr(request, name)}
+    return kind(**{**common, **others})
 
 
 def _check_value(name: str, value: Any, annotation: str) -> None:

@@ -29,7 +29,7 @@ from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import detection_json, plain_fields, plain_report
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
-from wheelfit.operations.requests import MachineOptions, SourceOptions
+from wheelfit.operations.requests import MachineOptions, SourceOptions, request_like
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
@@ -499,11 +499,7 @@ def _run_plugin(
         environment.interpreter,
         environment.target,
         lambda: repository,
-        request=MachineOptions(
-            cache_dir=request.cache_dir,
-            no_cache_dir=request.no_cache_dir,
-            plugin_timeout=request.plugin_timeout,
-        ),
+        request=request_like(MachineOptions, request),
         context=context,
     )
     answer = plugins.ask(question)

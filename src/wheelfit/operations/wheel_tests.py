@@ -24,7 +24,7 @@ from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.context import Context
 from wheelfit.operations.emulation import emulate, emulated_python, native_emulator
 from wheelfit.operations.install import InstallRequest, install
-from wheelfit.operations.requests import SourceOptions, field_types
+from wheelfit.operations.requests import SourceOptions, request_like
 from wheelfit.operations.select import SelectRequest, select
 from wheelfit.operations.temporary_folders import scratch_folder
 from wheelfit.operations.venv import VenvRequest, create_venv
@@ -363,17 +363,17 @@ def _create_environment(
         python = Path(
             create_venv(VenvRequest(path=str(folder), python=interpreter.python), silent).python
         )
-    source_options = {name: getattr(request, name) for name in field_types(SourceOptions)}
     extras = f"[{','.join(request.extra)}]" if request.extra else ""
     groups, requirements = _test_requirements(request)
     install(
-        InstallRequest(
+        request_like(
+            InstallRequest,
+            request,
             python=str(python),
             requirements=(f"{wheel.path.absolute()}{extras}", *requirements),
             dependency_group=groups,
             # Else the time of the first wheel would contain the compilation.
             compile=interpreter.foreign is None,
-            **source_options,
         ),
         silent,
     )
