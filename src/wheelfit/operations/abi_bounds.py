@@ -115,9 +115,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     if not request.against:
         raise UsageError("no release was given to compare with", hint="name it with --against")
     namespace = parse_namespace(request.namespace)
-    built_with = None
-    if request.built_with is not None:
-        built_with = _version(request.built_with)
+    built_with = None if request.built_with is None else _version(request.built_with)
     exports = None if request.exports is None else read_exports_file(request.exports)
     consumer = Path(request.consumer)
     if (pythons := _python_versions(request.against)) is not None:
@@ -125,7 +123,8 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
         return AbiBoundsReport(consumer, "", namespace, of_python)
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder())
-        releases = _Releases(request, context, consumer, stack, scratch)
+        name = project_name(request.named) if request.named else ""
+        releases = _Releases(request, context, consumer, stack, scratch, name)
         against = releases.find()
         bounds = None
         if releases.project == NUMPY:
@@ -187,31 +186,24 @@ def _version(text: str) -> Version:
 # --- releases -------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class _Releases:
     """The releases that a request names."""
 
-    def __init__(
-        self,
-        request: AbiBoundsRequest,
-        context: Context,
-        consumer: Path,
-        stack: ExitStack,
-        scratch: Path,
-    ) -> None:
-        self._request = request
-        self._context = context
-        self._consumer = consumer
-        self._stack = stack
-        self._scratch = scratch
-        self.project = project_name(request.named) if request.named else ""
-        """The project, normalised; empty if unknown."""
-        self.are_published = True
-        """Whether all of them come from an index, and none is a named file."""
+    request: AbiBoundsRequest
+    context: Context
+    consumer: Path
+    stack: ExitStack
+    scratch: Path
+    project: str
+    """The project, normalised; empty if unknown."""
+    are_published: bool = True
+    """Whether all of them come from an index, and none is a named file."""
 
     def find(self) -> list[LibraryRelease]:
         """Return the releases, each version once, the oldest first."""
         releases: dict[Version, LibraryRelease] = {}
-        for text in self._request.against:
+        for text in self.request.against:
             for release in self._named_by(text):
                 earlier = releases.setdefault(release.version, release)
                 if earlier != release:
@@ -228,7 +220,7 @@ class _Releases:
         if equals and version[:1].isdigit() and not file.startswith("="):
             self.are_published = False
             yield _release(_version(version), Path(file))
-        elif (project := named_project(text, self._request, versions_suffice=True)) is not None:
+        elif (project := named_project(text, self.request, versions_suffice=True)) is not None:
             yield from self._published(project)
         else:
             yield from self._files(Path(text))
@@ -250,34 +242,32 @@ class _Releases:
         for wheel in wheels:
             name = parse_wheel_filename(wheel.name)
             self._set_project(name.name)
-            if self._request.label is None or name.label == self._request.label:
+            if self.request.label is None or name.label == self.request.label:
                 yield _release(name.version, wheel)
 
     def _published(self, requirement: Requirement) -> Iterator[LibraryRelease]:
         self._set_project(requirement.name)
         # Wheels as they are published, not as variants.
-        request = self._request.with_options(no_bridges=True)
-        settings = read_settings(request, self._context.environ)
-        repository = self._stack.enter_context(open_indexes(request, settings, self._context))
+        request = self.request.with_options(no_bridges=True)
+        settings = read_settings(request, self.context.environ)
+        repository = self.stack.enter_context(open_indexes(request, settings, self.context))
         page = repository.project(canonicalize_name(requirement.name))
         if page is None:
             raise ProjectNotFound(f"{requirement.name} was not found in any index")
-        is_wheel = self._consumer.suffix == ".whl"
+        is_wheel = self.consumer.suffix == ".whl"
         wheels = choose_wheels(
             page.files,
             self._machines(),
-            parse_wheel_filename(self._consumer.name) if is_wheel else None,
+            parse_wheel_filename(self.consumer.name) if is_wheel else None,
             specifier=requirement.specifier,
-            label=self._request.label,
-            newest=self._request.newest,
+            label=self.request.label,
+            newest=self.request.newest,
         )
         for version, file in wheels:
-            yield _published_release(
-                version, file, repository, self._scratch, self._context.reporter
-            )
+            yield _published_release(version, file, repository, self.scratch, self.context.reporter)
 
     def _machines(self) -> frozenset[str]:
-        binaries = (read_binary(file, name) for name, file in binary_files(self._consumer))
+        binaries = (read_binary(file, name) for name, file in binary_files(self.consumer))
         return frozenset(machine for binary in binaries if binary for machine in binary.machines)
 
     def _set_project(self, name: str) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import TYPE_CHECKING
@@ -172,69 +172,62 @@ def make(
     return contents
 
 
+@dataclass(slots=True)
 class _BundleWriter:
     """A writer of the files of a bundle, in a temporary folder."""
 
-    def __init__(
-        self,
-        plan: HostsBundlePlan | FullBundlePlan,
-        opened_lock: OpenedLock,
-        place: BundlePlace,
-        stage: Path,
-        transfers: Transfers,
-    ) -> None:
-        self._plan = plan
-        self._opened_lock = opened_lock
-        self._place = place
-        self._stage = stage
-        self._transfers = transfers
-        self._metadata: dict[str, bytes] = {}
-        self._reused: set[str] = set()
-        self._files: dict[str, BundledFile] = {}
+    plan: HostsBundlePlan | FullBundlePlan
+    opened_lock: OpenedLock
+    place: BundlePlace
+    stage: Path
+    transfers: Transfers
+    _metadata: dict[str, bytes] = field(default_factory=dict, init=False)
+    _reused: set[str] = field(default_factory=set, init=False)
+    _files: dict[str, BundledFile] = field(default_factory=dict, init=False)
 
     def run(self) -> BundleContents:
         for name in ("hosts", "simple", "wheels"):
-            (self._stage / name).mkdir()
+            (self.stage / name).mkdir()
         self._fetch()
         wheels, archives = self._hashed("wheels"), self._fetch_archives()
-        for host in self._plan.hosts:
-            text = host_text(host.to_host_file(self._opened_lock.context.environ))
+        for host in self.plan.hosts:
+            text = host_text(host.to_host_file(self.opened_lock.context.environ))
             self._write(f"hosts/{host.name}.toml", text.encode())
         for filename in wheels:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
         self._write_index(wheels)
-        self._write(LOCK, write_lock(self._plan.lock({**wheels, **archives})))
+        self._write(LOCK, write_lock(self.plan.lock({**wheels, **archives})))
         self._write(README, self._readme().encode())
         hosts = tuple(
             BundledHost(host.name, tuple(sorted(host.wheels)), tuple(sorted(host.archives)))
-            for host in self._plan.hosts
+            for host in self.plan.hosts
         )
         manifest = Manifest(
             dict(sorted(self._files.items())),
             hosts,
-            hashlib.sha256(self._opened_lock.path.read_bytes()).hexdigest(),
-            self._plan.extras,
-            self._plan.groups,
-            words_in_effect(self._opened_lock.request),
+            hashlib.sha256(self.opened_lock.path.read_bytes()).hexdigest(),
+            self.plan.extras,
+            self.plan.groups,
+            words_in_effect(self.opened_lock.request),
         )
-        (self._stage / MANIFEST).write_bytes(write_manifest(manifest))
+        (self.stage / MANIFEST).write_bytes(write_manifest(manifest))
         return BundleContents(manifest, frozenset(self._reused & wheels.keys()))
 
     def _fetch(self) -> None:
         """Fetch wheels until each agrees with the data it was chosen by (F-93)."""
-        folder = self._stage / "wheels"
+        folder = self.stage / "wheels"
         while True:
-            wheels = self._plan.wheels
+            wheels = self.plan.wheels
             missing = [wheel for name, wheel in wheels.items() if name not in self._metadata]
-            reasons = several_at_once(missing, self._fetch_one, self._transfers)
+            reasons = several_at_once(missing, self._fetch_one, self.transfers)
             rejected = [
                 (wheel.filename.text, reason)
                 for wheel, reason in zip(missing, reasons, strict=True)
                 if reason is not None
             ]
             for filename, reason in rejected:
-                self._opened_lock.context.reporter.warn(f"{filename} is not used: {reason}")
-                self._plan.exclude(filename, reason)
+                self.opened_lock.context.reporter.warn(f"{filename} is not used: {reason}")
+                self.plan.exclude(filename, reason)
             if not rejected:
                 break
         for path in folder.iterdir():
@@ -242,7 +235,7 @@ class _BundleWriter:
                 path.unlink()
 
     def _fetch_one(self, wheel: WheelToBundle) -> str | None:
-        earlier = self._place.find(wheel)
+        earlier = self.place.find(wheel)
         if earlier is not None:
             try:
                 reason = self._add_wheel(earlier, "copied")
@@ -256,8 +249,8 @@ class _BundleWriter:
     def _add_wheel(self, source: WheelToBundle, verb: str = "downloaded") -> str | None:
         """Download a wheel into the bundle; return the reason if it must not be used, else None."""
         name = source.filename.text
-        transfer = self._transfers.transfer(name, verb)
-        path = source.files.download(source.file, self._stage / "wheels", transfer)
+        transfer = self.transfers.transfer(name, verb)
+        path = source.files.download(source.file, self.stage / "wheels", transfer)
         # Opened like a plain wheel: a missing document makes this wheel invalid (F-27).
         try:
             with WheelArchive(path, parse_wheel_filename(source.filename.plain)) as wheel:
@@ -268,31 +261,31 @@ class _BundleWriter:
             raise
         reason = source.confirm(document) if source.filename.is_variant else None
         if reason is None:
-            _replace_hard_link(path, earlier=self._place.folder)
+            _replace_hard_link(path, earlier=self.place.folder)
             self._metadata[name] = metadata
         return reason
 
     def _fetch_archives(self) -> dict[str, BundledFile]:
         """Download the archives that are built on installation."""
-        archives = list(self._plan.archives.values())
+        archives = list(self.plan.archives.values())
         if not archives:
             return {}
-        folder = self._stage / "sources"
+        folder = self.stage / "sources"
         folder.mkdir()
 
         def fetch(archive: ArchiveToBundle) -> None:
-            transfer = self._transfers.transfer(archive.file.filename, "downloaded")
+            transfer = self.transfers.transfer(archive.file.filename, "downloaded")
             _replace_hard_link(
-                archive.files.download(archive.file, folder, transfer), earlier=self._place.folder
+                archive.files.download(archive.file, folder, transfer), earlier=self.place.folder
             )
 
-        several_at_once(archives, fetch, self._transfers)
+        several_at_once(archives, fetch, self.transfers)
         return self._hashed("sources")
 
     def _hashed(self, folder: str) -> dict[str, BundledFile]:
         """Return hashes and sizes of the files of a folder, and add them to those of the bundle."""
         hashed = {}
-        for path in sorted((self._stage / folder).iterdir()):
+        for path in sorted((self.stage / folder).iterdir()):
             hashed[path.name] = BundledFile(sha256_of_file(path), path.stat().st_size)
         self._files |= {f"{folder}/{name}": file for name, file in hashed.items()}
         return hashed
@@ -310,7 +303,7 @@ class _BundleWriter:
                 metadata_hashes={"sha256": hashlib.sha256(metadata).hexdigest()},
             )
             entries.setdefault(parse_wheel_filename(filename).name, []).append(entry)
-        for name, documents in index_files(self._plan.entries().values()).items():
+        for name, documents in index_files(self.plan.entries().values()).items():
             for filename, data in documents.items():
                 digest = hashlib.sha256(data).hexdigest()
                 url = quote(filename, safe="")
@@ -324,18 +317,18 @@ class _BundleWriter:
             self._write(f"simple/{path}", data)
 
     def _write(self, path: str, data: bytes) -> None:
-        target = self._stage / path
+        target = self.stage / path
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(data)
         self._files[path] = BundledFile(hashlib.sha256(data).hexdigest(), len(data))
 
     def _readme(self) -> str:
-        arguments = words_in_effect(self._opened_lock.request)
-        parts = [argument for extra in self._plan.extras for argument in ("--extra", extra)]
-        built = sorted(archive.package for archive in self._plan.archives.values())
+        arguments = words_in_effect(self.opened_lock.request)
+        parts = [argument for extra in self.plan.extras for argument in ("--extra", extra)]
+        built = sorted(archive.package for archive in self.plan.archives.values())
         parts += [argument for name in built for argument in ("--allow-source", name)]
         options = "".join(f" {_shell_word(argument)}" for argument in (*parts, *arguments))
-        names = [host.name for host in self._plan.hosts]
+        names = [host.name for host in self.plan.hosts]
         host = f"hosts/{names[0]}.toml" if names else "HOST"
         audience = (
             f"It is for: {', '.join(names)} (the host files are in hosts/)."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -190,30 +190,22 @@ def _pages(
     return [page for page in pages if page is not None]
 
 
+@dataclass(slots=True)
 class _PackageImport:
     """An import by several threads."""
 
-    def __init__(
-        self,
-        repository: Repository,
-        store: Store | None,
-        owner: str,
-        failed: list[FailedFile],
-        *,
-        dry_run: bool,
-    ) -> None:
-        self._repository = repository
-        self._store = store
-        self._owner = owner
-        self._failed = failed
-        self._dry_run = dry_run
-        self.refused: list[RefusedFile] = []
-        self.counts: Counter[str] = Counter()
+    repository: Repository
+    store: Store | None
+    owner: str
+    failed: list[FailedFile]
+    dry_run: bool
+    refused: list[RefusedFile] = field(default_factory=list, init=False)
+    counts: Counter[str] = field(default_factory=Counter, init=False)
 
     def note(self, source: str) -> None:
         """Add the number of imported files to the audit log."""
-        if self._store is not None and self.counts["added"] and not self._dry_run:
-            self._store.records.record_action(
+        if self.store is not None and self.counts["added"] and not self.dry_run:
+            self.store.records.record_action(
                 "import", f"{self.counts['added']} files of {redact(source)}"
             )
 
@@ -225,23 +217,23 @@ class _PackageImport:
         try:
             if self._exists(file):
                 self.counts["existing"] += 1
-            elif self._store is None or self._dry_run:
+            elif self.store is None or self.dry_run:
                 self.counts.update(added=1, size=file.size or 0)
             else:
-                self._add(file, self._store)
+                self._add(file, self.store)
         except StorageUnavailable:
             raise
         except (NetworkError, FileProblem, OSError) as error:
             message = error.message if isinstance(error, WheelfitError) else str(error)
-            self._failed.append(FailedFile(file.filename, message))
-            if len(self._failed) > MOST_FAILURES:
+            self.failed.append(FailedFile(file.filename, message))
+            if len(self.failed) > MOST_FAILURES:
                 raise
         except WheelfitError as error:
             reason = Violation(error.reference, error.message, file.filename)
             self.refused.append(RefusedFile(file.filename, (reason,)))
 
     def _exists(self, file: File) -> bool:
-        if self._store is None or (stored := self._store.records.file(file.filename)) is None:
+        if self.store is None or (stored := self.store.records.file(file.filename)) is None:
             return False
         digest = file.hashes.get("sha256")
         if digest is None and file.is_local:
@@ -249,18 +241,18 @@ class _PackageImport:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
         if stored.sha256 != digest:
             return False
-        if file.yanked is not None and stored.yanked is None and not self._dry_run:
+        if file.yanked is not None and stored.yanked is None and not self.dry_run:
             now = timestamp(datetime.now(UTC))
-            self._store.records.yank([file.filename], file.yanked, time=now)
+            self.store.records.yank([file.filename], file.yanked, time=now)
         return True
 
     def _add(self, file: File, store: Store) -> None:
         provenance = None
         if file.provenance is not None:
             document = File(f"{file.filename}.provenance", file.provenance, source=file.source)
-            provenance = self._repository.read(document)
+            provenance = self.repository.read(document)
         with TemporaryDirectory(prefix="wheelfit-") as folder, store.blobs.draft() as draft:
-            path = self._repository.download(file, Path(folder))
+            path = self.repository.download(file, Path(folder))
             with path.open("rb") as content:
                 while chunk := content.read(_CHUNK_SIZE):
                     draft.write(chunk)
@@ -270,7 +262,7 @@ class _PackageImport:
                 store,
                 provenance=provenance,
                 now=datetime.now(UTC),
-                uploader=self._owner,
+                uploader=self.owner,
             )
             if not isinstance(result, AcceptedUpload):
                 self.refused.append(RefusedFile(file.filename, result))

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
@@ -181,20 +181,22 @@ def open_loopback_server(
         ) from None
 
 
+@dataclass(slots=True)
 class _Upstreams:
     """The indexes behind a proxy; each is opened once.
 
     :param rules: the files that are offered, of any index.
     """
 
-    def __init__(self, request: ProxiedRequest, context: Context, rules: OfferRules) -> None:
-        self._request = request
-        self._context = context
-        self._rules = rules
-        self._reported: set[str] = set()
-        self._upstreams: dict[tuple[str, tuple[str, ...]], Upstream] = {}
-        self.webs: list[Web] = []
-        """The connections to them, and to the indexes of families queried since."""
+    request: ProxiedRequest
+    context: Context
+    rules: OfferRules
+    _reported: set[str] = field(default_factory=set, init=False)
+    _upstreams: dict[tuple[str, tuple[str, ...]], Upstream] = field(
+        default_factory=dict, init=False
+    )
+    webs: list[Web] = field(default_factory=list, init=False)
+    """The connections to them, and to the indexes of families queried since."""
 
     def for_settings(self, settings: SourceSettings) -> tuple[Upstream, ...]:
         """Return the indexes of some settings, in their order."""
@@ -210,7 +212,7 @@ class _Upstreams:
     def _open(self, url: str, settings: SourceSettings) -> Upstream | None:
         folder = _folder(url)
         if folder is not None:
-            return FolderUpstream(folder, self._web(url, settings), self._rules)
+            return FolderUpstream(folder, self._web(url, settings), self.rules)
         try:
             address = origin(url)
         except ValueError:
@@ -227,8 +229,8 @@ class _Upstreams:
             )
             return None
         web = self._web(url, settings)
-        plain = Upstream(url, web, rules=self._rules, note=self._warn_once)
-        catalogue = families_in_effect(self._request, settings, self._context.environ)
+        plain = Upstream(url, web, rules=self.rules, note=self._warn_once)
+        catalogue = families_in_effect(self.request, settings, self.context.environ)
         if not catalogue:
             return plain
 
@@ -236,8 +238,8 @@ class _Upstreams:
             web = self._web(url, structs.replace(settings, hosts=hosts))
             if is_page:
                 page = LinkPage(url, web.files, pages=web.pages, note=self._warn_once)
-                return OfferedRepository(page, self._rules)
-            return Upstream(url, web, rules=self._rules, note=self._warn_once)
+                return OfferedRepository(page, self.rules)
+            return Upstream(url, web, rules=self.rules, note=self._warn_once)
 
         return BridgedUpstream(plain, catalogue, open_index)
 
@@ -247,23 +249,23 @@ class _Upstreams:
     def _warn_once(self, note: str) -> None:
         if note not in self._reported:
             self._reported.add(note)
-            self._context.reporter.warn(note)
+            self.context.reporter.warn(note)
 
     def _web(self, url: str, settings: SourceSettings) -> Web:
-        request = self._request
+        request = self.request
         is_folder = _folder(url) is not None
         web = open_web(
             structs.replace(
                 settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False
             ),
             cache_folder=usable_cache_folder(
-                cache_folder_in_use(request, self._context.environ),
+                cache_folder_in_use(request, self.context.environ),
                 lambda _text: None,  # `open_indexes` reports its faults, once
             ),
-            environ=self._context.environ,
+            environ=self.context.environ,
             home=home(),
             offline=request.offline,
-            note=self._context.reporter.warn,
+            note=self.context.reporter.warn,
             is_allowed_address=(lambda _host, _address: False)
             if is_folder
             else AddressRules.of(url, request.allow_private_host),

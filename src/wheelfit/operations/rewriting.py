@@ -181,47 +181,40 @@ def _run_jobs(
         progress.done()
 
 
+@dataclass(slots=True)
 class _Results:
     """Results that are published all together, or each when it is finished."""
 
-    def __init__(
-        self,
-        staging: Staging,
-        jobs: Sequence[WheelJob],
-        folders: Sequence[Path],
-        request: RewriteRequest,
-        urls: Mapping[Path, str],
-    ) -> None:
-        self._staging = staging
-        self._urls = urls
-        self._jobs = jobs
-        self._folders = folders
-        self._request = request
-        self._waiting: list[tuple[WheelJobResult, Path]] = []
-        self.done: list[WheelJobResult] = []
-        """Results, with their final paths."""
-        self.failed: list[tuple[Path, WheelfitError]] = []
-        """Wheels without a result, and the reason."""
+    staging: Staging
+    jobs: Sequence[WheelJob]
+    folders: Sequence[Path]
+    request: RewriteRequest
+    urls: Mapping[Path, str]
+    _waiting: list[tuple[WheelJobResult, Path]] = field(default_factory=list, init=False)
+    done: list[WheelJobResult] = field(default_factory=list, init=False)
+    """Results, with their final paths."""
+    failed: list[tuple[Path, WheelfitError]] = field(default_factory=list, init=False)
+    """Wheels without a result, and the reason."""
 
     def add(self, index: int, result: WheelJobResult | WheelfitError) -> None:
         """Add the result of a job."""
         if isinstance(result, WheelfitError):
             # Users do not know the temporary folder of a result.
-            source, temporary = self._jobs[index].source, str(self._jobs[index].folder)
+            source, temporary = self.jobs[index].source, str(self.jobs[index].folder)
             if result.where is not None and result.where.startswith(temporary):
-                result.where = f"{self._folders[index]}{result.where.removeprefix(temporary)}"
+                result.where = f"{self.folders[index]}{result.where.removeprefix(temporary)}"
             if result.where == str(source):
-                result.where = self._urls.get(source, result.where)
-            if not self._request.keep_going:
+                result.where = self.urls.get(source, result.where)
+            if not self.request.keep_going:
                 raise result
             self.failed.append((source, result))
             return
-        self._waiting.append((result, self._folders[index]))
-        if self._request.keep_going:
+        self._waiting.append((result, self.folders[index]))
+        if self.request.keep_going:
             try:
                 self.publish_waiting()
             except WheelfitError as error:
-                self.failed.append((self._jobs[index].source, error))
+                self.failed.append((self.jobs[index].source, error))
                 self._waiting.clear()
 
     def publish_waiting(self) -> None:
@@ -239,8 +232,8 @@ class _Results:
                 replaced.add(path)
             published.append(replace(result, path=path))
         check_consistency({path: result for result, path in pairs})
-        overwrite = [path for _, path in pairs if self._request.overwrite or path in replaced]
-        self._staging.publish(pairs, overwrite=overwrite, dry_run=self._request.dry_run)
+        overwrite = [path for _, path in pairs if self.request.overwrite or path in replaced]
+        self.staging.publish(pairs, overwrite=overwrite, dry_run=self.request.dry_run)
         self.done += published
         self._waiting.clear()
 
