@@ -23,7 +23,7 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.build_jobs import run_jobs, select_jobs
 from wheelfit.operations.build_request import BuildRequest, open_build_environments
 from wheelfit.operations.files import source_date_epoch
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.source_builds import read_config_settings
 from wheelfit.operations.temporary_folders import scratch_folder
 
@@ -59,17 +59,17 @@ class BuildReport:
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         wheels = self.by_filename
-        return {
-            "version": 1,
-            "project": self.name,
-            "backend": self.wheels[0].backend if self.wheels else None,
-            "sdist": next((str(path) for path in self.files if path.name not in wheels), None),
-            "wheels": [
+        return plain_report(
+            self,
+            "warnings",
+            project=self.name,
+            backend=self.wheels[0].backend if self.wheels else None,
+            sdist=next((path for path in self.files if path.name not in wheels), None),
+            wheels=[
                 _to_mapping(wheels[path.name], path) for path in self.files if path.name in wheels
             ],
-            "warnings": list(self.warnings),
-            **({"jobs": [result.to_mapping() for result in self.results]} if self.results else {}),
-        }
+            **({"jobs": self.results} if self.results else {}),
+        )
 
 
 def build(request: BuildRequest, context: Context) -> BuildReport:
@@ -84,7 +84,11 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     """
     environ, reporter = context.environ, context.reporter
     variants, settings, pass_properties = _requested_variants(request)
-    option_recipe = _recipe(request, settings, pass_properties=pass_properties)
+    option_recipe = Recipe(
+        settings,
+        flags=request.flags,
+        pass_properties=request.pass_properties or pass_properties or None,
+    )
     with scratch_folder() as scratch:
         source = open_source(request.project, scratch, _providers(request))
         recipes = read_recipes(source.pyproject, where=source.where)
@@ -210,15 +214,6 @@ def _requested_variants(request: BuildRequest) -> tuple[list[VariantRequest], Co
         variants = [by_settings]
     other_settings = {key: value for key, value in settings.items() if key not in variant_settings}
     return variants, other_settings, "variant" in variant_settings
-
-
-def _recipe(request: BuildRequest, settings: ConfigSettings, *, pass_properties: bool) -> Recipe:
-    """Return the options that apply to every wheel."""
-    return Recipe(
-        settings,
-        flags=request.flags,
-        pass_properties=request.pass_properties or pass_properties or None,
-    )
 
 
 def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:

@@ -156,14 +156,13 @@ class VerifiedBundle:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "folder": self.folder,
-            "hosts": [{"name": host.name, "file": host.file} for host in self.manifest.hosts],
-            "wheels": _listed(self.manifest.wheels),
-            "sources": _listed(self.manifest.sources),
-            "size": self.size,
-        }
+        return plain_report(
+            self,
+            "folder size",
+            hosts=[plain_fields(host, "name file") for host in self.manifest.hosts],
+            wheels=_listed(self.manifest.wheels),
+            sources=_listed(self.manifest.sources),
+        )
 
 
 def bundle(request: BundleRequest, context: Context) -> BundleReport:

@@ -15,9 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name, canonicalize_version
 
-from wheelfit.core.versions import version_of
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
@@ -331,13 +330,6 @@ class _Removal:
         )
 
 
-def _is_same_version(left: str, right: str) -> bool:
-    """Return whether two texts are the same version, as 1.0 and 1.0.0 are (PEP 440)."""
-    left_version, right_version = version_of(left), version_of(right)
-    is_comparable = left_version is not None and right_version is not None
-    return left_version == right_version if is_comparable else left == right
-
-
 def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[InventoryEntry]:
     """Return the entries of some packages.
 
@@ -353,7 +345,10 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Inventory
             for wheel in wheels
             if wheel.release is not None
             and wheel.release.name == name
-            and (version is None or _is_same_version(version, wheel.release.version))
+            and (
+                version is None
+                or canonicalize_version(version) == canonicalize_version(wheel.release.version)
+            )
         ]
         records_of_name = list(inventory.records_of(name))
         if not matching and not records_of_name:

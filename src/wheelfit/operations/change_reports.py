@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from wheelfit.installation.broken_requirements import BrokenRequirement, find_broken_requirements
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.text import plan_with_sizes
 
 if TYPE_CHECKING:
@@ -49,23 +50,16 @@ class ChangeReport(Struct, frozen=True):
         """Return the object of ``--json`` (docs/reference/json.md)."""
         planned, resolution = self.decision.planned, self.decision.resolution
         return {
-            "version": 1,
-            "dry_run": self.dry_run,
-            "seconds": dict(self.seconds),
+            **plain_report(self, "dry_run seconds accelerators", broken_requirements=self.broken),
             **self.machine.to_mapping(),
             **plan_with_sizes(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
+            **plain_fields(resolution, "held_back agreements"),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
             "variant_changes": [change.to_mapping() for change in self.decision.changes],
             "incompatible_variants": [
                 {**_identity(misfit.variant), "reason": misfit.reason}
                 for misfit in self.decision.misfits
             ],
-            "held_back": [held.to_mapping() for held in resolution.held_back],
-            "agreements": [agreement.to_mapping() for agreement in resolution.agreements],
-            "broken_requirements": [
-                broken_requirement.to_mapping() for broken_requirement in self.broken
-            ],
-            "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
             "plugins": _plugins(resolution),
             "degradations": [
                 {"name": pin.name, "version": str(pin.version), **degradation.to_mapping()}
@@ -132,7 +126,7 @@ def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
 
 
 def _identity(entry: Installed) -> dict[str, object]:
-    return {"name": entry.name, "version": str(entry.version), "label": entry.label}
+    return plain_fields(entry, "name version label")
 
 
 def _plugins(resolution: Resolution) -> list[dict[str, object]]:

@@ -22,7 +22,7 @@ from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
 from wheelfit.operations.lock_files import LockChoiceRequest, naming_machine_in_errors, open_lock
-from wheelfit.operations.plain_data import plain_report
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.record import sha256_of_file
@@ -73,14 +73,10 @@ class Export:
         """Return its part of the object of ``--json``."""
         target = self.contents.target
         return {
-            "target": target.name,
             **self.machine.to_mapping(),
-            "python": target.python,
-            "platform": target.platform,
-            "file": self.path,
+            **plain_fields(target, "python platform", target=target.name, file=self.path),
+            **plain_fields(self.contents, "packages notes"),
             "document": self.document if self.path is None else None,
-            "packages": [package.to_mapping() for package in self.contents.packages],
-            "notes": list(self.contents.notes),
         }
 
 

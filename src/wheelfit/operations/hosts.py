@@ -18,6 +18,7 @@ from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
 from wheelfit.core.virtual_package_files import read_platforms
 from wheelfit.errors import reporting_os_errors
 from wheelfit.operations.context import Context
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.user_folders import configuration_file, home
 from wheelfit_runtime.errors import UnknownHost, UserError
 
@@ -65,11 +66,8 @@ class Host:
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
         return {
-            "kind": self.kind,
-            "name": self.name,
-            "origin": self.file.origin,
-            "created_by": self.file.created_by,
-            "overrides": list(self.file.overrides),
+            **plain_fields(self, "kind name"),
+            **plain_fields(self.file, "origin created_by overrides"),
         }
 
 

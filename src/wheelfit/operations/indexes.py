@@ -14,6 +14,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.pip_rules import pip_config_locations
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.cache import Store
 from wheelfit.sources.open import OpenedSources, is_protected, open_sources
@@ -146,14 +147,9 @@ class ConfiguredSource(Struct, frozen=True):
 
     def to_json(self) -> dict[str, object]:
         """Return the source as plain data."""
-        return {
-            "kind": self.kind,
-            "url": self.url,
-            "origin": self.origin,
-            "name": self.name or None,
-            "explicit": self.is_explicit,
-            "pins": list(self.pins),
-        }
+        return plain_fields(
+            self, "kind url origin pins", name=self.name or None, explicit=self.is_explicit
+        )
 
 
 def configured_sources(settings: SourceSettings) -> tuple[ConfiguredSource, ...]:

@@ -37,6 +37,7 @@ from wheelfit.operations.indexes import (
 from wheelfit.operations.lock_files import CACHE_KIND, load_lock
 from wheelfit.operations.named_sources import open_locked_source, source_root, with_project_sources
 from wheelfit.operations.pip_rules import read_rules
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import open_project, project_request, works_on_project
 from wheelfit.operations.requests import (
@@ -154,15 +155,12 @@ class LockReport(Struct, frozen=True):
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "dry_run": not self.writes,
-            "seconds": dict(self.seconds),
-            "split_reason": self.split_reason,
-            "locks": [_to_json(written_lock, writes=self.writes) for written_lock in self.locks],
-            "notes": list(self.notes),
-            "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
-        }
+        return plain_report(
+            self,
+            "seconds split_reason notes accelerators",
+            dry_run=not self.writes,
+            locks=[_to_json(written_lock, writes=self.writes) for written_lock in self.locks],
+        )
 
 
 def lock(request: LockRequest, context: Context) -> LockReport:
@@ -747,22 +745,21 @@ def _existing_lock(path: Path, store: Callable[[], Store]) -> Lock | None:
 
 
 def _to_json(written_lock: WrittenLock, *, writes: bool) -> dict[str, object]:
+    packages = [
+        plain_fields(
+            package,
+            "name marker",
+            version=str(package.version),
+            wheels=len(package.wheels),
+            labels=labels_of(package),
+        )
+        for package in written_lock.lock.packages
+    ]
     return {
-        "path": str(written_lock.path),
+        **plain_fields(written_lock, "path changes held_back"),
         "written": writes and not written_lock.is_same,
         "up_to_date": written_lock.is_same,
         "for": list(written_lock.names),
         "requires_python": written_lock.lock.to_mapping()["requires-python"],
-        "packages": [
-            {
-                "name": package.name,
-                "version": str(package.version),
-                "marker": None if package.marker is None else str(package.marker),
-                "wheels": len(package.wheels),
-                "labels": list(labels_of(package)),
-            }
-            for package in written_lock.lock.packages
-        ],
-        "changes": [change.to_mapping() for change in written_lock.changes],
-        "held_back": [old.to_mapping() for old in written_lock.held_back],
+        "packages": packages,
     }
