@@ -70,7 +70,6 @@ class AbiBoundsReport:
     project: str
     """The project of the library, normalised; empty if unknown."""
     namespace: str
-    """The namespace of the properties."""
     bounds: Bounds
 
     @property

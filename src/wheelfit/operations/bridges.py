@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
-from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
+from wheelfit.errors import (
+    AttestationProblem,
+    InvalidFilename,
+    install_hint,
+    reporting_os_errors,
+)
 from wheelfit.operations.attestations import LARGEST_PROVENANCE, required_attestations
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields, plain_report
@@ -32,15 +38,13 @@ from wheelfit.sources.bridges.updates import (
 )
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit_runtime.errors import (
-    FileProblem,
     InvalidWheel,
     PolicyRefusal,
     ProjectNotFound,
-    os_reason,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from wheelfit.core.bridges import BridgeFamily
@@ -63,7 +67,6 @@ class BridgesReport:
 
     families: tuple[BridgeFamily, ...]
     available: KnownFamilies
-    """All available families."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -175,15 +178,13 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
 
 
 def _remove(path: Path) -> BridgeUpdateReport:
-    try:
+    with (
+        reporting_os_errors("the file cannot be removed", where=str(path)),
+        suppress(FileNotFoundError),
+    ):
         path.unlink()
-    except FileNotFoundError:
-        return BridgeUpdateReport("current", SHIPPED)
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be removed: {os_reason(error)}", where=str(path)
-        ) from None
-    return BridgeUpdateReport("removed", SHIPPED)
+        return BridgeUpdateReport("removed", SHIPPED)
+    return BridgeUpdateReport("current", SHIPPED)
 
 
 def _newest(sources: Repository) -> tuple[WheelFilename, File]:
@@ -206,19 +207,14 @@ def _newest(sources: Repository) -> tuple[WheelFilename, File]:
     return max(files.items(), key=lambda wheel: release_of(str(wheel[0].version)))
 
 
-def _wheels(page: ProjectPage) -> Sequence[tuple[WheelFilename, File]]:
-    """Return the wheels of a page whose versions are dates."""
-    wheels = []
+def _wheels(page: ProjectPage) -> Iterator[tuple[WheelFilename, File]]:
+    """Yield the wheels of a page whose versions are dates."""
     for file in page.files:
-        if not file.filename.endswith("-py3-none-any.whl") or file.yanked is not None:
-            continue
-        try:
-            filename = parse_wheel_filename(file.filename)
-        except InvalidFilename:
-            continue
-        if filename.name == page.name and release_of(str(filename.version)):
-            wheels.append((filename, file))
-    return wheels
+        if file.filename.endswith("-py3-none-any.whl") and file.yanked is None:
+            with suppress(InvalidFilename):
+                filename = parse_wheel_filename(file.filename)
+                if filename.name == page.name and release_of(str(filename.version)):
+                    yield filename, file
 
 
 def _fetch(

@@ -128,11 +128,10 @@ class BuildItem:
 
     order: BuildOrder
     version: str
-    """The version of Python."""
+    """That of Python."""
     request: BuildRequest
     environ: Mapping[str, str]
     folder: Path
-    """The folder of the wheels."""
     problem: WheelfitError | None = None
     """The error that prevents the build."""
 

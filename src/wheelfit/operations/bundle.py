@@ -272,9 +272,5 @@ def _packages(host: HostChoice, sizes: Mapping[str, int | None]) -> HostPackages
 
 def _sum(sizes: Iterable[int | None]) -> int | None:
     """Return the sum of sizes; None when one is unknown."""
-    total = 0
-    for size in sizes:
-        if size is None:
-            return None
-        total += size
-    return total
+    known = tuple(sizes)
+    return None if None in known else sum(size or 0 for size in known)

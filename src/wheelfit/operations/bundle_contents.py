@@ -323,7 +323,7 @@ class FullBundlePlan:
             for wheel in package.wheels:
                 text = wheel.filename.text
                 if text not in self._excluded:
-                    confirm = _confirming(package.document, wheel.filename)
+                    confirm = partial(_disagreement, package.document, wheel.filename)
                     yield WheelToBundle(wheel.filename, by_name[text], files, confirm)
 
     @property
@@ -448,18 +448,14 @@ def _to_be_built(archive: ArchiveToBundle) -> str:
     )
 
 
-def _confirming(
-    document: VariantDocument | None, filename: WheelFilename
-) -> Callable[[bytes | None], str | None]:
-    """Return a function that compares the ``variant.json`` of a wheel with that of the lock."""
-
-    def confirm(data: bytes | None) -> str | None:
-        if document is None or filename.label is None:
-            return None
-        try:
-            own = read_wheel_document(data, filename.label, where=filename.text)
-        except InvalidWheel as error:
-            return error.message
-        return disagreement(own, document, filename.label)
-
-    return confirm
+def _disagreement(
+    document: VariantDocument | None, filename: WheelFilename, data: bytes | None
+) -> str | None:
+    """Return why the ``variant.json`` of a wheel is not that of the lock; None: it is."""
+    if document is None or filename.label is None:
+        return None
+    try:
+        own = read_wheel_document(data, filename.label, where=filename.text)
+    except InvalidWheel as error:
+        return error.message
+    return disagreement(own, document, filename.label)

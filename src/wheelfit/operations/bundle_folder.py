@@ -310,7 +310,7 @@ class _BundleWriter:
                 entries[name].append(File(filename, url, {"sha256": digest}, size=len(data)))
                 self._write(f"simple/{name}/{filename}", data)
         pages = [
-            ProjectPage(name, tuple(sorted(files, key=_by_name)), "")
+            ProjectPage(name, tuple(sorted(files, key=lambda file: file.filename)), "")
             for name, files in entries.items()
         ]
         for path, data in write_static_index(pages).items():
@@ -361,10 +361,6 @@ To check that the folder is complete and unchanged:
 
     wheelfit bundle --verify .
 """
-
-
-def _by_name(file: File) -> str:
-    return file.filename
 
 
 def _shell_word(text: str) -> str:

@@ -10,6 +10,7 @@ import re
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -209,19 +210,18 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
 
 def _link_mode(cache: Path) -> str | None:
     """Return the way the cache's file system shares file contents; None if unknown."""
-    try:
-        with tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=cache) as folder:
-            source = Path(folder) / "source"
-            source.write_bytes(b"wheelfit")
-            for name, link in (("hardlink", NATIVE.link), ("reflink", NATIVE.reflink)):
-                try:
-                    link(source, Path(folder) / name)
-                except OSError:
-                    continue
+    with (
+        suppress(OSError),
+        tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=cache) as folder,
+    ):
+        source = Path(folder) / "source"
+        source.write_bytes(b"wheelfit")
+        for name, link in (("hardlink", NATIVE.link), ("reflink", NATIVE.reflink)):
+            with suppress(OSError):
+                link(source, Path(folder) / name)
                 return name
-    except OSError:
-        return None
-    return "copy"
+        return "copy"
+    return None
 
 
 def _wheels(inventory: Inventory) -> list[CachedWheel]:

@@ -52,9 +52,7 @@ class ConvertedIndex:
     target: str
     """The name of the target."""
     projects: Mapping[str, ConvertedProject]
-    """The converted projects, by name."""
     generated: GenerateResult
-    """The new index."""
 
     @property
     def documents(self) -> dict[str, str]:

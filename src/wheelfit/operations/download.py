@@ -74,7 +74,6 @@ class DownloadedFile:
     sha256: str
     """Hexadecimal."""
     is_new: bool
-    """Whether the file is new."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,8 +125,6 @@ def several_machines_error(place: str | None) -> UsageError:
 
 
 class _Exporter:
-    """The exports of a request."""
-
     def __init__(self, request: ExportRequest, context: Context) -> None:
         self._request = request
         self._context = context

@@ -53,7 +53,6 @@ class GeneratedIndex:
     target: str
     """The name of the target."""
     generated: GenerateResult
-    """The index."""
 
     @property
     def refused(self) -> Report:

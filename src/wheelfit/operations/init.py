@@ -63,7 +63,6 @@ class InitReport:
     diff: tuple[str, ...]
     """The lines of a unified difference."""
     is_changed: bool
-    """Whether the edits change anything."""
     is_written: bool
     has_variants: bool
     """Whether the table has variants now."""

@@ -40,7 +40,6 @@ class InspectedFile:
     path: Path
     binaries: Binaries
     binary_properties: ImpliedProperties
-    """The properties that the binaries show."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of one file in ``--json``."""

@@ -185,7 +185,6 @@ def _resolution_request(
 
 
 def _named_projects(session: SelectionSession) -> frozenset[NormalizedName]:
-    """Return the projects that the user named."""
     return frozenset(
         requested.requirement.name for requested in session.requirement_set.requirements
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
-from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.plain_data import PlainFields, plain_fields
 from wheelfit.operations.requests import SourceOptions
 from wheelfit.sources.settings import FamilyHosts, SourceSettings
 from wheelfit.sources.urls import redact
@@ -44,7 +45,8 @@ class OwnerIndex(Struct, frozen=True):
         )
 
 
-class OwnerBuild(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class OwnerBuild(PlainFields):
     """An installed package that is a build of its owner's index."""
 
     name: str
@@ -54,10 +56,6 @@ class OwnerBuild(Struct, frozen=True):
     """The label or local version of the build."""
     place: str
     """The URL of the index, the page or the folder of the build, without credentials."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the build as plain data."""
-        return plain_fields(self, "name version family build place")
 
 
 class OwnerIndexes:

@@ -90,7 +90,6 @@ class ProxySession:
         has_logins: bool,
     ) -> None:
         self.application = application
-        """Answers requests."""
         self.has_logins = has_logins
         """Whether an index behind it gets a login."""
         self._proxies = tuple(proxies)

@@ -95,7 +95,6 @@ class PublishReport:
     """Whether the destination is the public registry."""
     outgoing: ReleaseSet
     comparison: IndexComparison
-    """The comparison of the files with the published ones."""
     forecasts: tuple[Forecast, ...]
     checks: Report
     result: PublishResult | None = None

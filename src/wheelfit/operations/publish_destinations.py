@@ -160,7 +160,6 @@ class UploadIndex:
     upload_url: str
     """Like all of these URLs, it has no credentials."""
     check_url: str
-    """The index URL."""
     base: str | None
     """The URL of a wheelfit server, which can stage a release; None: another server."""
     login: Login | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -171,7 +171,6 @@ class _Plan:
 
 
 def _edits(request: RepackRequest) -> Edits:
-    """Return the edits of options."""
     renames = [text.partition("=") for text in request.rename]
     names = [*request.remove_dependency, *([request.name] if request.name else [])]
     for old, equals, new in renames:
@@ -247,12 +246,10 @@ def _fetch(
         page = repository.project(release.name)
         files = []
         for file in () if page is None else page.files:
-            try:
-                name = parse_wheel_filename(file.filename)
-            except InvalidFilename:
-                continue
-            if release.specifier.contains(name.version, prereleases=True):
-                files.append(file)
+            with suppress(InvalidFilename):
+                version = parse_wheel_filename(file.filename).version
+                if release.specifier.contains(version, prereleases=True):
+                    files.append(file)
         if not files:
             raise ProjectNotFound(f"there are no wheels of {release}", where=repository.name)
         with context.reporter.transfers(repository.cancel) as transfers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from configparser import ConfigParser, Error
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -262,14 +262,12 @@ class _Wheels:
         open_source: Callable[[], ByteSource],
         is_requested: Callable[[Version], bool],
     ) -> None:
-        try:
+        with suppress(InvalidFilename):
             name = parse_wheel_filename(filename)
-        except InvalidFilename:
-            return
-        if is_requested(name.version):
-            releases = self.listed.setdefault(name.name, {})
-            releases.setdefault(name.version, []).append(JoinableWheel(name, size))
-            self._open[filename] = open_source
+            if is_requested(name.version):
+                releases = self.listed.setdefault(name.name, {})
+                releases.setdefault(name.version, []).append(JoinableWheel(name, size))
+                self._open[filename] = open_source
 
     def summary(self, wheels: Sequence[JoinableWheel]) -> WheelSummary:
         """Return the summary of one of several wheels, preferably one for Linux."""

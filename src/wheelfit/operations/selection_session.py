@@ -31,7 +31,6 @@ from wheelfit.resolution.request import DirectWheel, ResolutionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from packaging.version import Version
 
@@ -78,24 +77,18 @@ class SelectionSession(Struct, frozen=True):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.building.close()
         self.repository.close()
 
     def narrow(self) -> None:
         """Restrict the indexes of bridged families to those with builds for this machine."""
-        candidates = self.candidates
 
         @cache
         def obtainable() -> Callable[[BridgeFamily, FamilyMember], bool]:
             from wheelfit.resolution.bridges import members_for
 
-            return members_for(candidates)
+            return members_for(self.candidates)
 
         def is_obtainable(family: BridgeFamily, member: FamilyMember) -> bool:
             return obtainable()(family, member)

@@ -160,7 +160,6 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
 
 
 def _is_dangling_link(path: Path) -> bool:
-    """Return whether the path is a dangling link."""
     return any(link.is_symlink() and not link.exists() for link in (path, path.parent))
 
 

@@ -42,7 +42,6 @@ class ShownWheel:
     filename: WheelFilename
     metadata: bytes
     core: CoreMetadata
-    """The parsed metadata."""
     variant_json: bytes | None
     size: int | None
     """Bytes; None where unknown."""
@@ -174,7 +173,6 @@ def _read(
 
 
 def _describe(provider: object) -> str:
-    """Return a provider in words."""
     match provider:
         case StaticProvider(features):
             lists = "; ".join(
