@@ -68,11 +68,6 @@ class Jobs:
     default: str
     """The version of the default Python."""
 
-    @property
-    def pythons(self) -> tuple[str, ...]:
-        """The Pythons of the jobs here."""
-        return tuple(dict.fromkeys(job.python for job in self.here))
-
 
 def select_jobs(
     request: BuildRequest,
@@ -260,7 +255,7 @@ def _items(
     """Return the items to build, and the jobs that each covers."""
     items: list[BuildItem] = []
     jobs_of_items: list[list[Job]] = []
-    for version in jobs.pythons:
+    for version in dict.fromkeys(job.python for job in jobs.here):
         problem, python = _interpreter(version, jobs, request, context.environ)
         options = request.with_options(python=python)
         by_label: dict[Label | None, list[Job]] = {}  # a wheel may be for `any` and this platform

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,47 +52,38 @@ def open_wheel_mapper(request: WorkerOptions) -> Iterator[WheelMapper | None]:
         yield None
         return
     with open_workers_of(request) as workers:
-        yield _WorkerMapper(workers)
+        yield partial(_map_wheels, workers)
 
 
-class _WorkerMapper:
-    """A `WheelMapper` that calls a function for each wheel in worker processes."""
+def _map_wheels(
+    workers: Workers,
+    function: Callable[[WheelToCheck], CheckedWheel],
+    wheels: Sequence[WheelToCheck],
+    progress: Progress,
+) -> Iterable[CheckedWheel | WheelfitError]:
+    """Call a function for each wheel in worker processes; a `WheelMapper`."""
+    from wheelfit.building.batch import Batch
+    from wheelfit.errors import NeedsExtra
 
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-
-    def __call__(
-        self,
-        function: Callable[[WheelToCheck], CheckedWheel],
-        wheels: Sequence[WheelToCheck],
-        progress: Progress,
-        /,
-    ) -> Iterable[CheckedWheel | WheelfitError]:
-        from dataclasses import replace
-        from pathlib import Path
-
-        from wheelfit.building.batch import Batch
-        from wheelfit.errors import NeedsExtra
-
-        workers, current_folder = self._workers, Path.cwd()
-        path_by_folder = {wheel.path.parent: wheel.path for wheel in wheels}
-        workers.check_files(list(path_by_folder.values())[:_MAX_FOLDERS_PROBED])
-        outcomes = Batch(
-            function,
-            [replace(wheel, folder=current_folder) for wheel in wheels],
-            executor=workers.executor,
-            workers=workers.count,
-            batch_size=batch_for([wheel.size for wheel in wheels], workers),
-            progress=progress,
-            size_of=lambda wheel: wheel.size,
-        ).run()
-        for outcome in outcomes:
-            if isinstance(outcome.error, NeedsExtra):
-                raise outcome.error  # all others have the same error
-            if outcome.error is not None:
-                yield outcome.error
-            elif outcome.value is not None:
-                yield outcome.value
+    current_folder = Path.cwd()
+    path_by_folder = {wheel.path.parent: wheel.path for wheel in wheels}
+    workers.check_files(list(path_by_folder.values())[:_MAX_FOLDERS_PROBED])
+    outcomes = Batch(
+        function,
+        [replace(wheel, folder=current_folder) for wheel in wheels],
+        executor=workers.executor,
+        workers=workers.count,
+        batch_size=batch_for([wheel.size for wheel in wheels], workers),
+        progress=progress,
+        size_of=lambda wheel: wheel.size,
+    ).run()
+    for outcome in outcomes:
+        if isinstance(outcome.error, NeedsExtra):
+            raise outcome.error  # all others have the same error
+        if outcome.error is not None:
+            yield outcome.error
+        elif outcome.value is not None:
+            yield outcome.value
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -148,8 +142,6 @@ def _with_absolute_paths(job: WheelJob) -> WheelJob:
     It may overwrite: its folder has no other writer, so a file there is from an attempt whose
     process died.
     """
-    from dataclasses import replace
-
     source, folder = job.source.absolute(), job.folder.absolute()
     options = replace(job.options, overwrite=True)
     return replace(job, source=source, folder=folder, options=options)
@@ -159,8 +151,6 @@ def _with_requested_paths(
     outcome: Outcome[WheelJob, WheelJobResult], job: WheelJob
 ) -> WheelJobResult | WheelfitError:
     """Return the result of a job with the paths of the request."""
-    from dataclasses import replace
-
     if outcome.value is not None:
         path = outcome.value.path if outcome.value.is_new else job.source
         return replace(outcome.value, source=job.source, path=path)

@@ -48,7 +48,7 @@ from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 from wheelfit_runtime.platforms.presets import compose, is_preset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wheelfit.installation.environment import Environment
     from wheelfit.server.messages import Application
@@ -74,43 +74,33 @@ class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantO
     allow_private_host: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
 class ProxySession:
-    """A proxy with its connections and sources; a context manager that closes them.
+    """A proxy with its connections and sources; a context manager that closes them."""
 
-    :param webs: the connections of the proxies; more may be added later.
-    """
-
-    def __init__(
-        self,
-        application: Application,
-        proxies: Iterable[Proxy],
-        webs: Iterable[Web],
-        repository: MemoizedRepository,
-        *,
-        has_logins: bool,
-    ) -> None:
-        self.application = application
-        self.has_logins = has_logins
-        """Whether an index behind it gets a login."""
-        self._proxies = tuple(proxies)
-        self._webs = webs
-        self._repository = repository
+    application: Application
+    proxies: Sequence[Proxy]
+    webs: Sequence[Web]
+    """The connections of the proxies; more may be added later."""
+    repository: MemoizedRepository
+    has_logins: bool
+    """Whether an index behind it gets a login."""
 
     def cancel(self) -> None:
         """Abort every transfer in progress."""
-        for web in self._webs:
+        for web in self.webs:
             web.cancel()
-        self._repository.cancel()
+        self.repository.cancel()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for proxy in self._proxies:
+        for proxy in self.proxies:
             proxy.close()
-        for web in self._webs:
+        for web in self.webs:
             web.close()
-        self._repository.close()
+        self.repository.close()
 
 
 def open_proxy(
@@ -162,7 +152,7 @@ def open_proxy(
 
 
 def open_loopback_server(
-    application: Application, *, port: int = 0, names: Iterable[str] = ()
+    application: Application, *, port: int, names: Iterable[str] = ()
 ) -> LoopbackServer:
     """Return a server that other machines cannot reach; it starts as a context manager.
 

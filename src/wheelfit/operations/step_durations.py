@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from wheelfit.core.durations import duration_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from wheelfit.operations.context import Reporter
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 class StepDurations(Struct):
     """The seconds that each step of an operation took, summed if a step is repeated."""
 
-    clock: Callable[[], float] = monotonic
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -28,11 +27,11 @@ class StepDurations(Struct):
 
         :param step: its name in reports, such as ``resolve``.
         """
-        start = self.clock()
+        start = monotonic()
         try:
             yield
         finally:
-            self.seconds[step] = self.seconds.get(step, 0.0) + self.clock() - start
+            self.seconds[step] = self.seconds.get(step, 0.0) + monotonic() - start
 
     def report(self, words: str, step: str, reporter: Reporter) -> None:
         """Report the result of a step, with its duration.
