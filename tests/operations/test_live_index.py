@@ -11,13 +11,13 @@ from error_codes import raises_code
 from server.uploading import upload
 
 from wheelfit.operations.context import Context
+from wheelfit.operations.import_index import ImportIndexRequest, import_live_index
 from wheelfit.operations.live_index import (
     AuditRequest,
     CleanIndexRequest,
     CreateTokenRequest,
     DeleteRequest,
     FilesRequest,
-    ImportIndexRequest,
     LiveIndexRequest,
     MoveIndexRequest,
     OpenedStage,
@@ -30,7 +30,6 @@ from wheelfit.operations.live_index import (
     delete,
     drop_stage,
     export_live_index,
-    import_live_index,
     list_stages,
     list_tokens,
     open_stage,

@@ -16,7 +16,7 @@ import pytest
 from server.running import clean_environ, run_client
 
 from wheelfit.operations.context import Context
-from wheelfit.operations.live_index import ImportIndexRequest, import_live_index
+from wheelfit.operations.import_index import ImportIndexRequest, import_live_index
 from wheelfit.server.store.opening import open_store
 from wheelfit.testing.wheels import build_wheel
 

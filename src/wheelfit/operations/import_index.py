@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +15,18 @@ from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
+from wheelfit.operations.live_index import (
+    LiveIndexRequest,
+    MovedIndexReport,
+    local_actor,
+    refuse_server,
+)
 from wheelfit.operations.plain_data import PlainReport, plain_fields
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
 from wheelfit.server.store.database import timestamp
+from wheelfit.server.store.moving import RECORDS, check_export, import_index
+from wheelfit.server.store.opening import DATABASE, Store, open_store
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_from_index
 from wheelfit.server.uploads.rules import check_name
@@ -32,14 +41,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wheelfit.operations.context import Context
-    from wheelfit.operations.requests import SourceOptions
-    from wheelfit.server.store.opening import Store
     from wheelfit.sources.repository import Repository
 
 
 _MAX_FETCHES = 4
 """Files that are fetched and checked simultaneously."""
 _CHUNK_SIZE = 1 << 20
+
+
+class ImportIndexRequest(LiveIndexRequest, SourceOptions):
+    """A store, and the export or the index to import into it."""
+
+    source: str
+    projects: tuple[str, ...] = ()
+    owner: str = "admin"
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +91,52 @@ class ImportedPackages(PlainReport):
     """Requested projects that the other index does not have."""
 
 
-def import_packages(
-    source: str,
-    projects: tuple[str, ...],
-    owner: str,
-    open_store: Callable[[], Store | None],
-    options: SourceOptions,
-    context: Context,
-    *,
-    dry_run: bool = False,
-) -> ImportedPackages:
+def import_live_index(
+    request: ImportIndexRequest, context: Context
+) -> MovedIndexReport | ImportedPackages:
+    """Import an export into a new store, or the packages of another index into any store.
+
+    :raises UsageError: a server is named, a part of an export, or no valid project.
+    :raises FileProblem: there is nothing to import, or the store of an export has an index.
+    :raises IntegrityError: a file of an export does not match its hash.
+    :raises NetworkError: the projects of another index cannot be listed.
+    """
+    refuse_server(request)
+    if "://" not in request.source and (Path(request.source) / RECORDS).is_file():
+        return _import_export(request, context)
+    return _import_packages(request, context)
+
+
+def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexReport:
+    if request.projects:
+        raise UsageError(
+            "an export is imported as a whole", hint="leave out --project, or delete afterwards"
+        )
+    folder = Path(request.source)
+    counts = check_export(folder)  # before anything is created
+    if request.dry_run:
+        return MovedIndexReport(len(counts), 0, sum(counts.values()), 0)
+    store = _new_store(request)
+    with closing(store), context.reporter.work("copying") as progress:
+        moved = import_index(folder, counts, store.records.database, store.blobs, progress)
+        store.records.record_action("import", f"{moved.files} files, {moved.records} records")
+    return MovedIndexReport(*moved)
+
+
+def _new_store(request: ImportIndexRequest) -> Store:
+    """Open the store of a request, and create missing parts."""
+    store = open_store(Path(request.at), records=request.database, blobs=request.storage)
+    return store.with_actor(local_actor())
+
+
+def _import_packages(request: ImportIndexRequest, context: Context) -> ImportedPackages:
     """Add the packages of a source to a store, each checked like an upload.
 
     Present files are not fetched again, so an import continues where an earlier one ended.
-
-    :param source: the URL of an index, or a folder.
-    :param projects: the projects to take; none: all.
-    :param owner: the owner of projects that are new.
-    :param open_store: opens the store, once the source is read; None in a dry run without one.
-    :raises UsageError: a project name is invalid.
-    :raises FileProblem: the folder has no packages, or does not exist.
-    :raises NetworkError: the projects of the index cannot be listed.
     """
-    with _open(source, options, context) as (repository, cancel):
+    with _open(request, context) as (repository, cancel), ExitStack() as stack:
         failed: list[FailedFile] = []
-        names = tuple(map(_project_name, projects)) or tuple(repository.projects())
+        names = tuple(map(_project_name, request.projects)) or tuple(repository.projects())
         pages = _pages(repository, names, failed, context)
         unread_projects = {failure.name for failure in failed}
         project_names = {page.name for page in pages}
@@ -109,7 +146,10 @@ def import_packages(
             for file in page.files
             if file.filename.endswith((".whl", ".tar.gz", ".zip"))
         ]
-        importing = _PackageImport(repository, open_store(), owner, failed, dry_run=dry_run)
+        store = None
+        if not request.dry_run or request.database or (Path(request.at) / DATABASE).is_file():
+            store = stack.enter_context(closing(_new_store(request)))
+        importing = _PackageImport(request, repository, store, failed)
         with context.reporter.work("importing") as progress:
             progress.start(sum(file.size or 0 for file in files) or None)
 
@@ -120,10 +160,10 @@ def import_packages(
             if files:
                 map_concurrently(files, add_file, most=_MAX_FETCHES, cancel=cancel)
             progress.done()
-        importing.note(source)
+        importing.record_in_audit_log()
     counts = importing.counts
     return ImportedPackages(
-        dry_run,
+        request.dry_run,
         len(files),
         sum(file.size or 0 for file in files),
         counts["existing"],
@@ -144,14 +184,15 @@ def _project_name(text: str) -> NormalizedName:
 
 @contextmanager
 def _open(
-    source: str, options: SourceOptions, context: Context
+    request: ImportIndexRequest, context: Context
 ) -> Iterator[tuple[Repository, Callable[[], None]]]:
     """Open a source; yield it with a function that aborts its transfers."""
+    source = request.source
     if "://" in source:
         if not is_remote(source):
             existing_folder(source)
         # A whole index would fill the default cache; only a named one is used.
-        options = options.with_options(no_cache_dir=options.cache_dir is None)
+        options = request.with_options(no_cache_dir=request.cache_dir is None)
         with open_whole_index(source, options, context, refresh=True) as index:
             yield index, index.cancel
         return
@@ -194,19 +235,18 @@ def _pages(
 class _PackageImport:
     """An import by several threads."""
 
+    request: ImportIndexRequest
     repository: Repository
     store: Store | None
-    owner: str
     failed: list[FailedFile]
-    dry_run: bool
     refused: list[RefusedFile] = field(default_factory=list, init=False)
     counts: Counter[str] = field(default_factory=Counter, init=False)
 
-    def note(self, source: str) -> None:
+    def record_in_audit_log(self) -> None:
         """Add the number of imported files to the audit log."""
-        if self.store is not None and self.counts["added"] and not self.dry_run:
+        if self.store is not None and self.counts["added"] and not self.request.dry_run:
             self.store.records.record_action(
-                "import", f"{self.counts['added']} files of {redact(source)}"
+                "import", f"{self.counts['added']} files of {redact(self.request.source)}"
             )
 
     def add(self, file: File) -> None:
@@ -217,7 +257,7 @@ class _PackageImport:
         try:
             if self._exists(file):
                 self.counts["existing"] += 1
-            elif self.store is None or self.dry_run:
+            elif self.store is None or self.request.dry_run:
                 self.counts.update(added=1, size=file.size or 0)
             else:
                 self._add(file, self.store)
@@ -241,7 +281,7 @@ class _PackageImport:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
         if stored.sha256 != digest:
             return False
-        if file.yanked is not None and stored.yanked is None and not self.dry_run:
+        if file.yanked is not None and stored.yanked is None and not self.request.dry_run:
             now = timestamp(datetime.now(UTC))
             self.store.records.yank([file.filename], file.yanked, time=now)
         return True
@@ -262,7 +302,7 @@ class _PackageImport:
                 store,
                 provenance=provenance,
                 now=datetime.now(UTC),
-                uploader=self.owner,
+                uploader=self.request.owner,
             )
             if not isinstance(result, AcceptedUpload):
                 self.refused.append(RefusedFile(file.filename, result))

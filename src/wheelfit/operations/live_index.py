@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from getpass import getuser
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.plain_data import PlainReport, plain_fields, plain_report
-from wheelfit.operations.requests import SourceOptions, ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, parse_seconds
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from wheelfit.operations.context import Context
-    from wheelfit.operations.import_index import ImportedPackages
 
 
 _UPLOAD_TIME = timedelta(hours=1)  # a file of many gigabytes may take that long to the storage
@@ -65,10 +64,10 @@ def open_administration(
             hint="--at names the folder of an index; `wheelfit index serve DIR` creates one",
         )
     store = open_store(folder, records=request.database, blobs=request.storage)
-    return StoreAdministration(store.with_actor(_local_actor()))
+    return StoreAdministration(store.with_actor(local_actor()))
 
 
-def _local_actor() -> Actor:
+def local_actor() -> Actor:
     """Return the user of this machine, for the audit log."""
     try:
         return Actor(note=getuser())
@@ -268,7 +267,7 @@ def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
     """
     from wheelfit.server.store.moving import export_index
 
-    _refuse_server(request)
+    refuse_server(request)
     with (
         closing(open_administration(request, context)) as administration,
         context.reporter.work("copying") as progress,
@@ -278,75 +277,8 @@ def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
     return MovedIndexReport(*moved)
 
 
-class ImportIndexRequest(LiveIndexRequest, SourceOptions):
-    """A store, and the export or the index to import into it."""
-
-    source: str
-    projects: tuple[str, ...] = ()
-    owner: str = "admin"
-    dry_run: bool = False
-
-
-def import_live_index(
-    request: ImportIndexRequest, context: Context
-) -> MovedIndexReport | ImportedPackages:
-    """Import an export into a new store, or the packages of another index into any store.
-
-    :raises UsageError: a server is named, or a part of an export.
-    :raises FileProblem: there is nothing to import, or the store of an export has an index.
-    :raises IntegrityError: a file of an export does not match its hash.
-    :raises NetworkError: the projects of another index cannot be listed.
-    """
-    from wheelfit.operations.import_index import import_packages
-    from wheelfit.server.store.moving import RECORDS
-
-    _refuse_server(request)
-    if "://" not in request.source and (Path(request.source) / RECORDS).is_file():
-        return _import_export(request, context)
-    store_exists = bool(request.database) or (Path(request.at) / DATABASE).is_file()
-    with ExitStack() as stack:
-
-        def open_target() -> Store | None:
-            if request.dry_run and not store_exists:
-                return None
-            return stack.enter_context(closing(_new_store(request)))
-
-        return import_packages(
-            request.source,
-            request.projects,
-            request.owner,
-            open_target,
-            request,
-            context,
-            dry_run=request.dry_run,
-        )
-
-
-def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexReport:
-    from wheelfit.server.store.moving import check_export, import_index
-
-    if request.projects:
-        raise UsageError(
-            "an export is imported as a whole", hint="leave out --project, or delete afterwards"
-        )
-    folder = Path(request.source)
-    counts = check_export(folder)  # before anything is created
-    if request.dry_run:
-        return MovedIndexReport(len(counts), 0, sum(counts.values()), 0)
-    store = _new_store(request)
-    with closing(store), context.reporter.work("copying") as progress:
-        moved = import_index(folder, counts, store.records.database, store.blobs, progress)
-        store.records.record_action("import", f"{moved.files} files, {moved.records} records")
-    return MovedIndexReport(*moved)
-
-
-def _new_store(request: LiveIndexRequest) -> Store:
-    """Open the store of a request, and create missing parts."""
-    store = open_store(Path(request.at), records=request.database, blobs=request.storage)
-    return store.with_actor(_local_actor())
-
-
-def _refuse_server(request: LiveIndexRequest) -> None:
+def refuse_server(request: LiveIndexRequest) -> None:
+    """Raise if an index is named by its server, where its store is needed."""
     if request.is_server:
         raise UsageError(
             "an index is moved by its store, not over its server",

@@ -10,7 +10,7 @@ from server.signed import signed_files
 from server.uploading import refused, upload
 
 from wheelfit.operations.context import Context
-from wheelfit.operations.live_index import ImportIndexRequest, import_live_index
+from wheelfit.operations.import_index import ImportIndexRequest, import_live_index
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.stored_index import StoredIndex

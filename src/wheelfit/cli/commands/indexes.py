@@ -307,7 +307,7 @@ be read, 3 a project does not exist.
 If it is interrupted, run it again: existing files are not fetched again.
 """,
                 (IMPORT, PLACE, STORE, SOURCES),
-                Operation("live_index.import_live_index", "indexes.show_import"),
+                Operation("import_index.import_live_index", "indexes.show_import"),
             ),
             "audit": Command(
                 """\
