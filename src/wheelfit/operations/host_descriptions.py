@@ -20,13 +20,12 @@ from wheelfit.operations.hosts import (
     load_host_file,
     open_host,
     own_hosts,
-    preset_host,
 )
 from wheelfit.operations.machine import target_in_effect
 from wheelfit.operations.plain_data import PlainFields, plain_fields, plain_report
 from wheelfit.operations.probe import namespaces_json
 from wheelfit.operations.requests import ValidatedRequest
-from wheelfit.resolution.preset_hosts import platforms_of_preset
+from wheelfit.resolution.preset_hosts import host_of_preset, platforms_of_preset
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import UserError, WheelfitError
 from wheelfit_runtime.platforms import providers
@@ -342,7 +341,8 @@ def _composed_preset(request: NewHostRequest, interpreter: HostInterpreter | Non
         raise UsageError("the machine is not described", hint=hint)
     preset = compose(parts)
     version = _library_version(request, preset.platform)
-    return preset_host(preset, interpreter=interpreter, version=version)
+    file, notes = host_of_preset(preset, interpreter=interpreter, version=version)
+    return Host(preset.name, "preset", file, preset.description, notes)
 
 
 def _extended_host_file(

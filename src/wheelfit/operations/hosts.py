@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -25,9 +25,8 @@ from wheelfit_runtime.errors import UnknownHost, UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.core.host_file import HostFile, HostInterpreter
+    from wheelfit.core.host_file import HostFile
     from wheelfit.core.virtual_packages import CondaPlatform
-    from wheelfit_runtime.platforms.presets import Preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,38 +104,20 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
         return Host(name, "file", load_host_file(name))
     own_files = own_hosts(environ)
     if name in own_files:
-        notes = (f"{name} is your own host file, not the preset",) if is_preset(name) else ()
-        return Host(name, "file", load_host_file(str(own_files[name])), notes=notes)
+        file = load_host_file(str(own_files[name]))
+        note = f"{name} is your own host file, not the preset"
+        return Host(name, "file", file, notes=(note,) if is_preset(name) else ())
     is_file = os.path.isfile(name)  # noqa: PTH113 - Path raises for names with NUL
     if not is_preset(name):
         if is_file:
             return Host(name, "file", load_host_file(name))
         raise _unknown_host(name, own_files)
-    preset = compose([name])
-    host = preset_host(preset, rocm_same_major=rocm_same_major)
-    if is_file:
-        note = f"{name} is the preset; for the file of that name write ./{name}"
-        return replace(host, notes=(note, *host.notes))
-    return host
-
-
-def preset_host(
-    preset: Preset,
-    *,
-    interpreter: HostInterpreter | None = None,
-    version: str | None = None,
-    rocm_same_major: bool = False,
-) -> Host:
-    """Return the machine that a preset describes.
-
-    :param interpreter: its Python; None for the current one.
-    :param version: the version of glibc, musl or macOS, such as ``2.28``; None for the usual one.
-    """
     from wheelfit.resolution.preset_hosts import host_of_preset
 
-    file, notes = host_of_preset(
-        preset, interpreter=interpreter, version=version, rocm_same_major=rocm_same_major
-    )
+    preset = compose([name])
+    file, notes = host_of_preset(preset, rocm_same_major=rocm_same_major)
+    if is_file:
+        notes = (f"{name} is the preset; for the file of that name write ./{name}", *notes)
     return Host(preset.name, "preset", file, preset.description, notes)
 
 

@@ -123,15 +123,6 @@ def _find_login(
     return (None, "") if login is None else (login, "keyring")
 
 
-def with_login(url: str, login: Login | None) -> str:
-    """Return a URL with a login in it, to read pages there.
-
-    :param url: the URL without a login.
-    :param login: None leaves the URL as it is.
-    """
-    return url if login is None else with_userinfo(url, login.user, login.password)
-
-
 _INDEX_URLS = {"upload.pypi.org": "https://pypi.org/simple/",
                "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip
 """Hosts of the public registry, and the index URL of each."""
@@ -183,10 +174,12 @@ class UploadIndex:
 
     def sources(self, context: Context) -> MemoizedRepository:
         """Open the pages of the index, without a cache, since they change."""
-        is_same = origin(self.check_url) == origin(self.upload_url)
+        url, login = self.check_url, self.login
+        if login is not None and origin(url) == origin(self.upload_url):
+            url = with_userinfo(url, login.user, login.password)
         settings = structs.replace(
             self.settings,
-            index_url=with_login(self.check_url, self.login if is_same else None),
+            index_url=url,
             extra_index_urls=(),
             find_links=(),
             no_index=False,
