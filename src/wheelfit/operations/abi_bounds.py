@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
 from wheelfit.building.abi.python_api import python_bounds
@@ -24,7 +23,7 @@ from wheelfit.building.abi.torch_api import TORCH, torch_bounds
 from wheelfit.core.abi_exports import AbiExports
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import parse_namespace
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import version_of
 from wheelfit.errors import UsageError
 from wheelfit.operations.abi_exports import read_exports_file
 from wheelfit.operations.indexes import open_indexes, read_settings
@@ -40,6 +39,8 @@ from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from packaging.version import Version
 
     from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
     from wheelfit.core.labels import Label
@@ -176,10 +177,10 @@ def _require_fit(bounds: Bounds, consumer: Path, project: str) -> Bounds:
 
 
 def _version(text: str) -> Version:
-    try:
-        return parse_version(text)
-    except InvalidVersion:
-        raise UsageError(f"{text!r} is not a version") from None
+    version = version_of(text)
+    if version is None:
+        raise UsageError(f"{text!r} is not a version")
+    return version
 
 
 # --- releases -------------------------------------------------------------------------------

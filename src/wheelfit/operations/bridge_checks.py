@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
-from wheelfit.core.filename import WheelFilename, parse_wheel_filename
-from wheelfit.errors import InvalidFilename
+from wheelfit.core.filename import WheelFilename, parse_wheel_filename, wheel_filename_of
 from wheelfit.operations.indexes import open_indexes, read_settings, settings_for_source
 from wheelfit.operations.plain_data import PlainReport
 from wheelfit.operations.requests import SourceOptions
@@ -174,9 +173,8 @@ def _releases(page: ProjectPage | None) -> Mapping[Version, _Wheels]:
 
 def _wheels(page: ProjectPage | None) -> Iterator[tuple[WheelFilename, File]]:
     for file in () if page is None else page.files:
-        if file.filename.endswith(".whl") and file.yanked is None:
-            with suppress(InvalidFilename):
-                yield parse_wheel_filename(file.filename), file
+        if file.yanked is None and (filename := wheel_filename_of(file.filename)) is not None:
+            yield filename, file
 
 
 def _platform_preference(wheel: tuple[WheelFilename, File]) -> tuple[bool, str]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.core.filename import WheelFilename, parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, wheel_filename_of
 from wheelfit.errors import (
     AttestationProblem,
-    InvalidFilename,
     install_hint,
     reporting_os_errors,
 )
@@ -211,10 +210,9 @@ def _wheels(page: ProjectPage) -> Iterator[tuple[WheelFilename, File]]:
     """Yield the wheels of a page whose versions are dates."""
     for file in page.files:
         if file.filename.endswith("-py3-none-any.whl") and file.yanked is None:
-            with suppress(InvalidFilename):
-                filename = parse_wheel_filename(file.filename)
-                if filename.name == page.name and release_of(str(filename.version)):
-                    yield filename, file
+            filename = wheel_filename_of(file.filename)
+            if filename and filename.name == page.name and release_of(str(filename.version)):
+                yield filename, file
 
 
 def _fetch(

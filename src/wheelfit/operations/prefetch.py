@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,9 +15,9 @@ from msgspec.structs import replace as replace_file
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
-from wheelfit.core.filename import parse_wheel_filename, project_of, release_of
+from wheelfit.core.filename import project_of, release_of, wheel_filename_of
 from wheelfit.core.sizes import size_in_words
-from wheelfit.errors import InvalidFilename, StorageUnavailable, UsageError
+from wheelfit.errors import StorageUnavailable, UsageError
 from wheelfit.operations.downloads import MOST_FAILURES, FailedFile
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import PlainFields, PlainReport
@@ -187,12 +187,8 @@ class _Selection:
         )
 
     def _has_label(self, filename: str) -> bool:
-        if not self.accelerators or not filename.endswith(".whl"):
-            return True
-        label = None
-        with suppress(InvalidFilename):
-            label = parse_wheel_filename(filename).label
-        return label is None or self._fits(str(label))
+        wheel = wheel_filename_of(filename) if self.accelerators else None
+        return wheel is None or wheel.label is None or self._fits(str(wheel.label))
 
     def _fits(self, text: str) -> bool:
         return any(fnmatchcase(text, pattern) for pattern in self.accelerators)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion
 
 from wheelfit.building.index_file import write_index_files
 from wheelfit.building.repack.configs import RepackConfig, WheelRule, read_config
 from wheelfit.building.repack.edits import NO_EDITS, Edits
 from wheelfit.building.wheel_jobs import Repack
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.labels import NULL, OLD_NULL, Label
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.variant_request import VariantRequest, choose_variant
-from wheelfit.core.versions import parse_version
-from wheelfit.errors import InvalidFilename, UsageError
+from wheelfit.core.versions import version_of
+from wheelfit.errors import UsageError
 from wheelfit.operations.abi_exports import read_exports_file
 from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.indexes import open_indexes, read_settings
@@ -181,10 +180,9 @@ def _edits(request: RepackRequest) -> Edits:
         project_name(name)
     version = None
     if request.set_version is not None:
-        try:
-            version = parse_version(request.set_version)
-        except InvalidVersion:
-            raise UsageError(f"{request.set_version!r} is not a valid version") from None
+        version = version_of(request.set_version)
+        if version is None:
+            raise UsageError(f"{request.set_version!r} is not a valid version")
     for text in request.add_dependency:
         if "\n" in text or "\r" in text:
             raise UsageError(
@@ -246,10 +244,9 @@ def _fetch(
         page = repository.project(release.name)
         files = []
         for file in () if page is None else page.files:
-            with suppress(InvalidFilename):
-                version = parse_wheel_filename(file.filename).version
-                if release.specifier.contains(version, prereleases=True):
-                    files.append(file)
+            name = wheel_filename_of(file.filename)
+            if name and release.specifier.contains(name.version, prereleases=True):
+                files.append(file)
         if not files:
             raise ProjectNotFound(f"there are no wheels of {release}", where=repository.name)
         with context.reporter.transfers(repository.cancel) as transfers:

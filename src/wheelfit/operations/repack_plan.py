@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from configparser import ConfigParser, Error
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,9 +22,9 @@ from wheelfit.building.repack.joining import (
     wheel_differences,
 )
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
-from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.filename import wheel_filename_of
 from wheelfit.core.labels import NULL, Label
-from wheelfit.errors import InvalidFilename, UsageError
+from wheelfit.errors import UsageError
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.rewriting import find_wheels
@@ -262,12 +262,11 @@ class _Wheels:
         open_source: Callable[[], ByteSource],
         is_requested: Callable[[Version], bool],
     ) -> None:
-        with suppress(InvalidFilename):
-            name = parse_wheel_filename(filename)
-            if is_requested(name.version):
-                releases = self.listed.setdefault(name.name, {})
-                releases.setdefault(name.version, []).append(JoinableWheel(name, size))
-                self._open[filename] = open_source
+        name = wheel_filename_of(filename)
+        if name is not None and is_requested(name.version):
+            releases = self.listed.setdefault(name.name, {})
+            releases.setdefault(name.version, []).append(JoinableWheel(name, size))
+            self._open[filename] = open_source
 
     def summary(self, wheels: Sequence[JoinableWheel]) -> WheelSummary:
         """Return the summary of one of several wheels, preferably one for Linux."""
