@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.operations.context import Context
-    from wheelfit.sources.bridges.catalogue import KnownFamilies
     from wheelfit.sources.repository import Repository
 
 

@@ -14,11 +14,11 @@ from wheelfit.building.front_end.comparison import compare_with_plain
 from wheelfit.building.front_end.recipes import Recipe, read_recipes
 from wheelfit.building.front_end.source import open_source
 from wheelfit.building.front_end.variants import PLAIN, choose_wheels, requested_variants
-from wheelfit.building.jobs import notes_on_repeated_builds
+from wheelfit.building.jobs import JobResult, notes_on_repeated_builds
 from wheelfit.building.staging import deliver
 from wheelfit.core.labels import NULL, parse_label
 from wheelfit.core.properties import parse_namespace, parse_property
-from wheelfit.core.variant_request import read_settings
+from wheelfit.core.variant_request import VariantRequest, read_settings
 from wheelfit.errors import UsageError
 from wheelfit.operations.build_jobs import run_jobs, select_jobs
 from wheelfit.operations.build_request import BuildRequest, open_build_environments
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.build_orders import BuiltWheel
     from wheelfit.building.front_end.variants import WheelToBuild
-    from wheelfit.building.jobs import JobResult
-    from wheelfit.core.variant_request import VariantRequest
     from wheelfit.operations.context import Context
     from wheelfit.projects.backend import ConfigSettings
 

@@ -11,7 +11,7 @@ from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantCh
 from wheelfit.installation.choice_record import HostAndOverrides
 from wheelfit.installation.environment import DestinationKind, Environment
 from wheelfit.installation.variant_change import VariantChange, variant_changes
-from wheelfit.installation.variant_fit import judge
+from wheelfit.installation.variant_fit import FitVerdict, judge
 from wheelfit.operations.attestations import required_attestations, verify_attestations
 from wheelfit.operations.environments import (
     note_default_environment,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
-    from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context, Reporter, Transfers
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.source_builds import Builds

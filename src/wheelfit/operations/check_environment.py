@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.shared_requirements import binding_agreements
 from wheelfit.doctor.environment import diagnose_packages, read_environment
-from wheelfit.installation.variant_fit import judge
+from wheelfit.installation.variant_fit import FitVerdict, judge
 from wheelfit.operations.environment_findings import finding_json, summary_json, with_remedies_for
 from wheelfit.operations.environments import open_environment_of, warn_of_interruption
 from wheelfit.operations.machine import ChosenMachine, choose_machine
@@ -15,7 +15,6 @@ from wheelfit.operations.plain_data import plain_fields, plain_report
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
-    from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context
     from wheelfit.operations.environment_findings import ExaminationRequest
 

@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from wheelfit.core.phrases import describe_condition
 from wheelfit.installation.choice_record import CHOICE_FILE, RecordedChoice, parse_choice
 from wheelfit.installation.dependencies import InstalledRequirement, InstalledRequirements
-from wheelfit.installation.variant_fit import judge
+from wheelfit.installation.variant_fit import FitVerdict, judge
 from wheelfit.locking.export.license import license_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.list import project_folder
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
-    from wheelfit.installation.variant_fit import FitVerdict
     from wheelfit.operations.context import Context
 
 

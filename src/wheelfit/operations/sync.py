@@ -33,14 +33,12 @@ from wheelfit.operations.result_limits import check_bounds
 from wheelfit.operations.source_builds import consent_of, open_building, with_consent
 from wheelfit.operations.step_durations import StepDurations
 from wheelfit.resolution.request import DirectSource
-from wheelfit.sources.page import time_of_upload
+from wheelfit.sources.page import File, time_of_upload
 from wheelfit_runtime.errors import PolicyRefusal, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
-
-    from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.memoized import MemoizedRepository
-    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
 
 
