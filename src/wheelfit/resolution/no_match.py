@@ -172,7 +172,7 @@ class MatchExplanations:
         options = [f"--allow-source {name}" for name in names if self.has_excluded_sources(name)]
         if not options:
             return None
-        return f"{' '.join(options)} builds from source, which runs code"
+        return f"add {' '.join(options)} to build from source, which runs code"
 
     def _python_hint(self) -> str:
         pythons = {_fitting_python(needed, self._python) for needed in self._pythons.values()}
