@@ -228,9 +228,10 @@ def test_syntax(data: bytes) -> None:
 def test_limits() -> None:
     """F-30: limits are configurable, for bytes and for plain data."""
     for data in (CANONICAL.encode(), json.loads(CANONICAL)):
-        with pytest.raises(InvalidDocument):
-            read_document(data, where="x", limits=JsonLimits(labels=1))
-        assert check_document(data, limits=JsonLimits(depth=3))[0].rule == "F-30"
+        for limits in (JsonLimits(labels=1), JsonLimits(depth=3)):
+            with pytest.raises(InvalidDocument) as excinfo:
+                read_document(data, where="x", limits=limits)
+            assert excinfo.value.faults[0].rule == "F-30"
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, "text", [], {}, [[]], {"a": {}}])

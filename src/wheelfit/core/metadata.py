@@ -17,8 +17,6 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits, path_of
 from wheelfit.core.variant_json_layouts import (
-    DEFAULT_REGISTRY,
-    Registry,
     detect,
     pep825,
     pep850,
@@ -40,7 +38,6 @@ def read_document(
     limits: JsonLimits = DEFAULT_LIMITS,
     accept_unknown_drafts: bool = False,
     strict: bool = False,
-    registry: Registry = DEFAULT_REGISTRY,
 ) -> VariantDocument:
     """Read a document leniently: use the valid parts and note the others (F-130, F-136).
 
@@ -53,11 +50,7 @@ def read_document(
     """
     try:
         _, findings, document = _read(
-            data,
-            pedantic=False,
-            limits=limits,
-            accept_unknown_drafts=accept_unknown_drafts,
-            registry=registry,
+            data, pedantic=False, limits=limits, accept_unknown_drafts=accept_unknown_drafts
         )
     except InvalidDocument as error:
         code = error.reference
@@ -69,20 +62,12 @@ def read_document(
 
 
 def check_document(
-    data: bytes | Mapping[str, Any],
-    *,
-    limits: JsonLimits = DEFAULT_LIMITS,
-    accept_unknown_drafts: bool = False,
-    registry: Registry = DEFAULT_REGISTRY,
+    data: bytes | Mapping[str, Any], *, accept_unknown_drafts: bool = False
 ) -> tuple[Fault, ...]:
     """Return every violation; empty if the document is valid (F-131)."""
     try:
         mapping, findings, _ = _read(
-            data,
-            pedantic=True,
-            limits=limits,
-            accept_unknown_drafts=accept_unknown_drafts,
-            registry=registry,
+            data, pedantic=True, accept_unknown_drafts=accept_unknown_drafts
         )
     except InvalidDocument as error:
         return error.faults
@@ -203,7 +188,6 @@ def _read(
     pedantic: bool,
     limits: JsonLimits = DEFAULT_LIMITS,
     accept_unknown_drafts: bool = False,
-    registry: Registry = DEFAULT_REGISTRY,
 ) -> tuple[Mapping[str, Any], Findings, VariantDocument]:
     """Return a document as plain data, its faults, and the model of its valid parts."""
     if isinstance(data, Mapping):
@@ -211,7 +195,7 @@ def _read(
         mapping = data
     else:
         mapping = strict_json.load(data, limits)
-    detected = detect(mapping, accept_unknown_drafts=accept_unknown_drafts, registry=registry)
+    detected = detect(mapping, accept_unknown_drafts=accept_unknown_drafts)
     findings = Findings(pedantic=pedantic)
     for note in detected.notes:
         findings.add_note(note)

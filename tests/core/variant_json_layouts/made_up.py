@@ -1,7 +1,7 @@
 """A layout that nobody publishes: as unlike the others as the rules of the format allow.
 
 It stands for the final version 1.0.0. This module is all that such a version needs, besides one
-entry in a registry (F-41).
+entry in the table of stable versions (F-41).
 """
 
 from __future__ import annotations

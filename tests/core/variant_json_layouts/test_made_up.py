@@ -1,4 +1,4 @@
-"""Adding a layout is a module and an entry in a registry; nothing else has to know (F-41)."""
+"""Adding a layout is a module and an entry in a table; nothing else has to know (F-41)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from wheelfit.core.metadata import check_document, losses, read_document, write_
 from wheelfit.core.property_support import support_for
 from wheelfit.core.selection import select
 from wheelfit.core.target import TagPreference
-from wheelfit.core.variant_json_layouts import DEFAULT_REGISTRY, Registry, StableLayout
+from wheelfit.core.variant_json_layouts import STABLE, StableLayout
 from wheelfit_runtime.errors import InvalidDocument
-
-REGISTRY = Registry(DEFAULT_REGISTRY.drafts, stable={1: StableLayout((1, 0, 0), MadeUp())})
 
 DOCUMENT: dict[str, Any] = {
     "$schema": "https://packaging.python.org/variants/v1.0.0.json",
@@ -40,14 +38,21 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add the layout to those of stable versions."""
+    monkeypatch.setitem(STABLE, 1, StableLayout((1, 0, 0), MadeUp()))
+
+
 @pytest.fixture
 def document() -> VariantDocument:
     """Read the document as from an index."""
-    return read_document(json.dumps(DOCUMENT).encode(), where="it", registry=REGISTRY)
+    return read_document(json.dumps(DOCUMENT).encode(), where="it")
 
 
-def test_without_its_entry_it_is_refused() -> None:
-    """F-36: the schema is unknown until the layout is in the registry."""
+def test_without_its_entry_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F-36: the schema is unknown until the layout is among those of stable versions."""
+    monkeypatch.delitem(STABLE, 1)
     with raises_code("unsupported-schema"):
         read_document(DOCUMENT, where="it")
 
@@ -71,13 +76,9 @@ def test_selection_knows_the_model_only(document: VariantDocument) -> None:
 
 def test_all_the_rest_knows_the_model_only(document: VariantDocument) -> None:
     """F-41, F-56, F-63, F-93: it is combined, compared, converted and written like any other."""
-    sound = read_document(
-        {**DOCUMENT, "builds": DOCUMENT["builds"][:-1]}, where="it", registry=REGISTRY
-    )
+    sound = read_document({**DOCUMENT, "builds": DOCUMENT["builds"][:-1]}, where="it")
     assert combine([("a.whl", sound), ("b.whl", sound)]).variants == sound.variants
-    own = read_document(
-        {**DOCUMENT, "builds": [["mkl", "blas :: library :: mkl"]]}, where="it", registry=REGISTRY
-    )
+    own = read_document({**DOCUMENT, "builds": [["mkl", "blas :: library :: mkl"]]}, where="it")
     assert disagreement(own, document, Label("mkl")) is None
     assert losses(sound) == ()
     data = write_document(sound)
@@ -89,15 +90,15 @@ def test_all_the_rest_knows_the_model_only(document: VariantDocument) -> None:
 
 def test_its_faults_are_found_like_all_others() -> None:
     """F-37, F-131: mistakes have a path in its own words; a newer minor version may know more."""
-    faults = check_document({**DOCUMENT, "more": 1}, registry=REGISTRY)
+    faults = check_document({**DOCUMENT, "more": 1})
     assert [(fault.path, fault.rule) for fault in faults] == [
         ("more", "F-20"),
         ("builds[5]", "F-2"),
     ]
     newer = {**DOCUMENT, "$schema": "https://packaging.python.org/variants/v1.3.0.json", "more": 1}
-    assert [fault.path for fault in check_document(newer, registry=REGISTRY)] == ["builds[5]"]
+    assert [fault.path for fault in check_document(newer)] == ["builds[5]"]
     with pytest.raises(InvalidDocument):
-        read_document({"$schema": DOCUMENT["$schema"]}, where="it", registry=REGISTRY)
+        read_document({"$schema": DOCUMENT["$schema"]}, where="it")
 
 
 def test_nobody_else_imports_a_layout() -> None:

@@ -1,6 +1,6 @@
 """The layouts of documents, and the detection of a document's layout (F-45).
 
-The readers of layouts are in this folder: each in a module, with a row in ``DEFAULT_REGISTRY``.
+The readers of layouts are in this folder: each in a module, with a row in `DRAFTS` or `STABLE`.
 Other modules use the model, `wheelfit.core.document.VariantDocument`. The writers are called by
 `wheelfit.core.metadata`; the current layouts are also named in
 `wheelfit.checking.documents.document` and `wheelfit.wheels.conversion`.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import schema
@@ -39,26 +39,18 @@ class StableLayout(Struct, frozen=True):
     layout: Layout
 
 
-class Registry(Struct, frozen=True):
-    """The layouts by the schemas that they read."""
-
-    drafts: Mapping[str, Layout]
-    """By path on the host of the drafts; each 0.x is listed, as it may be incompatible (F-38)."""
-    stable: Mapping[int, StableLayout] = field(default_factory=dict)
-    """By major version, on any known host; newer minor versions are read too (F-37)."""
-
-
-DEFAULT_REGISTRY = Registry(
-    drafts={
-        "/peps/850/v0.2.0.json": PEP850,
-        "/v0.2.0.json": PEP850,  # written by variantlib 0.2.2
-        "/peps/9999/v0.2.0.json": DRAFT_2026_03,
-        "/peps/826/v0.2.0.json": DRAFT_2026_03,
-        "/peps/825/v0.1.1.json": PEP825,
-        "/peps/825/v0.1.0.json": PEP825_FIRST,
-    },
-)
-"""Every layout that wheelfit reads, besides those of 2025, which are recognised by shape."""
+DRAFTS: Mapping[str, Layout] = {
+    "/peps/850/v0.2.0.json": PEP850,
+    "/v0.2.0.json": PEP850,  # written by variantlib 0.2.2
+    "/peps/9999/v0.2.0.json": DRAFT_2026_03,
+    "/peps/826/v0.2.0.json": DRAFT_2026_03,
+    "/peps/825/v0.1.1.json": PEP825,
+    "/peps/825/v0.1.0.json": PEP825_FIRST,
+}
+"""The layouts by path on the host of the drafts, besides those of 2025, which are recognised by
+shape. Each 0.x is listed, as it may be incompatible (F-38)."""
+STABLE: dict[int, StableLayout] = {}
+"""The layouts by major version, on any known host; newer minor versions are read too (F-37)."""
 
 _BY_SHAPE = frozenset(["/v0.0.2.json", "/v0.0.3.json"])
 
@@ -72,12 +64,7 @@ class DetectedLayout(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def detect(
-    document: Mapping[str, Any],
-    *,
-    accept_unknown_drafts: bool = False,
-    registry: Registry = DEFAULT_REGISTRY,
-) -> DetectedLayout:
+def detect(document: Mapping[str, Any], *, accept_unknown_drafts: bool = False) -> DetectedLayout:
     """Return the layout of a document, in the order of F-45.
 
     :param accept_unknown_drafts: whether an unknown 0.x is read like a newer minor
@@ -97,12 +84,12 @@ def detect(
     if not name.is_known_host:
         _refuse(f"{shown(text)} is not on a host that the format uses", "F-40")
     if name.version[0] > 0:
-        return _stable(text, name.version, registry)
+        return _stable(text, name.version)
     if name.host == schema.HOST:
         if name.path in _BY_SHAPE:
             return DetectedLayout(_by_shape(document, versioned=True))
-        if name.path in registry.drafts:
-            return DetectedLayout(registry.drafts[name.path])
+        if name.path in DRAFTS:
+            return DetectedLayout(DRAFTS[name.path])
     if not accept_unknown_drafts:
         _refuse(f"{shown(text)} is a draft that this version of wheelfit does not read", "F-38")
     layout: Layout = PEP850 if "providers" in document else PEP825
@@ -110,8 +97,8 @@ def detect(
     return DetectedLayout(layout, tolerant=True, notes=(note,))
 
 
-def _stable(text: str, version: tuple[int, int, int], registry: Registry) -> DetectedLayout:
-    known = registry.stable.get(version[0])
+def _stable(text: str, version: tuple[int, int, int]) -> DetectedLayout:
+    known = STABLE.get(version[0])
     if known is None:
         _refuse(
             f"{shown(text)} has the major version {version[0]}, "
