@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from wheelfit.core.selection import Verdict
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.release_choice import ReleaseChoice
-    from wheelfit.resolution.resolution import Resolution
+    from wheelfit.resolution.request import InstalledBuild
+    from wheelfit.resolution.resolution import Pin, Resolution
 
 
 class Acceleration(Struct, frozen=True):
@@ -58,31 +59,23 @@ class Acceleration(Struct, frozen=True):
 def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Acceleration]:
     """Yield the packages of a result that have builds with an accelerator."""
     candidates = candidates.within(resolution.context)
-    for pin in resolution.pins:
-        acceleration = acceleration_of(
-            pin.name,
-            pin.version,
-            pin.label,
-            pin.properties,
-            pin.choice.selection.verdicts,
-            candidates,
-        )
-        if acceleration is not None:
-            yield acceleration
+    builds: list[tuple[Pin | InstalledBuild, Iterable[Verdict], bool]] = [
+        (pin, pin.choice.selection.verdicts, False) for pin in resolution.pins
+    ]
     for kept in resolution.kept:
         listing = None if accelerators_of(kept.properties) else candidates.listing(kept.name)
         is_listed = listing is not None and kept.version in listing.releases
-        verdicts: Iterable[Verdict] = ()
-        if is_listed:
-            verdicts = candidates.choice(kept.name, kept.version).selection.verdicts
+        choice = candidates.choice(kept.name, kept.version) if is_listed else None
+        builds.append((kept, () if choice is None else choice.selection.verdicts, True))
+    for build, verdicts, is_kept in builds:
         acceleration = acceleration_of(
-            kept.name,
-            kept.version,
-            kept.label,
-            kept.properties,
+            build.name,
+            build.version,
+            build.label,
+            build.properties,
             verdicts,
             candidates,
-            is_kept=True,
+            is_kept=is_kept,
         )
         if acceleration is not None:
             yield acceleration
