@@ -11,8 +11,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
-from wheelfit.locking.fork import Fork
 from wheelfit.locking.reachable_releases import combine_markers
+from wheelfit.locking.request import Fork
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

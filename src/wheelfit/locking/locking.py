@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment, Python
-    from wheelfit.locking.fork import Fork
     from wheelfit.locking.listed_wheels import ListedEnvironment
-    from wheelfit.locking.request import LockNeeds, Root
+    from wheelfit.locking.request import Fork, LockNeeds, Root
     from wheelfit.locking.solving import Solver, Versions
 
 

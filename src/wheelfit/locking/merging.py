@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.locking.environments import MarkerValues
-    from wheelfit.locking.fork import Fork
     from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject, Needs
+    from wheelfit.locking.request import Fork
     from wheelfit.locking.solving import Solver
     from wheelfit.resolution.listing import Release, Wheel
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -135,3 +136,21 @@ class LockNeeds(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "hashes", MappingProxyType(dict(self.hashes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """A choice of one member of each conflict."""
+
+    left_out: frozenset[str] = frozenset()
+    """The members that are not chosen."""
+    condition: tuple[str, ...] = ()
+    """Markers that must all hold for it to apply; empty: it is the only fork."""
+
+    def roots(self, request: LockNeeds) -> tuple[Root, ...]:
+        """Return the roots of a request, without those of members that are not chosen."""
+        return tuple(root for root in request.roots if root.request_marker not in self.left_out)
+
+
+NO_FORK = Fork()
+"""The only fork of a request without conflicts."""

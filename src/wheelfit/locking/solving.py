@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.fork import Fork
-    from wheelfit.locking.request import LockNeeds
+    from wheelfit.locking.request import Fork, LockNeeds
     from wheelfit.resolution.listing import Wheel
     from wheelfit.resolution.request import RequestedRequirement
     from wheelfit.resolution.resolution import Resolution

@@ -28,19 +28,19 @@ def source_entry(file: File, folder: Path | None) -> tuple[str, dict[str, Any]]:
     origin = file.origin
     if origin is None:
         raise ValueError(file)
-    direct = origin.direct_url
+    direct: Mapping[str, Any] | None = origin.direct_url
     if direct is None:
         return "sdist", file_entry(file, origin.name, folder)
-    location = _location(str(direct["url"]), folder)
+    location = _location(direct["url"], folder)
     subdirectory = {"subdirectory": direct["subdirectory"]} if "subdirectory" in direct else {}
     if "dir_info" in direct:
-        is_editable = bool(_table(direct, "dir_info").get("editable"))
+        is_editable = bool(direct["dir_info"].get("editable"))
         path = {"path": location.get("path") or file_path(location["url"])}
         return "directory", {**path, **({"editable": True} if is_editable else {}), **subdirectory}
     if "vcs_info" in direct:
-        entry = _repository_entry(_table(direct, "vcs_info"), location)
+        entry = _repository_entry(direct["vcs_info"], location)
         return "vcs", {**entry, **subdirectory}
-    hashes = _table(direct, "archive_info")["hashes"]
+    hashes = direct["archive_info"]["hashes"]
     return "archive", {**location, "hashes": dict(hashes), **subdirectory}
 
 
@@ -77,8 +77,3 @@ def _location(url: str, folder: Path | None) -> dict[str, str]:
     if bare.startswith("file:") and folder is not None:
         return {"path": Path(os.path.relpath(file_path(bare), folder)).as_posix()}
     return {"url": bare}
-
-
-def _table(direct: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    table: Mapping[str, Any] = direct[key]
-    return table
