@@ -432,6 +432,18 @@ class TestVariants:
         (note,) = locked.notes
         assert note.startswith("fast 1: cu12 not locked: it needs lib<2")
 
+    def test_a_newer_armv8_is_the_better_build(self, shelf: Shelf) -> None:
+        """F-120: versions of Armv8 are ordered as versions, so the needs of 8.1 decide."""
+        versions = {"old": "8a", "new": "8.1a"}
+        variants = {
+            label: {"aarch64": {"version": [version]}} for label, version in versions.items()
+        }
+        needs = {"old": ["lib<2"], "new": ["lib>=2"]}
+        arm = {"requires": ["aarch64-variant-provider"]}
+        shelf.add_variants("fast 1", variants, needs, aarch64=arm)
+        shelf.add("lib 1", "lib 2")
+        assert labels(lock(shelf, "fast"), "fast") == {"new", None}
+
     def test_no_fallback_is_left(self, shelf: Shelf) -> None:
         """Machines that no label fits cannot use such a lock, which is said before they try."""
         shelf.add_variants(

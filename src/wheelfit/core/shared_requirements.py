@@ -159,9 +159,14 @@ def binding_agreements(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[
 
 
 _DIGITS = pattern(r"(\d+)")
+_MAX_DIGITS = 20
+"""Longer numbers in foreign documents are compared as text, since reading them takes long."""
 
 
 def value_key(value: str) -> tuple[tuple[int, int, str], ...]:
     """Return a natural sort key of a value: ``9`` before ``12``, ``12.8`` before ``12.10``."""
     parts = [part for part in _DIGITS.split(value) if part not in ("", ".")]
-    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)
+    return tuple(
+        (1, int(part), "") if part.isdecimal() and len(part) < _MAX_DIGITS else (0, 0, part)
+        for part in parts
+    )

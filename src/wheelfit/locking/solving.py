@@ -6,7 +6,6 @@ these meet its requirements, and then only one release of each project is examin
 
 from __future__ import annotations
 
-import re
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +21,7 @@ from wheelfit.core.filename import index_file_name, parse_index_file_name
 from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.shared_requirements import value_key
 from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidRequirement, SourceBuildNotAllowed
 from wheelfit.locking.freshness import files_of_releases, version_of
@@ -431,16 +431,7 @@ def _all_values(document: VariantDocument, namespace: str) -> Detection:
             if feature.namespace == namespace:
                 used.setdefault(feature.name, set()).update(values)
     features = tuple(
-        FeatureConfig(name, tuple(sorted(used[name], key=_numeric_key, reverse=True)), True)
+        FeatureConfig(name, tuple(sorted(used[name], key=value_key, reverse=True)), True)
         for name in sorted(used)
     )
     return Detection(namespace, features, Status.SUPPORTED, source="a machine of any kind")
-
-
-def _numeric_key(value: str) -> tuple[tuple[int, str], ...]:
-    """Return a sort key by which numbers in a text compare as such: ``12.10`` above ``12.9``."""
-    return tuple(
-        (int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part)
-        for part in re.split(r"([0-9]+)", value)
-        if part
-    )
