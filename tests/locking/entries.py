@@ -174,3 +174,14 @@ def plain_entry(name: str, version: str = "1", **more: Any) -> dict[str, Any]:
 def lock_table(*packages: object, **more: Any) -> dict[str, Any]:
     """Return a lock as plain data."""
     return {"lock-version": "1.0", "created-by": "test", "packages": list(packages), **more}
+
+
+def needing(name: str, *needed: str, version: str = "1", **more: Any) -> dict[str, Any]:
+    """Return an entry whose plain wheel needs something."""
+    own = {"wheelfit": {"variant-dependencies": {"": list(needed)}}}
+    return plain_entry(name, version, tool=own, **more)
+
+
+def lock_for(root: str, *packages: object) -> Lock:
+    """Return a lock of entries that is made for one requirement."""
+    return Lock.of(lock_table(*packages, tool={"wheelfit": {"roots": [root]}}))

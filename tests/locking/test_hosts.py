@@ -27,12 +27,6 @@ CUDA_13: Features = {"nvidia": {"cuda_version_lower_bound": ["13.0", "12.0"]}}
 SLOW: Features = {"nvidia": {}}
 
 
-@pytest.fixture
-def shelf() -> Shelf:
-    """Return an empty repository."""
-    return Shelf()
-
-
 def machine(
     name: str,
     features: Features = SLOW,

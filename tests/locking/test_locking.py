@@ -29,12 +29,6 @@ from wheelfit_runtime.errors import NoFit
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "macos-arm64", "windows-x86_64")
 
 
-@pytest.fixture
-def shelf() -> Shelf:
-    """Return an empty repository."""
-    return Shelf()
-
-
 def roots(*texts: str, extra: str | None = None, group: str | None = None) -> tuple[Root, ...]:
     """Return requirements that are asked for by an extra or a group, or always."""
     return tuple(

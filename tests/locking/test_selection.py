@@ -13,8 +13,10 @@ from locking.entries import (
     AMD,
     DOCUMENT,
     TARGET,
+    lock_for,
     lock_table,
     lock_world,
+    needing,
     plain_entry,
     wheel_name,
     world,
@@ -139,9 +141,6 @@ class TestMachines:
         assert labels(choose(lock_world(), CPU, policy=pinned))["fastfft"] == "null"
 
 
-NO_NEEDS: dict[str, Any] = {"wheelfit": {"variant-dependencies": {"": []}}}
-
-
 class TestNeeds:
     """What the chosen wheels need is followed, and only that (F-121)."""
 
@@ -173,11 +172,10 @@ class TestNeeds:
         repository.add_wheel(wheel_name("fastfft", "2.1", "v"), requires=requires)
         entry = plain_entry("fastfft", "2.1")
         entry["wheels"][0]["url"] = f"https://x.invalid/{wheel_name('fastfft', '2.1', 'v')}"
-        table = lock_table({**entry, "variants-json": document}, plain_entry("small"))
-        table["packages"].append(plain_entry("large"))
-        table["tool"] = {"wheelfit": {"roots": ["fastfft"]}}
+        entry["variants-json"] = document
+        lock = lock_for("fastfft", entry, plain_entry("small"), plain_entry("large"))
         repository.add_wheel("small-1-py3-none-any.whl")
-        selection = choose(Lock.of(table), CPU, files=repository)
+        selection = choose(lock, CPU, files=repository)
         assert labels(selection) == {"fastfft": "v", "small": None}
         assert [str(item) for item in selection.chosen[0].choice.context().properties] == [
             "x86_64 :: level :: v3"
@@ -239,44 +237,32 @@ class TestNeeds:
         )
         for name in "cde":
             repository.add_wheel(f"{name}-1-py3-none-any.whl")
-        table = lock_table(*(plain_entry(name) for name in "abcde"))
-        lock = Lock.of({**table, "tool": {"wheelfit": {"roots": ["a"]}}})
+        others = [plain_entry(name) for name in "bcde"]
+        lock = lock_for("a", plain_entry("a"), *others)
         assert set(labels(choose(lock, files=repository))) == {"a", "b", "d"}
-        for needs, found in (["b"], {"a", "b"}), (["b[x]"], {"a", "b", "d"}):
-            table["packages"][0]["tool"] = {"wheelfit": {"variant-dependencies": {"": needs}}}
-            lock = Lock.of({**table, "tool": {"wheelfit": {"roots": ["a"]}}})
+        for need, found in ("b", {"a", "b"}), ("b[x]", {"a", "b", "d"}):
+            lock = lock_for("a", needing("a", need), *others)
             assert set(labels(choose(lock, files=repository))) == found
 
     def test_conditions_of_needs(self) -> None:
         """A need may be one of an extra, or of some environments only (F-121)."""
-        needs = {"": ["b[y]; sys_platform == 'linux'", "c; sys_platform == 'win32'"]}
-        more = {"": ["d; extra == 'x'", "e; extra == 'y'"]}
-        table = lock_table(
-            plain_entry("a", tool={"wheelfit": {"variant-dependencies": needs}}),
-            plain_entry("b", tool={"wheelfit": {"variant-dependencies": more}}),
-            *(plain_entry(name, tool=NO_NEEDS) for name in "cde"),
-            tool={"wheelfit": {"roots": ["a"]}},
+        lock = lock_for(
+            "a",
+            needing("a", "b[y]; sys_platform == 'linux'", "c; sys_platform == 'win32'"),
+            needing("b", "d; extra == 'x'", "e; extra == 'y'"),
+            *map(needing, "cde"),
         )
-        assert set(labels(choose(Lock.of(table)))) == {"a", "b", "e"}
+        assert set(labels(choose(lock))) == {"a", "b", "e"}
 
     def test_circles(self) -> None:
         """Packages that need each other are visited once."""
-        tools = [{"wheelfit": {"variant-dependencies": {"": [name]}}} for name in "ba"]
-        table = lock_table(
-            plain_entry("a", tool=tools[0]),
-            plain_entry("b", tool=tools[1]),
-            tool={"wheelfit": {"roots": ["a"]}},
-        )
-        assert set(labels(choose(Lock.of(table)))) == {"a", "b"}
+        lock = lock_for("a", needing("a", "b"), needing("b", "a"))
+        assert set(labels(choose(lock))) == {"a", "b"}
 
     def test_what_is_needed_comes_first(self) -> None:
         """Pins are in the order in which they are installed, circles included."""
-        tools = {
-            name: {"wheelfit": {"variant-dependencies": {"": needs}}}
-            for name, needs in {"a": ["b", "c"], "b": ["d"], "c": ["a"], "d": ["b"]}.items()
-        }
-        table = lock_table(*(plain_entry(name, tool=tool) for name, tool in tools.items()))
-        lock = Lock.of({**table, "tool": {"wheelfit": {"roots": ["a"]}}})
+        needs = {"a": ["b", "c"], "b": ["d"], "c": ["a"], "d": ["b"]}
+        lock = lock_for("a", *(needing(name, *needed) for name, needed in needs.items()))
         assert [pin.name for pin in choose(lock).resolution().pins] == ["d", "b", "c", "a"]
 
     def test_unsound_metadata_costs_the_wheel(self) -> None:
@@ -304,10 +290,7 @@ class TestNeeds:
         def lock(needs: dict[str, list[str]]) -> Lock:
             tool = {"wheelfit": {"variant-dependencies": needs}}
             entry = {"name": "ext", "wheels": wheels, "variants-json": document, "tool": tool}
-            torch = plain_entry(
-                "torch", "2.8.1", tool={"wheelfit": {"variant-dependencies": {"": []}}}
-            )
-            return Lock.of(lock_table(entry, torch, tool={"wheelfit": {"roots": ["ext"]}}))
+            return lock_for("ext", entry, needing("torch", version="2.8.1"))
 
         assert labels(choose(lock(needs))) == {"ext": "t28", "torch": None}
         assert labels(choose(lock({"": [], "t28": []}))) == {"ext": None}
@@ -382,7 +365,7 @@ class TestArchives:
         }
         if table:
             entry["variants-json"] = DOCUMENT
-        return Lock.of(lock_table(entry, tool={"wheelfit": {"roots": ["fastfft"]}}))
+        return lock_for("fastfft", entry)
 
     def test_with_the_table(self) -> None:
         """The table says whether it fits, and the pin says that it was given."""
@@ -523,12 +506,7 @@ class TestSources:
 
     def test_not_needed(self) -> None:
         """A package that no chosen wheel needs may be anything (F-121)."""
-        needs: dict[str, list[str]] = {"": []}
-        tool = {"wheelfit": {"variant-dependencies": needs}}
-        table = lock_table(
-            plain_entry("a", tool=tool), self.SDIST, tool={"wheelfit": {"roots": ["a"]}}
-        )
-        selection = choose(Lock.of(table))
+        selection = choose(lock_for("a", needing("a"), self.SDIST))
         assert labels(selection) == {"a": None}
         assert dict(selection.left_out) == {"src": "no chosen wheel needs it"}
 

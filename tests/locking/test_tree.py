@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from locking.entries import TARGET, lock_table, lock_world, locked, plain_entry, world
+from locking.entries import TARGET, lock_table, lock_world, locked, needing, plain_entry, world
 from packaging.utils import canonicalize_name
 
 from wheelfit.locking.document import Lock
@@ -22,12 +20,6 @@ def needs(tree: Tree, name: str) -> dict[str, list[str | None] | str]:
         branch.name: "always" if branch.by_all_wheels else list(branch.labels)
         for branch in package.branches
     }
-
-
-def tells(name: str, *needed: str, **more: Any) -> dict[str, Any]:
-    """Return an entry whose plain wheel needs something."""
-    own = {"wheelfit": {"variant-dependencies": {"": list(needed)}}}
-    return plain_entry(name, tool=own, **more)
 
 
 class TestOfAll:
@@ -55,9 +47,9 @@ class TestOfAll:
         tree = tree_of_lock(
             Lock.of(
                 lock_table(
-                    tells("top", "low"),
-                    tells("low", marker="sys_platform == 'linux'"),
-                    tells("low", marker="sys_platform == 'win32'"),
+                    needing("top", "low"),
+                    needing("low", marker="sys_platform == 'linux'"),
+                    needing("low", marker="sys_platform == 'win32'"),
                 )
             )
         )
@@ -66,9 +58,9 @@ class TestOfAll:
 
     def test_the_entry_that_is_meant_is_told_by_its_version(self) -> None:
         """Where a name has an entry for each of several Pythons, who needs which one is kept."""
-        old = tells("low", marker="python_version < '3.12'")
-        new = tells("low", marker="python_version >= '3.12'", version="2")
-        top = tells("top", "low", dependencies=[{"name": "low", "version": "2"}])
+        old = needing("low", marker="python_version < '3.12'")
+        new = needing("low", marker="python_version >= '3.12'", version="2")
+        top = needing("top", "low", dependencies=[{"name": "low", "version": "2"}])
         tree = tree_of_lock(Lock.of(lock_table(old, new, top)))
         assert tree.packages[2].branches[0].positions == (1,)
 
@@ -108,7 +100,7 @@ class TestOfAll:
     def test_every_package_is_met(self, roots: tuple[str, ...] | None) -> None:
         """Circles too, though nothing leads into them."""
         lock = new_lock(
-            [tells("a", "b"), tells("b"), tells("c", "d"), tells("d", "c")], roots=roots
+            [needing("a", "b"), needing("b"), needing("c", "d"), needing("d", "c")], roots=roots
         )
         tree = tree_of_lock(lock)
         assert tree.start_positions() == (0, 2)
@@ -117,14 +109,14 @@ class TestOfAll:
 
     def test_what_was_asked_for_comes_first(self) -> None:
         """Also where others need it."""
-        tree = tree_of_lock(new_lock([tells("a"), tells("b", "c"), tells("c")], roots=["c"]))
+        tree = tree_of_lock(new_lock([needing("a"), needing("b", "c"), needing("c")], roots=["c"]))
         assert tree.start_positions() == (2, 0, 1)
 
     def test_circles_that_lead_to_others(self) -> None:
         """Each is begun with once, whatever was met before."""
-        circles = [tells("a", "b"), tells("b", "a"), tells("c", "a", "d"), tells("d", "c")]
+        circles = [needing("a", "b"), needing("b", "a"), needing("c", "a", "d"), needing("d", "c")]
         assert tree_of_lock(new_lock(circles)).start_positions() == (0, 2)
-        turned = [tells("a", "b", "c"), tells("b", "a"), tells("c", "d"), tells("d", "c")]
+        turned = [needing("a", "b", "c"), needing("b", "a"), needing("c", "d"), needing("d", "c")]
         assert tree_of_lock(new_lock(turned)).start_positions() == (0,)
 
 
@@ -134,7 +126,9 @@ class TestParts:
     def test_above(self) -> None:
         """Who needs a package, in so many steps."""
         tree = tree_of_lock(
-            new_lock([tells("a", "b"), tells("b", "c"), tells("c"), tells("d")], roots=["a", "d"])
+            new_lock(
+                [needing("a", "b"), needing("b", "c"), needing("c"), needing("d")], roots=["a", "d"]
+            )
         )
         name = canonicalize_name("c")
         assert tree.dependents_of(name) == {0, 1, 2}
@@ -146,7 +140,7 @@ class TestParts:
 
     def test_a_cut_keeps_what_the_lock_does_not_have(self) -> None:
         """What is needed and not locked stays said."""
-        tree = tree_of_lock(new_lock([tells("a", "gone", "b"), tells("b")], roots=["a"]))
+        tree = tree_of_lock(new_lock([needing("a", "gone", "b"), needing("b")], roots=["a"]))
         cut = tree.restricted_to([0])
         assert [branch.name for branch in cut.packages[0].branches] == ["gone"]
 

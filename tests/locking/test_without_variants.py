@@ -19,12 +19,6 @@ from wheelfit.locking.solving import Solver
 from wheelfit_runtime.errors import InvalidLock
 
 
-@pytest.fixture
-def shelf() -> Shelf:
-    """Return an empty repository."""
-    return Shelf()
-
-
 def lock(shelf: Shelf, *texts: str, extra: str | None = None) -> Lock:
     """Lock requirements for two platforms."""
     roots = tuple(

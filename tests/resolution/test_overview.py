@@ -57,10 +57,12 @@ def onlooker(name: str, *versions: str, python: str | None = None) -> OverviewHo
     return OverviewHost(name, "", target, detector, any_python=python is None)
 
 
-def seen(*overview_hosts: OverviewHost) -> Overview:
+def seen(
+    *overview_hosts: OverviewHost, source: Candidates | None = None, requirement: str = "torch"
+) -> Overview:
     """Return what machines see of the newest release."""
-    source = candidates()
-    wanted = parse_requirement("torch", allow_variant_markers=False)
+    source = source or candidates()
+    wanted = parse_requirement(requirement, allow_variant_markers=False)
     return overview(source, newest_release(source, wanted), None, overview_hosts)
 
 
@@ -128,9 +130,7 @@ def test_what_is_taken_back_or_for_another_python() -> None:
     source = Candidates(repository, linux_target(), None)
     old, new = (onlooker(python, python=f"{python}.0") for python in ("3.11", "3.12"))
     for text, without in (("torch", ("3.11",)), ("torch==1.0", ())):
-        wanted = parse_requirement(text, allow_variant_markers=False)
-        found = overview(source, newest_release(source, wanted), None, [old, new])
-        assert found.unmatched_machines == without
+        assert seen(old, new, source=source, requirement=text).unmatched_machines == without
 
 
 def test_wishes_count() -> None:
@@ -141,8 +141,7 @@ def test_wishes_count() -> None:
         ChoicePolicy(providers=ProviderPolicy(disabled=frozenset(["nvidia"]))),
     ):
         source = Candidates(candidates().repository, linux_target(), None, policy)
-        wanted = parse_requirement("torch", allow_variant_markers=False)
-        found = overview(source, newest_release(source, wanted), None, [cuda])
+        found = seen(cuda, source=source)
         assert [row.label for row in found.rows if row.selected_by] == ["null"]
 
 
@@ -152,9 +151,7 @@ def test_a_label_that_is_not_usable() -> None:
     repository.add_wheel("torch-2.0-py3-none-any-cu.whl")
     broken = {**DOCUMENT, "variants": {"cu": {"nvidia": {"sm_arch": []}}}}
     repository.add_file("torch-2.0-variants.json", broken)
-    source = Candidates(repository, linux_target(), None)
-    wanted = parse_requirement("torch", allow_variant_markers=False)
-    (row,) = overview(source, newest_release(source, wanted)).rows
+    (row,) = seen(source=Candidates(repository, linux_target(), None)).rows
     assert row.condition.startswith("never chosen: ")
     assert "at least one value is needed" in row.condition
 
@@ -164,8 +161,6 @@ def test_without_metadata_only_plain_wheels_are_left() -> None:
     repository = FakeRepository()
     repository.add_wheel("torch-2.0-py3-none-any-cu.whl")
     repository.add_file("torch-2.0-variants.json", b"{")
-    source = Candidates(repository, linux_target(), None)
-    wanted = parse_requirement("torch", allow_variant_markers=False)
-    found = overview(source, newest_release(source, wanted), None, [onlooker("any")])
+    found = seen(onlooker("any"), source=Candidates(repository, linux_target(), None))
     assert found.rows[0].condition == "never chosen: there is no usable variant metadata"
     assert found.unmatched_machines == ("any",)

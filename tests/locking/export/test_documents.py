@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from locking.entries import TARGET, lock_table, lock_world, plain_entry, world
+from locking.entries import TARGET, lock_table, lock_world, needing, plain_entry, world
 from packaging.tags import Tag
 
 from wheelfit.core.target import Target
@@ -43,6 +43,13 @@ def contents(
         digest="0" * 64,
         with_licenses=True,
     )
+
+
+def contents_of_one(**entry: Any) -> Contents:
+    """Return what a machine gets from a lock of one release, a 1."""
+    repository = FakeRepository()
+    repository.add_wheel("a-1-py3-none-any.whl")
+    return contents(Lock.of(lock_table({"name": "a", "version": "1", **entry})), repository)
 
 
 def validated(document: dict[str, Any]) -> dict[str, Any]:
@@ -105,29 +112,20 @@ class TestRequirements:
     def test_weak_hashes_are_refused(self) -> None:
         """Pip takes no other; a file without a hash would let anything in."""
         wheel = {"url": "https://x.invalid/a-1-py3-none-any.whl", "hashes": {"md5": "00"}}
-        lock = Lock.of(lock_table({"name": "a", "version": "1", "wheels": [wheel]}))
-        repository = FakeRepository()
-        repository.add_wheel("a-1-py3-none-any.whl")
         with pytest.raises(UserError, match="no hash for a requirements file"):
-            requirements_text(contents(lock, repository))
+            requirements_text(contents_of_one(wheels=[wheel]))
 
     def test_an_archive_is_its_url(self) -> None:
         """What the lock names by a URL has no index that it could be found in."""
         url = "https://x.invalid/a-1-py3-none-any.whl"
-        archive = {"url": url, "hashes": {"sha512": "00"}}
-        lock = Lock.of(lock_table({"name": "a", "version": "1", "archive": archive}))
-        repository = FakeRepository()
-        repository.add_wheel("a-1-py3-none-any.whl")
-        assert requirements_text(contents(lock, repository)).endswith(f"\na @ {url}#sha512=00\n")
+        found = contents_of_one(archive={"url": url, "hashes": {"sha512": "00"}})
+        assert requirements_text(found).endswith(f"\na @ {url}#sha512=00\n")
 
     def test_no_variable_is_put_into_a_url(self) -> None:
         """Readers replace ${NAME} by what they have under that name, as a token."""
         url = "https://x.invalid/${TOKEN}/a-1-py3-none-any.whl"
-        archive = {"url": url, "hashes": {"sha256": "00"}}
-        lock = Lock.of(lock_table({"name": "a", "version": "1", "archive": archive}))
-        repository = FakeRepository()
-        repository.add_wheel("a-1-py3-none-any.whl")
-        assert "${" not in requirements_text(contents(lock, repository))
+        found = contents_of_one(archive={"url": url, "hashes": {"sha256": "00"}})
+        assert "${" not in requirements_text(found)
 
 
 class TestBill:
@@ -135,11 +133,7 @@ class TestBill:
 
     def test_what_the_lock_does_not_have(self) -> None:
         """A need that was left out on purpose leads nowhere, and is not a component."""
-        own = {"wheelfit": {"variant-dependencies": {"": ["gone"]}}}
-        lock = Lock.of(lock_table(plain_entry("a", tool=own)))
-        repository = FakeRepository()
-        repository.add_wheel("a-1-py3-none-any.whl")
-        document = validated(cyclonedx_document(contents(lock, repository)))
+        document = validated(cyclonedx_document(contents_of_one(**needing("a", "gone"))))
         assert [dependency["dependsOn"] for dependency in document["dependencies"]] == [[], []]
 
     def test_a_component_is_one_wheel(self) -> None:
