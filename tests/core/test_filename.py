@@ -104,12 +104,6 @@ def test_output_is_normalised() -> None:
     assert filename.text == text
 
 
-def test_order_of_compressed_tags_is_kept() -> None:
-    """F-17: a tag set is printed in the order it was written."""
-    text = "a-1-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"
-    assert str(parse_wheel_filename(text)) == text
-
-
 def test_the_name_without_label() -> None:
     """F-10: the plain name of a variant is what an unaware tool could read."""
     filename = parse_wheel_filename("Foo-1-1-py3-none-any-cpu.v3.whl")

@@ -180,16 +180,6 @@ class TestVariantVariables:
 class TestStandardVariables:
     """The standard subset; its laws are in the property tests."""
 
-    def test_versions_compare_as_versions(self) -> None:
-        """``3.9`` is below ``3.13`` as a version, though not as text."""
-        assert holds('python_version > "3.9"', VariantContext.PLAIN)
-        assert holds('"3.9" < python_version', VariantContext.PLAIN)
-
-    def test_build_from_a_checkout(self) -> None:
-        """``3.14.0+`` counts as a local version of 3.14.0."""
-        environment = LINUX | {"python_full_version": "3.14.0+"}
-        assert parse_marker('python_full_version >= "3.14.0"').evaluate(environment)
-
     def test_one_of_several_extras(self) -> None:
         """A marker holds when it holds for one of the extras asked for."""
         marker = 'extra == "My_Extra"'
@@ -211,20 +201,6 @@ class TestStandardVariables:
         """PEP 751: ``extras`` and ``dependency_groups`` are sets of normalised names."""
         environment: dict[str, Any] = {**LINUX, "extras": frozenset(["My-Extra"])}
         assert parse_marker('"my_extra" in extras').evaluate(environment)
-
-    @pytest.mark.parametrize(
-        ("written", "normal"),
-        [
-            ("os.name=='posix'", 'os_name == "posix"'),
-            ("python_implementation == 'CPython'", 'platform_python_implementation == "CPython"'),
-            ("((os_name == 'a'))", 'os_name == "a"'),
-            ("(os_name=='a' and os_name=='b')or extra=='A_b'",
-             '(os_name == "a" and os_name == "b") or extra == "a-b"'),
-        ],
-    )  # fmt: skip
-    def test_written_in_one_way(self, written: str, normal: str) -> None:
-        """Aliases, quotes, blanks and names of extras have one normal form."""
-        assert str(parse_marker(written)) == normal
 
 
 class TestErrors:
