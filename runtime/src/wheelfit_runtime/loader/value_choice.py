@@ -92,11 +92,8 @@ class Choice(NamedTuple, Generic[Value]):
 
 
 class Cases(Generic[Value]):
-    """A table of conditions and values, for one machine or several.
+    """A table of conditions and values, for one machine or several; parameters as of `select`.
 
-    :param table: values by condition; a condition is a property, or a tuple of them.
-    :param default: the value where no condition holds.
-    :param no_match: instead of a default: the message where no condition holds.
     :raises UserError: ``invalid-property``; a condition is not valid.
     :raises UserError: ``invalid-cases``; both ``default`` and ``no_match`` are given, a
         condition is empty, or two are the same.

@@ -61,7 +61,7 @@ def answer(
 class BuiltInProvider:
     """The provider of a namespace: its detection, with users' overrides applied (P-73).
 
-    It is a plugin of PEP 850 as well (P-39).
+    It is a plugin of PEP 850 as well (P-39), by the address `HardwareFamily.plugin_api`.
 
     :param data_version: when its tables were last compared with their sources.
     :param find: returns the detection; called with the overridden values by feature. It reads the

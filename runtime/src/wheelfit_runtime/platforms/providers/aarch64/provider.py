@@ -1,7 +1,4 @@
-"""Detect the supported Armv8/Armv9 version and CPU features (P-110 to P-115).
-
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.aarch64.provider:PROVIDER``.
-"""
+"""Detect the supported Armv8/Armv9 version and CPU features (P-110 to P-115)."""
 
 from __future__ import annotations
 

@@ -172,12 +172,8 @@ _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 def read_release(view: SystemView) -> tuple[tuple[str, str], ...]:
     """Return path and text of the files with a release, the preferred one first."""
-    releases = []
-    for folder in rocm_folders(view):
-        text = view.read_text(f"{folder}/{_RELEASE_FILE}")
-        if text is not None:
-            releases.append((f"{folder}/{_RELEASE_FILE}", text))
-    return tuple(releases)
+    names = (f"{folder}/{_RELEASE_FILE}" for folder in rocm_folders(view))
+    return tuple((name, text) for name in names if (text := view.read_text(name)) is not None)
 
 
 def rocm_folders(view: SystemView) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""Detect AMD's GPUs and ROCm (P-120 to P-126).
-
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.amd.provider:PROVIDER``.
-"""
+"""Detect AMD's GPUs and ROCm (P-120 to P-126)."""
 
 from __future__ import annotations
 
@@ -121,12 +118,11 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
 
 def read(view: SystemView) -> AmdDriver:
     """Read files, and run AMD's tools if the files lack facts (P-124, P-125)."""
-    files = probes.read_kfd(view) if view.system == "Linux" else None
-    topology = probes.parse_kfd(files) if files is not None else None
-    driver = AmdDriver(
-        gpus=topology.gpus if topology else (), evidence=topology.evidence if topology else ()
-    )
-    if topology is None or not topology.is_listed:
+    topology = probes.KfdTopology()
+    if view.system == "Linux":
+        topology = probes.parse_kfd(probes.read_kfd(view))
+    driver = AmdDriver(topology.gpus, evidence=topology.evidence)
+    if not topology.is_listed:
         driver = _ask_tools(view, driver)
         if not driver.gpus and view.system == "Linux":
             driver = _without_driver(view, driver)
@@ -174,13 +170,8 @@ def _with_release(driver: AmdDriver, view: SystemView) -> AmdDriver:
 def _ask_tools(view: SystemView, driver: AmdDriver) -> AmdDriver:
     """Run the tools where the kernel may not list all GPUs: on Windows and WSL."""
     signs = ("/sys/module/amdgpu", probes.KFD_DEVICE, _DXG)
-    if view.system == "Windows":
-        sign = "Windows"
-    elif view.system == "Linux":
-        sign = next((sign for sign in signs if view.exists(sign)), "")
-    else:
-        sign = ""
-    if not sign:
+    is_linux_with_sign = view.system == "Linux" and any(map(view.exists, signs))
+    if view.system != "Windows" and not is_linux_with_sign:
         return driver
     answers = probes.ask_tools(view, probes.rocm_folders(view))
     if not answers:

@@ -127,16 +127,11 @@ def read_cann(view: SystemView) -> tuple[tuple[str, str], ...]:
     """Return path and text of the files with a version, the preferred one first."""
     configured = view.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
     names = (
-        f"{view.architecture}-linux/ascend_toolkit_install.info",
-        "version.cfg",
+        f"{folder}/{name}"
+        for folder in dict.fromkeys(folder for folder in (configured, *_FOLDERS) if folder)
+        for name in (f"{view.architecture}-linux/ascend_toolkit_install.info", "version.cfg")
     )
-    texts = []
-    for folder in dict.fromkeys(folder for folder in (configured, *_FOLDERS) if folder):
-        for name in names:
-            text = view.read_text(f"{folder}/{name}")
-            if text is not None:
-                texts.append((f"{folder}/{name}", text))
-    return tuple(texts)
+    return tuple((name, text) for name in names if (text := view.read_text(name)) is not None)
 
 
 def parse_cann(text: str) -> str | None:

@@ -1,7 +1,4 @@
-"""The provider of Huawei's Ascend NPUs, their driver and CANN (P-140 to P-144).
-
-As a PEP 850 plugin it is ``wheelfit_runtime.platforms.providers.ascend.provider:PROVIDER``.
-"""
+"""The provider of Huawei's Ascend NPUs, their driver and CANN (P-140 to P-144)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Detect Intel's GPUs (P-130 to P-135).
-
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.intel.provider:PROVIDER``.
-"""
+"""Detect Intel's GPUs (P-130 to P-135)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Detect the CUDA versions of the driver, and the code that the GPUs run (P-80 to P-99).
-
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.nvidia.provider:PROVIDER``.
-"""
+"""Detect the CUDA versions of the driver, and the code that the GPUs run (P-80 to P-99)."""
 
 from __future__ import annotations
 
@@ -132,11 +129,8 @@ def read(view: SystemView) -> NvidiaDriver:
     if may_run_smi and is_unknown and not driver.broken:
         texts = nvidia_library.ask_smi(view)
         smi_driver = nvidia_library.parse_smi(*texts) if texts else None
-        driver = (
-            smi_driver._replace(evidence=driver.evidence + smi_driver.evidence)
-            if smi_driver
-            else driver
-        )
+        if smi_driver is not None:
+            driver = smi_driver._replace(evidence=driver.evidence + smi_driver.evidence)
     evidence = [*files.evidence, *compatibility, *_masks(view.environ, driver)]
     if files.kernel_version and driver.driver_version not in (None, files.kernel_version):
         note = f"kernel module {files.kernel_version}, library {driver.driver_version}"  # P-94

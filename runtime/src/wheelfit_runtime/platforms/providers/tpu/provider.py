@@ -1,7 +1,4 @@
-"""Detect TPUs (P-150 to P-153).
-
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.tpu.provider:PROVIDER``.
-"""
+"""Detect TPUs (P-150 to P-153)."""
 
 from __future__ import annotations
 

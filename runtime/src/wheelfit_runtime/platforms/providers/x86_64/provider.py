@@ -1,7 +1,4 @@
-"""Detect the supported x86-64 level and flags (P-100 to P-107).
-
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.x86_64.provider:PROVIDER``.
-"""
+"""Detect the supported x86-64 level and flags (P-100 to P-107)."""
 
 from __future__ import annotations
 
