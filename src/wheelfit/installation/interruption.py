@@ -11,7 +11,7 @@ from wheelfit.errors import EnvironmentBusy, NotRecoverable
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.journal import check_workplace, read_changes, stage_of
 from wheelfit.installation.locking import LOCK_TIMEOUT, locked
-from wheelfit.installation.recovery import outcome_of, recover
+from wheelfit.installation.recovery import OUTCOMES, recover
 from wheelfit.installation.staging_folders import remove_folders
 from wheelfit.installation.transaction import environment_error
 from wheelfit.wheels.native_file_system import NATIVE
@@ -60,7 +60,7 @@ def find_interruption(environment: Environment) -> Interruption | None:
                 changes = read_changes(folders, disk, stage)
         except NotRecoverable as error:
             refusal = error
-    return Interruption(outcome_of(stage), changes, _is_locked(folders), refusal)
+    return Interruption(OUTCOMES[stage], changes, _is_locked(folders), refusal)
 
 
 def _is_locked(folders: EnvironmentFolders) -> bool:

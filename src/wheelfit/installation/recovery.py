@@ -61,15 +61,13 @@ class RecoveryOutcome(StrEnum):
     """Nothing in the environment was changed yet; the prepared files were removed."""
 
 
-def outcome_of(stage: JournalStage | None) -> RecoveryOutcome:
-    """Return the outcome of recovering a change that was interrupted in a stage."""
-    match stage:
-        case None:
-            return RecoveryOutcome.CLEARED
-        case JournalStage.COMMITTED:
-            return RecoveryOutcome.FINISHED
-        case JournalStage.JOURNAL | JournalStage.UNDONE:
-            return RecoveryOutcome.UNDONE
+OUTCOMES = {
+    None: RecoveryOutcome.CLEARED,
+    JournalStage.COMMITTED: RecoveryOutcome.FINISHED,
+    JournalStage.JOURNAL: RecoveryOutcome.UNDONE,
+    JournalStage.UNDONE: RecoveryOutcome.UNDONE,
+}
+"""The outcome of recovering a change that was interrupted, by its stage."""
 
 
 _MESSAGES = {
@@ -130,7 +128,7 @@ def _recover(folders: EnvironmentFolders, disk: FileSystem, *, trust_journal: bo
             changes = read_changes(folders, disk, stage)
     other_workplaces, created_levels = read_folders(folders, disk, trust_journal=trust_journal)
     notes += _clear(folders, other_workplaces, disk, trust_journal=trust_journal)
-    outcome = outcome_of(stage)
+    outcome = OUTCOMES[stage]
     created = (
         ()
         if outcome is RecoveryOutcome.FINISHED

@@ -32,8 +32,7 @@ from wheelfit.errors import (
 )
 from wheelfit.installation.builds.cache import BuiltWheel
 from wheelfit.installation.builds.products import Product, bare_metadata, checked_metadata
-from wheelfit.installation.builds.projects import open_given, open_listed
-from wheelfit.installation.builds.state import state_of
+from wheelfit.installation.builds.projects import open_given, open_listed, state_of
 from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, read_pyproject_name
 from wheelfit.resolution.listing import provisional_filename
