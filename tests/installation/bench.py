@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.testing.wheels import build_wheel
 
 Install = Callable[..., Applied]
+Pip = Callable[..., subprocess.CompletedProcess[str]]
 Tree = Callable[[Path], dict[str, str]]
 
 
@@ -50,3 +53,10 @@ class Bench:
     def tree(self) -> dict[str, str]:
         """Describe everything in the environment: mode and content."""
         return self._tree(self.environment.interpreter.prefix)
+
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """Check that nothing in the environment is changed."""
+        before = self.tree()
+        yield
+        assert self.tree() == before

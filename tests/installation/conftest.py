@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from installation.bench import Bench, Install, Tree
+from installation.bench import Bench, Install, Pip, Tree
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import read_document
@@ -104,7 +104,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pip() -> Callable[..., subprocess.CompletedProcess[str]]:
+def pip() -> Pip:
     """Return a function that runs the pip of another interpreter on an environment."""
     for python in _pythons():
         completed = subprocess.run(

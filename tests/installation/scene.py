@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.transaction import Transaction
+from wheelfit.testing.file_systems import Killed, KillingFileSystem
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from wheelfit.wheels.file_system import FileSystem
@@ -144,6 +148,12 @@ def journal_of(places: EnvironmentFolders, **parts: object) -> dict[str, Any]:
     }
 
 
+def interrupt(places: EnvironmentFolders, after: int) -> None:
+    """Kill the change after some changes of the disk."""
+    with pytest.raises(Killed):
+        change(places, KillingFileSystem(after))
+
+
 def tree(folder: Path) -> dict[str, str]:
     """Return every file, link and folder below a folder with its content."""
     found = {}
@@ -154,6 +164,14 @@ def tree(folder: Path) -> dict[str, str]:
         else:
             found[name] = "folder" if path.is_dir() else path.read_text()
     return found
+
+
+@contextmanager
+def untouched(folder: Path) -> Iterator[None]:
+    """Check that nothing is changed below a folder."""
+    before = tree(folder)
+    yield
+    assert tree(folder) == before
 
 
 def files(folder: Path) -> dict[str, str]:

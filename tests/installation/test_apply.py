@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from error_codes import raises_code
-from installation.bench import Bench, Install
+from installation.bench import Bench, Install, Pip
 
 from wheelfit.core.properties import PropertySet
 from wheelfit.errors import EnvironmentBusy
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
 
 MakePin = Callable[..., Pin]
-Pip = Callable[..., subprocess.CompletedProcess[str]]
 
 LEVELS = {"x86_64": {"level": ["v3", "v2"]}}
 DOCUMENT = release_document(

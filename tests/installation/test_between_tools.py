@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from installation.bench import Bench
+from installation.bench import Bench, Pip
 
 from wheelfit.installation.interruption import find_interruption, recover_environment
 from wheelfit.installation.recovery import RecoveryOutcome
@@ -20,8 +19,6 @@ pytestmark = pytest.mark.integration
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
-
-Pip = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def wheel(bench: Bench, version: str) -> Path:

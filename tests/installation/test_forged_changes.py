@@ -16,11 +16,13 @@ from installation.scene import (
     LIBRARY,
     change,
     forged,
+    interrupt,
     journal_of,
     make,
     places_of,
     removed_files,
     tree,
+    untouched,
 )
 
 from wheelfit.errors import LinkRefused, NotRecoverable
@@ -117,15 +119,12 @@ class TestForged:
         self, places: EnvironmentFolders, tmp_path: Path
     ) -> None:
         """Another journal in the place of ours is none, though all around it is ours."""
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(26))
+        interrupt(places, 26)
         journal = Path(places.workplace, "journal")
         body = journal.read_bytes().partition(b"\n")[2]
         journal.write_bytes(forged(json.loads(body)))
-        before = tree(tmp_path)
-        with pytest.raises(NotRecoverable, match="not written by you"):
+        with untouched(tmp_path), pytest.raises(NotRecoverable, match="not written by you"):
             recover(places)
-        assert tree(tmp_path) == before
 
     @pytest.mark.parametrize("kind", ["folder", "file", "nothing", "itself"])
     def test_a_link(
@@ -151,8 +150,7 @@ class TestForged:
     @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
     def test_writable(self, places: EnvironmentFolders, tmp_path: Path, mode: int) -> None:
         """What other users can write is not followed, though the user made it."""
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(26))
+        interrupt(places, 26)
         assert Path(places.workplace).stat().st_mode & 0o777 == 0o700
         Path(places.workplace).chmod(mode)
         refused(places, tmp_path, "other users can write")
@@ -163,8 +161,7 @@ class TestForged:
     def test_of_another_user(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """What another user began is reported; whoever knows of it may let it be followed."""
         before = tree(tmp_path)
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(26))
+        interrupt(places, 26)
         os.chown(places.workplace, 12345, 12345)
         refused(places, tmp_path, "another user's")
         os.chown(places.workplace, 0, 0)
@@ -179,8 +176,7 @@ class TestForged:
     def test_another_secret(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """With another secret, as in another home, it is reported, and followed on consent."""
         before = tree(tmp_path / "env")
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(26))
+        interrupt(places, 26)
         other = EnvironmentFolders(places.roots, Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
         with pytest.raises(NotRecoverable, match="was not started by you") as excinfo:
@@ -204,8 +200,7 @@ class TestWithoutOwners:
     def test_recovery(self, places: EnvironmentFolders, tmp_path: Path, owner: int) -> None:
         """One that was interrupted is undone by who has the secret, and by nobody else."""
         before = tree(tmp_path / "env")
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(26))
+        interrupt(places, 26)
         disk = FileSystemWithoutOwners(owner)
         for mark in Path(places.workplace).glob(f"{MARK}*"):
             mark.rename(mark.with_name(mark_of(places, places.workplace, disk)))
@@ -261,8 +256,7 @@ def test_copies(places: EnvironmentFolders, tmp_path: Path, way: str, after: int
 
 def test_git(places: EnvironmentFolders, tmp_path: Path) -> None:
     """What came with a clone is never the journal of a change."""
-    with pytest.raises(Killed):
-        change(places, KillingFileSystem(26))
+    interrupt(places, 26)
     if shutil.which("git") is None:
         pytest.skip("git is not here")
     configured = ["git", "-c", "user.name=x", "-c", "user.email=x@example.invalid"]
@@ -358,8 +352,7 @@ class TestRaces:
 
         def attack(root: Path, swap: Callable[[str], None]) -> None:
             places = make(root)
-            with pytest.raises(Killed):
-                change(places, KillingFileSystem(27))
+            interrupt(places, 27)
             with suppress(OSError, WheelfitError):
                 recover(places, ObservedFileSystem(swap))
 
@@ -386,10 +379,8 @@ class TestLinksWithin:
         places = make(tmp_path / "env")
         shutil.rmtree(tmp_path / "env" / LIBRARY / "shared")
         (tmp_path / "env" / LIBRARY / "shared").symlink_to(victim)
-        before = tree(tmp_path)
-        with pytest.raises(LinkRefused):
+        with untouched(tmp_path), pytest.raises(LinkRefused):
             change(places)
-        assert tree(tmp_path) == before
 
     def test_what_goes_outside(self, tmp_path: Path, victim: Path) -> None:
         """What was recorded behind a link that leads out is not removed."""

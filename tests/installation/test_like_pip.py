@@ -9,14 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from installation.bench import Bench, Install
+from installation.bench import Bench, Install, Pip
 
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
 
-Pip = Callable[..., subprocess.CompletedProcess[str]]
 
 FILES = {
     "demo.py": "def main():\n    print('hello')\n",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from installation.scene import (
     change,
     files,
     fill,
+    interrupt,
     journal_of,
     make,
     places_of,
@@ -30,6 +30,7 @@ from wheelfit.installation.journal import JournalStage, mark_of, stage_of
 from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.removal import files_in_record
 from wheelfit.testing.file_systems import (
+    FileSystemWithoutExchange,
     FullFileSystem,
     Killed,
     KillingFileSystem,
@@ -56,12 +57,8 @@ class KillingLayers(KillingFileSystem, OverlayFileSystem):
         OverlayFileSystem.__init__(self, below)
 
 
-class KillingWithoutExchange(KillingFileSystem):
+class KillingWithoutExchange(FileSystemWithoutExchange, KillingFileSystem):
     """Killed where names cannot be exchanged."""
-
-    def exchange(self, one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:  # noqa: ARG002
-        """Do nothing."""
-        return False
 
 
 KINDS: dict[str, Callable[[int, Path], FileSystem]] = {
@@ -170,8 +167,7 @@ class TestKilled:
     def test_moved(self, tmp_path: Path, before: dict[str, str]) -> None:
         """An environment may be moved to another place meanwhile."""
         places = make(tmp_path / "env")
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(30))
+        interrupt(places, 30)
         (tmp_path / "env").rename(tmp_path / "moved")
         make(tmp_path / "env")  # another one in its place is not touched
         recover(places_of(tmp_path / "moved"))
@@ -340,8 +336,7 @@ class TestJournal:
     def places(self, tmp_path: Path) -> EnvironmentFolders:
         """Return an environment whose change was interrupted."""
         places = make(tmp_path / "env")
-        with pytest.raises(Killed):
-            change(places, KillingFileSystem(30))
+        interrupt(places, 30)
         assert stage_of(places) is JournalStage.JOURNAL
         return places
 
@@ -461,8 +456,7 @@ class TestJournal:
 def test_all_is_told(tmp_path: Path) -> None:
     """What was done is said in a sentence, with what the change was."""
     places = make(tmp_path)
-    with pytest.raises(Killed):
-        change(places, KillingFileSystem(30))
+    interrupt(places, 30)
     assert str(recover(places)) == "an interrupted change was undone: install demo 2"
 
 
