@@ -182,7 +182,6 @@ class _Job(Struct, frozen=True):
 def _folders(
     checked: tuple[CheckedWheel, ...], plan: Plan, environment: Environment
 ) -> tuple[Path, ...]:
-    """Return the folders that will be written."""
     folders = environment.schemes.folders()
     used = {part.scheme for wheel in checked for part in wheel.parts}
     used |= {"scripts" for wheel in checked if wheel.commands}

@@ -197,7 +197,6 @@ class _Group(Struct, frozen=True):
 
 
 def _written_files(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
-    """Yield everything that is written, by folder."""
     hashes = wheel.unpacked.files.hashes
     for part in wheel.parts:
         contents = list(map(hashes.__getitem__, part.indexes))
@@ -305,7 +304,6 @@ class _ExistingFiles:
         )
 
     def _note_folder(self, folder: str, where: str) -> None:
-        """Note that a wheel writes into a folder."""
         while folder not in self._folders:
             self._folders[folder] = where
             folder, name = os.path.split(folder)

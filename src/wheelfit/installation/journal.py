@@ -307,7 +307,6 @@ def _parse(document: Any, folders: EnvironmentFolders, path: str) -> Journal:
 
 
 def _workplace_inode(folders: EnvironmentFolders) -> int:
-    """Return the inode of the workplace."""
     return os.lstat(folders.workplace).st_ino
 
 

@@ -92,7 +92,6 @@ class _Comparison:
         return self._read_folder(folder) or FolderListing()
 
     def _wheel_folders_in(self, folder: str) -> set[str]:
-        """Return the names of folders that the wheel has in a folder."""
         return self._inner.get(folder, set())
 
     def _is_removed_whole(self, folder: str) -> bool:

@@ -134,7 +134,6 @@ class SigningAuthority:
     # --- certificates --------------------------------------------------------------------
 
     def _builder(self, key: _Key, subject: x509.Name, *usages: str) -> x509.CertificateBuilder:
-        """Return the builder of a certificate that the authority signs."""
         identifier = x509.SubjectKeyIdentifier.from_public_key
         return (
             x509.CertificateBuilder()

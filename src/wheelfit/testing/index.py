@@ -227,7 +227,6 @@ class RecordingIndex(LoopbackServer):
                     self._closing.wait(pause)
 
     def _edit_entry(self, file: File) -> File:
-        """Change an entry of a page."""
         faults = self.faults
         if file.filename in faults.wrong_hash:
             file = structs.replace(file, hashes={"sha256": "0" * 64})
@@ -253,7 +252,6 @@ def _matches(key: str, path: str) -> bool:
 
 
 def _key(mapping: Mapping[str, _V], path: str) -> str | None:
-    """Return the key that concerns a path."""
     for key in (path, path.rpartition("/")[2]):
         if key and key in mapping:
             return key

@@ -186,7 +186,6 @@ class HttpsClient:
         return response
 
     def _add_login(self, request: urllib.request.Request) -> None:
-        """Add the login for a server."""
         login = self._login_for(request.full_url)
         if login:
             token = base64.b64encode(":".join(login).encode()).decode("ascii")

@@ -67,7 +67,6 @@ def choose(
 
 
 def _damaged_wheels(store: Store, previous: Selection | None) -> frozenset[str]:
-    """Return the hashes of stored wheels with changed files."""
     if previous is None:
         return frozenset()
     from wheelfit_runtime.libraries.verifying import damage_of

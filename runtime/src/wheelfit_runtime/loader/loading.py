@@ -250,7 +250,6 @@ class Loader:
     # --- under the lock -----------------------------------------------------------------------
 
     def _decide(self, group: str, cause: Exception | None) -> _GroupChoice:
-        """Return the choice for a group."""
         choice = self._choices.get(group)
         if choice is not None:
             return choice
@@ -299,7 +298,6 @@ class Loader:
         return self._gatherer.gather(claimed, self._failed, known_groups)
 
     def _make_plan(self, evidence: Evidence, imported_group: str) -> Plan:
-        """Return a plan for the groups without a choice."""
         from wheelfit_runtime.loader.planning import plan
 
         judgements = [

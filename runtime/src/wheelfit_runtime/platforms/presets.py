@@ -215,7 +215,6 @@ def _contradiction(message: str, name: str, hint: str | None = None) -> UserErro
 
 
 def _can_have(platform: PlatformRow, processor: ProcessorRow) -> bool:
-    """Return whether a platform can have a processor."""
     return (
         processor.architecture == platform.architecture
         and (processor.system or platform.system) == platform.system
@@ -307,7 +306,6 @@ def _accelerator(part: str) -> Accelerator:
 
 
 def _family(name: str) -> HardwareFamily | None:
-    """Return the family whose accelerators have a name in presets."""
     for family in providers.accelerators():
         if family.presets is not None and family.presets.name == name:
             return family

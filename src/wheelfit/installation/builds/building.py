@@ -357,7 +357,6 @@ class BuildingRepository:
             return self._build(product)
 
     def _list_by_real_name(self, product: Product) -> None:
-        """List a product by the name of its built wheel."""
         origin = product.file.origin
         if product.wheel is None or origin is None:  # pragma: no cover - it was built just now
             raise ValueError(product.file)
@@ -429,7 +428,6 @@ class BuildingRepository:
         return data
 
     def _check_consent(self, product: Product, project: OpenProject) -> None:
-        """Check that the backend of a project may run."""
         if not product.is_named:
             if not self._is_allowed(product):
                 raise self._not_allowed(product)
@@ -468,7 +466,6 @@ class BuildingRepository:
         return data
 
     def _backend(self, product: Product, project: OpenProject) -> Backend:
-        """Return the backend of a project, in an environment with its build requirements."""
         if product.backend is not None:
             return product.backend
         if not product.is_named:

@@ -276,7 +276,6 @@ def _make_private(folder: Path) -> str | None:
 
 
 def _identity(interpreter: Interpreter) -> list[str]:
-    """Return the identity of an interpreter."""
     return [
         os.path.realpath(interpreter.executable),
         ".".join(map(str, interpreter.version)),

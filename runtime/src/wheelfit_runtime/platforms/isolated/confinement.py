@@ -34,7 +34,6 @@ class Refused(Exception):
 
 
 def _call(number: int, *arguments: object) -> int:
-    """Make a system call."""
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
     result = _libc().syscall(ctypes.c_long(number), *words)
     if result < 0:

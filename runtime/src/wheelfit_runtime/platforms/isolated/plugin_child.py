@@ -230,7 +230,6 @@ def _ending(status: int) -> dict[str, int]:
 
 
 def _start(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> int:
-    """Start the plugin process beside this one."""
     supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -406,7 +405,6 @@ def descendants(pid: int, most: int) -> list[int]:
 
 
 def _listed_children(pid: int) -> list[int]:
-    """Return the children of a process as the kernel lists them."""
     pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208

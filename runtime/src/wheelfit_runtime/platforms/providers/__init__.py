@@ -60,7 +60,6 @@ def processors() -> tuple[HardwareFamily, ...]:
 
 
 def _names() -> frozenset[str]:
-    """Return the names of the families' folders."""
     global _folders  # noqa: PLW0603 - read once, since they do not change
     if _folders is None:
         try:
