@@ -20,7 +20,7 @@ from wheelfit.errors import UnknownShorthand, UsageError
 from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from wheelfit.core.ordering import Choice, Preferences
     from wheelfit_runtime.platforms.hardware_family import HardwareFamily
@@ -103,23 +103,6 @@ def names_builds(project: str) -> bool:
         or any(word.removeprefix(prefix).isdecimal() for prefix in prefixes if prefix in word)
         for word in words
     )
-
-
-def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
-    """Yield the built-in shorthands for help texts, with their other spellings."""
-    rows = {row.name: row for _, row in _BUILDS}
-    for name in NAMES:
-        spellings: list[str] = []
-        row = rows.get(name.rstrip("0123456789."))
-        if name in rows:
-            spellings += rows[name].aliases
-        elif row is not None:
-            version = name.removeprefix(row.name)
-            if row.compact_prefix:
-                spellings.append(f"{row.compact_prefix}{version.replace('.', '')}")
-            if "." in version:
-                spellings.append(f"{row.name}-{version}")
-        yield find_shorthand(name), tuple(spellings)
 
 
 def combine_preferences(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
