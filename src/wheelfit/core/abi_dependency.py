@@ -250,13 +250,8 @@ def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:
 
 def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> Detection:
     """Return the supported values of a namespace of the provider (P-51)."""
-    used: dict[str, set[str]] = {}
-    for properties in document.variants.values():
-        for feature, values in properties.features():
-            if feature.namespace == namespace:
-                used.setdefault(feature.name, set()).update(values)
     features, sources = [], []
-    for name in sorted(used):
+    for name, values in document.named_values(namespace).items():
         project = project_of(name)
         if project is None:
             continue
@@ -265,7 +260,7 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
             features.append(FeatureConfig(name, supported_values(version.version), True))
             sources.append(f"{project} {version.version} {version.how}")
         elif known.is_open:
-            features.append(FeatureConfig(name, tuple(recent_first(used[name])), True))
+            features.append(FeatureConfig(name, tuple(recent_first(values)), True))
             sources.append(f"{project} is chosen together with it")
         else:
             sources.append(f"{project} is not there")

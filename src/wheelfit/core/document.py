@@ -74,6 +74,15 @@ class VariantDocument(Struct, frozen=True):
             return EMPTY
         return properties
 
+    def named_values(self, namespace: str) -> dict[str, set[str]]:
+        """Return the values that usable labels name in a namespace, by feature, sorted by name."""
+        values_by_feature: dict[str, set[str]] = {}
+        for properties in self.variants.values():
+            for feature, values in properties.features():
+                if feature.namespace == namespace:
+                    values_by_feature.setdefault(feature.name, set()).update(values)
+        return dict(sorted(values_by_feature.items()))
+
     def __post_init__(self) -> None:
         for name in ("providers", "variants", "feature_priorities", "value_priorities", "unusable"):
             force_setattr(self, name, MappingProxyType(dict(getattr(self, name))))

@@ -55,7 +55,6 @@ def read_host_file(
 ) -> HostFile:
     """Return the host file of a mapping.
 
-    :param where: the path in errors.
     :param line_of: returns the line of a path in the file; None: the lines are unknown.
     :raises UserError: ``invalid-host-file``; the format has another version, a key is missing or
         misspelled, or a value is not valid.

@@ -108,8 +108,6 @@ def insert(text: str, path: tuple[str, ...], place: int, value: str) -> str:
 
     >>> insert('a = [\n  "b",  # why\n]\n', ("a",), 1, "c")
     'a = [\n  "b",  # why\n  "c",\n]\n'
-
-    :param place: the index of the new element.
     """
     start, stop, elements = _spans(text, path)
     new = _quoted(value, [text[first:end] for first, end in elements])

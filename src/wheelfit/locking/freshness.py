@@ -141,10 +141,7 @@ def version_of(filename: str) -> Version | None:
 
 
 def files_of_releases(page: ProjectPage, versions: Iterable[Version]) -> Iterable[File]:
-    """Return the files of some releases, possibly with files of others that were read with them.
-
-    :param versions: the releases, with local versions.
-    """
+    """Return the files of some releases, possibly with files of others that were read with them."""
     if isinstance(page.files, PageFiles) and not page.has_joined_builds:
         return page.files.of(versions)
     return page.files

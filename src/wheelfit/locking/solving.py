@@ -234,7 +234,6 @@ class PinnedRepository(RepositoryWrapper):
 
     :param versions: the release of each of these projects; one that is no longer listed sets no
         limit.
-    :param pages: caches the reduced pages.
     """
 
     def __init__(
@@ -425,13 +424,8 @@ def _is_detectable(document: VariantDocument, namespace: str) -> bool:
 
 def _all_values(document: VariantDocument, namespace: str) -> Detection:
     """Return all values that a document names as supported, higher versions first."""
-    used: dict[str, set[str]] = {}
-    for properties in document.variants.values():
-        for feature, values in properties.features():
-            if feature.namespace == namespace:
-                used.setdefault(feature.name, set()).update(values)
     features = tuple(
-        FeatureConfig(name, tuple(sorted(used[name], key=value_key, reverse=True)), True)
-        for name in sorted(used)
+        FeatureConfig(name, tuple(sorted(values, key=value_key, reverse=True)), True)
+        for name, values in document.named_values(namespace).items()
     )
     return Detection(namespace, features, Status.SUPPORTED, source="a machine of any kind")

@@ -126,10 +126,7 @@ class Explanation:
 
 
 def explain_release(candidates: Candidates, name: NormalizedName, version: Version) -> Explanation:
-    """Explain the choice among the wheels of one release.
-
-    :param version: the release; it must be listed.
-    """
+    """Explain the choice among the wheels of one listed release."""
     notes: list[str] = []
     choice = _usable_choice(candidates, name, version, notes)
     explanation = explain_choice(candidates, choice)

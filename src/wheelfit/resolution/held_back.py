@@ -96,10 +96,7 @@ class HeldBackSearch:
         return self._catalogue.dependencies(package, version)
 
     def _latest(self, name: NormalizedName, dependencies: Iterable[Dependency]) -> Version | None:
-        """Return the newest release that some dependencies admit, available or not.
-
-        :param dependencies: the dependencies on this project alone.
-        """
+        """Return the newest release that dependencies on it alone admit, available or not."""
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
             return None

@@ -259,8 +259,7 @@ def choose_agreeing_builds(
     At first no version may be older than in the free choice. If such a set replaces no build and
     loses none, older releases are not examined.
 
-    :param agreements: the agreements to report.
-    :param binding: the agreements that must be met.
+    :param binding: the agreements that must be met; the others are only reported.
     :param order: the requested packages, the most important first; the others follow by name.
     :param may_change_value: installed packages that may be replaced by a build for another value.
     :param companions: installed packages whose replacement is ignored in the comparison.

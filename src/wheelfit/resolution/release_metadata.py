@@ -169,10 +169,7 @@ def choose_source_metadata(
 
 
 def raise_if_degraded(release: str, degradations: Sequence[Degradation]) -> None:
-    """Raise an error if there are degradations (``--strict``, section 12).
-
-    :param release: name and version, for the message.
-    """
+    """Raise an error if there are degradations (``--strict``, section 12)."""
     if degradations:
         first, *others = degradations
         notes = [

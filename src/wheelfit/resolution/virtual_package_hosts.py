@@ -50,7 +50,6 @@ def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
     The providers evaluate the versions, as for conda's variables. Accelerators without virtual
     packages in conda are left out.
 
-    :param where: the file with the platform, for errors.
     :raises UserError: ``invalid-host-file``; the platform is not known, or a version cannot be
         understood.
     """
