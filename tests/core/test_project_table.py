@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import check_document, read_document, to_mapping, write_document
 from wheelfit.core.plugin_answer import PluginAnswer
@@ -65,11 +66,24 @@ BLAS = (
 ANSWER = PluginAnswer(BLAS, all_compatible=True)
 
 
-def table_of(text: str) -> ProjectTable:
-    """Read the table in a text."""
-    table = read_project_table(tomllib.loads(text))
+def table_of(data: str | dict[str, Any]) -> ProjectTable:
+    """Read the table in a text, or one that is parsed."""
+    table = read_project_table(tomllib.loads(data) if isinstance(data, str) else {"variant": data})
     assert table is not None
     return table
+
+
+def document_of(
+    label: str = "null",
+    properties: PropertySet = EMPTY,
+    *,
+    table: ProjectTable | None = None,
+    answer: PluginAnswer = ANSWER,
+) -> VariantDocument:
+    """Return the document of a wheel of the example, or of another table with its plugin."""
+    return wheel_document(
+        table or table_of(EXAMPLE), Label(label), properties, answers={"blas_lapack": answer}
+    )
 
 
 def faults_of(table: object) -> list[tuple[str, str]]:
@@ -117,12 +131,9 @@ class TestReading:
 
     def test_document_as_table(self) -> None:
         """B-1: whatever a document may say, the table may say, and means the same."""
-        made = wheel_document(
-            table_of(EXAMPLE), Label("v3_openblas"), V3_OPENBLAS, answers={"blas_lapack": ANSWER}
-        )
+        made = document_of("v3_openblas", V3_OPENBLAS)
         document = read_document(write_document(made), where="variant.json")
-        table = read_project_table({"variant": to_mapping(document)})
-        assert table is not None
+        table = table_of(to_mapping(document))
         assert dict(table.providers) == dict(document.providers)
         assert dict(table.variants) == dict(document.variants)
         assert table.priorities == document.priorities
@@ -137,7 +148,7 @@ class TestReading:
         head = EXAMPLE.partition("[variant.variants")[0]
         table = table_of(head + listed)
         assert {label for label in table.variants if label != "null"} == set()
-        document = wheel_document(table, Label("null"), EMPTY, answers={"blas_lapack": ANSWER})
+        document = document_of(table=table)
         assert list(document.variants) == ["null"]
 
     def test_every_fault_at_once(self) -> None:
@@ -203,15 +214,13 @@ class TestBuildRequires:
     def test_what_it_may_have(self) -> None:
         """B-20: plugin-api and optional may stand beside it."""
         entry = {"build-requires": ["a>1", "b"], "plugin-api": "a.b:C", "optional": True}
-        table = read_project_table({"variant": changed(blas_lapack=entry)})
-        assert table is not None
+        table = table_of(changed(blas_lapack=entry))
         assert table.providers["blas_lapack"] == BuildTimeProvider(("a>1", "b"), "a.b:C", True)
 
     def test_optional_ones_are_asked(self) -> None:
         """B-20: at build time every provider counts as enabled."""
         entry = {"build-requires": ["a"], "optional": True}
-        table = read_project_table({"variant": changed(blas_lapack=entry)})
-        assert table is not None
+        table = table_of(changed(blas_lapack=entry))
         assert list(table.build_time_providers) == ["blas_lapack"]
         assert table.build_time_providers["blas_lapack"].plugin == PluginProvider(("a",))
 
@@ -345,8 +354,7 @@ build-requires = ["blas-plugin"]
         """B-4: a table that names PEP 825 needs providers as well, and may have them."""
         table = changed()
         table["$schema"] = f"{HOST}/peps/825/v0.1.1.json"
-        read = read_project_table({"variant": table})
-        assert read is not None
+        read = table_of(table)
         assert list(read.providers) == ["x86_64", "blas_lapack", "openmp", "abi"]
         assert any("F-42" in note for note in read.notes)
 
@@ -370,9 +378,7 @@ class TestWheelDocument:
 
     def test_what_is_copied(self) -> None:
         """B-2: priorities and providers go into every wheel as they are, used or not."""
-        document = wheel_document(
-            table_of(EXAMPLE), Label("null"), EMPTY, answers={"blas_lapack": ANSWER}
-        )
+        document = document_of()
         written = to_mapping(document)
         assert written["default-priorities"] == {
             "namespace": ["x86_64", "blas_lapack", "openmp", "abi"]
@@ -386,11 +392,8 @@ class TestWheelDocument:
     def test_the_answer(self) -> None:
         """B-22: build-requires and plugin-api go, the answer comes, optional is kept."""
         entry = {"build-requires": ["a"], "plugin-api": "a.b", "optional": True}
-        table = read_project_table({"variant": changed(blas_lapack=entry)})
-        assert table is not None
-        document = wheel_document(
-            table, Label("v3_openblas"), V3_OPENBLAS, answers={"blas_lapack": ANSWER}
-        )
+        table = table_of(changed(blas_lapack=entry))
+        document = document_of("v3_openblas", V3_OPENBLAS, table=table)
         assert to_mapping(document)["providers"]["blas_lapack"] == {
             "static-properties": {"provider": ["openblas", "mkl"], "integers": ["64", "32"]},
             "feature-order": ["provider", "integers"],
@@ -401,9 +404,7 @@ class TestWheelDocument:
     def test_one_feature(self) -> None:
         """B-22: one feature needs no order; one without values is left out."""
         answer = PluginAnswer((BLAS[0], FeatureConfig("empty", ())), all_compatible=True)
-        document = wheel_document(
-            table_of(EXAMPLE), Label("v3_openblas"), V3_OPENBLAS, answers={"blas_lapack": answer}
-        )
+        document = document_of("v3_openblas", V3_OPENBLAS, answer=answer)
         assert to_mapping(document)["providers"]["blas_lapack"] == {
             "static-properties": {"provider": ["openblas", "mkl"]}
         }
@@ -414,8 +415,7 @@ class TestWheelDocument:
         data = changed(blas_lapack=entry)
         data["providers"]["x86"] = entry
         data["default-priorities"]["namespace"].append("x86")
-        table = read_project_table({"variant": data})
-        assert table is not None
+        table = table_of(data)
         with pytest.raises(InvalidDocument) as excinfo:
             wheel_document(
                 table,
@@ -484,9 +484,7 @@ class TestWheelDocument:
     def test_a_long_label(self) -> None:
         """F-3, B-6: a label above 32 characters is written with a warning."""
         for length, warnings in ((32, 0), (33, 1)):
-            document = wheel_document(
-                table_of(EXAMPLE), Label("x" * length), V3_OPENBLAS, answers={"blas_lapack": ANSWER}
-            )
+            document = document_of("x" * length, V3_OPENBLAS)
             assert len(document.notes) == warnings
 
 
