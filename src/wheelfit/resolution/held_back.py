@@ -210,7 +210,11 @@ class HeldBackSearch:
             for term in fact.terms
         ):
             return ""
-        others = [fact for fact in facts if fact not in user_facts]
+        others = [
+            fact
+            for fact in facts
+            if fact not in user_facts and any(term.package.name != name for term in fact.terms)
+        ]
         explanations = MatchExplanations(self._catalogue, prereleases=self._prereleases)
         own_requirement = next(
             (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.running import CommandResult, Runner
@@ -23,9 +24,9 @@ class LockFolder:
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
 
-    def add(self, name: str, version: str, *requires: str, **more: str) -> None:
+    def add(self, name: str, version: str, *requires: str, **more: Any) -> None:
         """Add a wheel."""
-        build_wheel(self.wheels, name, version, requires=requires, **more)  # type: ignore[arg-type]
+        build_wheel(self.wheels, name, version, requires=requires, **more)
 
     def lock(
         self, *words: str, platforms: Sequence[str] = (LINUX,), python: str = "3.12"
@@ -72,6 +73,18 @@ class TestReasons:
                 "for": [f"{LINUX}, Python 3.12", f"{WINDOWS}, Python 3.12"],
             }
         ]
+
+    def test_requirement_of_an_extra_of_an_extra(self, setup: LockFolder) -> None:
+        """The reason is the requirement on another project, not that of one extra on another."""
+        setup.add("lib", "2")
+        setup.add("app", "1", provides_extra=("all",))
+        setup.add(
+            "app", "2", "app[fast]; extra == 'all'", "lib<2; extra == 'fast'",
+            provides_extra=("all", "fast"),
+        )  # fmt: skip
+        assert setup.notes("app[all]") == (
+            "note: app 1 (latest 2 needs lib<2, and no version of lib matches lib<2 (latest: 2))"
+        )
 
     def test_requirement_of_the_user(self, setup: LockFolder) -> None:
         """There is no note where the user's requirements exclude the latest release."""
