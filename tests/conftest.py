@@ -160,6 +160,16 @@ def bare_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("WHEELFIT_PROVIDERS_FILE", os.devnull)
 
 
+@pytest.fixture
+def user_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file with the settings of the user, empty so far."""
+    del bare_environment
+    path = tmp_path / "wheelfit.toml"
+    path.touch()
+    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(path))
+    return path
+
+
 @pytest.fixture(scope="session")
 def registry(request: pytest.FixtureRequest) -> None:
     """Skip where the package registry cannot be reached."""

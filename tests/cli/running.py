@@ -95,6 +95,15 @@ class Runner:
             assert result.out == "" or "--json" in options or words[0] in _REPORTING
         return result
 
+    def installed(self, *place: str | Path) -> dict[str, dict[str, Any]]:
+        """List the packages of an environment, by name."""
+        packages = self("list", *place, "--json").object["packages"]
+        return {package["name"]: package for package in packages}
+
+    def labels(self, *place: str | Path) -> dict[str, str | None]:
+        """Return the labels of the packages of an environment, by name."""
+        return {name: package["label"] for name, package in self.installed(*place).items()}
+
 
 def arguments(command: str, *words: str | Path) -> argparse.Namespace:
     """Parse the arguments of a command."""

@@ -45,7 +45,12 @@ class ConcurrentIndex:
 @pytest.mark.parametrize("by", ["option", "variable", "file"])
 @pytest.mark.parametrize("number", sampled([1, 2], fast={1}))
 def test_limit(
-    by: str, number: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    by: str,
+    number: int,
+    run: Runner,
+    tmp_path: Path,
+    user_settings: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Option, variable and settings limit the number of connections."""
     wheels = tmp_path / "wheels"
@@ -59,18 +64,10 @@ def test_limit(
         case "variable":
             monkeypatch.setenv("WHEELFIT_CONNECTIONS", str(number))
         case "file":
-            (tmp_path / "user.toml").write_text(f"connections = {number}\n")
-            monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "user.toml"))
+            user_settings.write_text(f"connections = {number}\n")
     concurrent_index = ConcurrentIndex(wheels, number)
     with RecordingIndex(concurrent_index) as index:
         place = ["--target", str(tmp_path / "target"), "--no-cache-dir"]
         done = run("install", "-i", index.url, *place, *more, *names)
     assert done.code == 0
     assert concurrent_index.most == number
-
-
-@pytest.mark.parametrize("text", ["0", "65", "many"])
-def test_invalid_number(text: str, run: Runner) -> None:
-    """Other numbers are refused."""
-    done = run("install", "--connections", text, "demo", code=2)
-    assert "is not a number from 1 to 64" in done.err

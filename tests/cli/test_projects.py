@@ -353,12 +353,10 @@ class TestInstalling:
         assert setup.installs("lib") == ["lib 2"]
 
     def test_settings_of_the_user(
-        self, setup: ProjectFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, setup: ProjectFolder, user_settings: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Overrides, exclusions and constraints can be in settings and variables."""
-        settings = tmp_path / "settings.toml"
-        settings.write_text('overrides = ["lib==2"]\nexcludes = ["tool"]')
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+        user_settings.write_text('overrides = ["lib==2"]\nexcludes = ["tool"]')
         monkeypatch.setenv("WHEELFIT_CONSTRAINTS", "speed<2\n")
         assert setup.installs("app", "speed") == ["app 1", "lib 2", "speed 1"]
 

@@ -146,16 +146,12 @@ def test_local_wheel_and_variants(sources: SourceSetup) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["first-index", "unsafe-best-match"])
-def test_dependency_confusion(
-    sources: SourceSetup, monkeypatch: pytest.MonkeyPatch, strategy: str
-) -> None:
+def test_dependency_confusion(sources: SourceSetup, user_settings: Path, strategy: str) -> None:
     """A pinned name is not taken from another index, whatever the version there."""
-    settings = sources.folder / "wheelfit.toml"
-    settings.write_text(
+    user_settings.write_text(
         f'[[index]]\nname = "own"\nurl = "{sources.first.url}"\nexplicit = true\n\n'
         '[sources]\nPrivate = { index = "own" }\nabsent = { index = "own" }\n'
     )
-    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
     build_wheel(sources.folder / "later", "absent", "1")
     turned = ["-i", sources.later.url, "--index-strategy", strategy]
     assert sources.versions("private", *turned) == {"private": "1"}
@@ -165,11 +161,9 @@ def test_dependency_confusion(
     assert not sources.later.requests_for("/simple/absent/")
 
 
-def test_pin_to_an_unknown_index(sources: SourceSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pin_to_an_unknown_index(sources: SourceSetup, user_settings: Path) -> None:
     """A pin to an unknown index is an error, and no index is contacted."""
-    settings = sources.folder / "wheelfit.toml"
-    settings.write_text('[sources]\nprivate = { index = "own" }\n')
-    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+    user_settings.write_text('[sources]\nprivate = { index = "own" }\n')
     assert "not configured" in sources.messages("private", code=1)
 
 
@@ -208,20 +202,18 @@ def test_pins_of_the_current_project(
     assert sources.versions("private") == {"private": "1"}  # who names an index means it
 
 
-def test_config_show(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_show(run: Runner, user_settings: Path) -> None:
     """``config show`` lists indexes and pins without passwords, with their origins."""
-    settings = tmp_path / "wheelfit.toml"
-    settings.write_text(
+    user_settings.write_text(
         '[[index]]\nname = "own"\nurl = "https://me:secret@own.example/simple"\n'
         '[sources]\ntorch = { index = "own" }\n'
     )
-    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
     shown = run("config", "show", "install", "--json")
     assert "secret" not in shown.out
     assert {
         "kind": "index",
         "url": "https://****@own.example/simple",
-        "origin": f"{settings}:1",
+        "origin": f"{user_settings}:1",
         "name": "own",
         "explicit": False,
         "pins": ["torch"],
@@ -229,26 +221,25 @@ def test_config_show(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = shown.object["settings"]
     assert found["index"]["value"][0]["name"] == "own"
     assert found["sources"]["value"] == {"torch": {"index": "own"}}
-    assert found["sources"]["origin"][0]["where"].startswith(str(settings))
+    assert found["sources"]["origin"][0]["where"].startswith(str(user_settings))
 
 
 @pytest.mark.parametrize("words", sampled(["config show", "doctor"], fast={0}))
 def test_origins_of_sources(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+    run: Runner, tmp_path: Path, user_settings: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     """Sources are listed by precedence, with their origins."""
     (tmp_path / "pip.conf").write_text(
         "[global]\nextra-index-url = https://me:secret@more.example/simple\n"
         "[install]\nfind-links = /wheels\n"
     )
-    (tmp_path / "wheelfit.toml").write_text(
+    user_settings.write_text(
         '[[index]]\nname = "own"\nurl = "https://own.example/simple"\n'
         '[[index]]\nname = "apart"\nurl = "https://apart.example/simple"\nexplicit = true\n'
         '[sources]\ntorch = { index = "apart" }\n'
     )
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     monkeypatch.setenv("PIP_INDEX_URL", "https://main.example/simple")
-    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "wheelfit.toml"))
     result = run(*words.split(), "--json")
     assert "secret" not in result.out
     home = str(Path.home())
@@ -305,12 +296,10 @@ def test_pins_with_markers(sources: SourceSetup, run: Runner, above: str) -> Non
     ],
 )
 def test_invalid_settings(
-    sources: SourceSetup, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+    sources: SourceSetup, user_settings: Path, text: str, message: str
 ) -> None:
     """An invalid settings file is an error that names it."""
-    settings = sources.folder / "wheelfit.toml"
-    settings.write_text(text)
-    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+    user_settings.write_text(text)
     code = 2 if "uploaded" in text else 1
     assert message in sources.messages("plain", code=code)
 

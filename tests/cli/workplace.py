@@ -70,8 +70,7 @@ class Workplace:
 
     def packages(self) -> dict[str, dict[str, Any]]:
         """Return the installed packages by name."""
-        report = self.run("list", "--target", self.target, "--json").object
-        return {package["name"]: package for package in report["packages"]}
+        return self.run.installed("--target", self.target)
 
     def installed(self) -> dict[str, tuple[str, str | None]]:
         """Return version and label of the installed packages."""

@@ -46,8 +46,7 @@ class Locks:
         return place, self._listed("-t", place)
 
     def _listed(self, *where: str | Path) -> dict[str, str]:
-        listed = self._run("list", "--json", *where).object["packages"]
         return {
-            canonicalize_name(one["name"]): " ".join(filter(None, (one["version"], one["label"])))
-            for one in listed
+            canonicalize_name(name): " ".join(filter(None, (package["version"], package["label"])))
+            for name, package in self._run.installed(*where).items()
         }

@@ -407,20 +407,16 @@ class TestFinalBoss:
         # The lock has one torch, so flash-attn has no build for CUDA 13 any more.
         assert [one["lacks"] for one in error["closest"]] == [["flash-attn", "vllm"], ["torch"]]
 
-    def test_a47_configured(
-        self, boss: Boss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a47_configured(self, boss: Boss, user_settings: Path) -> None:
         """A-47: the configuration permits mixing, and declares or replaces agreements."""
         boss.driver("13.0")
-        file = tmp_path / "wheelfit.toml"
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
-        file.write_text('allow-mixed = ["cuda"]')
+        user_settings.write_text('allow-mixed = ["cuda"]')
         assert boss.would_install("flash-attn", "vllm")["torch"] == "2.8.0 cuda13.0"
-        file.write_text('[[agreement]]\nname = "cuda"\nfeatures = ["acme :: fabric"]')
+        user_settings.write_text('[[agreement]]\nname = "cuda"\nfeatures = ["acme :: fabric"]')
         assert boss.would_install("flash-attn", "vllm")["torch"] == "2.8.0 cuda13.0"
         assert "mixed" not in boss.said
         own = 'name = "order"\ntitle = "order"\nfeatures = ["priority :: cuda"]'
-        file.write_text(f"[[agreement]]\n{own}\n")
+        user_settings.write_text(f"[[agreement]]\n{own}\n")
         answer = boss.run("explain", "--with-deps", "torch")
         assert [agreement["name"] for agreement in answer["agreements"]] == ["cuda", "order"]
         for wrong, message in {
@@ -432,7 +428,7 @@ class TestFinalBoss:
             'name = "a"\nfeature = []': "agreement[0].feature is not a setting",
             'name = "a"\nfeatures = ["cuda"]': "'cuda' is not a feature",
         }.items():
-            file.write_text(f"[[agreement]]\n{wrong}\n")
+            user_settings.write_text(f"[[agreement]]\n{wrong}\n")
             assert message in boss.run("explain", "torch", code=1)["message"]
 
     def test_a47_what_is_installed_takes_part(self, boss: Boss, tmp_path: Path) -> None:

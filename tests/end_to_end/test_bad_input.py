@@ -478,8 +478,6 @@ OTHERS = [
     Bad("probe: no folder", ("probe", "-o", "{here}/no/host.toml"), 1, "file-problem", "/no/host"),
     Bad("probe: unknown interpreter", ("probe", "--python", "{here}/no"), 1,
         "unusable-interpreter", "/no"),
-    Bad("probe: unknown option", ("probe", "--what"), 2, "usage", "--what"),
-    Bad("demo: unknown option", ("demo", "--what"), 2, "usage", "--what"),
     Bad("demo: missing certificates", ("demo", "--cert", "{here}/no.pem"), 1,
         "invalid-configuration", "no.pem"),
     Bad("demo: index that is not a URL", ("demo", "-i", "ftp://host/"), 1, "invalid-configuration"),

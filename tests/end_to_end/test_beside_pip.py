@@ -96,12 +96,6 @@ def versions(stock_pip: Pip) -> dict[str, str]:
     return {entry["name"].lower().replace("_", "-"): entry["version"] for entry in listed}
 
 
-def labels(run: Runner, python: Path) -> dict[str, str | None]:
-    """Return the labels that wheelfit lists."""
-    packages = run("list", "--json", "--python", python).object["packages"]
-    return {entry["name"]: entry["label"] for entry in packages}
-
-
 def metadata(python: Path, folder: str) -> str:
     """Return METADATA of an installed distribution."""
     (path,) = (python.parent.parent / "lib").glob(f"python*/site-packages/{folder}/METADATA")
@@ -113,7 +107,7 @@ def test_a1_pip_takes_the_plain_wheel(stock_pip: Pip, run: Runner, python: Path)
     done = stock_pip("install", "fast-fft")
     assert "WARNING" not in done.stderr
     assert versions(stock_pip) == {"fast-fft": "2.0", "always": "1.0"}
-    assert labels(run, python) == {"fast-fft": None, "always": None}
+    assert run.labels("--python", python) == {"fast-fft": None, "always": None}
 
 
 def test_a2_no_plain_wheel(stock_pip: Pip) -> None:
@@ -150,7 +144,7 @@ def test_upgrade_by_wheelfit(
         {"name": "fast-fft", "version": "2.0", "label": None, "reason": None}
     ]
     assert {entry["name"]: entry["label"] for entry in exchanged["install"]} == found
-    assert labels(run, python) == {**found, "always": None}
+    assert run.labels("--python", python) == {**found, "always": None}
     # F-103, B-42: what is installed says what holds for it; nothing else of it is changed.
     lines = metadata(python, "fast_fft-2.0.dist-info").splitlines()
     assert [line for line in lines if line.startswith("Requires-Dist")] == [
@@ -178,12 +172,12 @@ def test_pip_with_installed_variants(
     """Pip resolves beside a variant, replaces it, and removes it completely."""
     assert exchanged["install"]
     stock_pip("install", "consumer")  # needs fast-fft[fast], which is kept as it is
-    assert labels(run, python)["fast-fft"] == "open"
+    assert run.labels("--python", python)["fast-fft"] == "open"
     assert "No broken requirements found" in stock_pip("check").stdout
     stock_pip("install", "--force-reinstall", "--no-deps", "fast-fft")
-    assert labels(run, python)["fast-fft"] is None
+    assert run.labels("--python", python)["fast-fft"] is None
     stock_pip("uninstall", "--yes", *versions(stock_pip))
-    assert labels(run, python) == {}
+    assert run.labels("--python", python) == {}
     (site,) = (python.parent.parent / "lib").glob("python*/site-packages")
     assert list(site.iterdir()) == []
 
@@ -193,8 +187,8 @@ def test_upgrade_by_pip(
 ) -> None:
     """A newer plain wheel installed by pip has no label."""
     run("install", "--python", python, "-i", index.url, "--no-cache-dir", "fast-fft")
-    assert labels(run, python)["fast-fft"] == "open"
+    assert run.labels("--python", python)["fast-fft"] == "open"
     build_wheel(tmp_path / "index", "fast-fft", "3.0")
     stock_pip("install", "-U", "fast-fft")
-    assert labels(run, python)["fast-fft"] is None
+    assert run.labels("--python", python)["fast-fft"] is None
     assert versions(stock_pip)["fast-fft"] == "3.0"

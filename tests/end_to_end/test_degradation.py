@@ -615,15 +615,13 @@ class TestPolicy:
 
     @pytest.mark.parametrize("how", ["x86_64", ":all:", "file"])
     def test_ignored_by_policy(
-        self, scene: Scene, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, scene: Scene, how: str, user_settings: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """P-20: an option or the user's file has the machine probed instead, and says so."""
         self.claim(scene, **{"static-properties": self.CLAIM})
         words = ["--ignore-static", how]
         if how == "file":
-            path = tmp_path / "wheelfit.toml"
-            path.write_text('ignore-static = [":all:"]\n')
-            monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(path))
+            user_settings.write_text('ignore-static = [":all:"]\n')
             words = []
         monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v1")
         found = scene.explain(*words)
@@ -632,18 +630,18 @@ class TestPolicy:
         assert provider["step"] == "built-in"
         assert provider["source"].endswith("instead of the static list of the package")
 
-    def test_table_row(self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_table_row(
+        self, scene: Scene, user_settings: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """P-63, P-64: a plugin in the user's table is replaced by the built-in provider."""
         self.claim(scene, requires=["acme-cpu>=1"], **{"plugin-api": "acme.cpu:Plugin"})
         found = scene.explain()
         assert found["chosen"]["label"] is None
         assert found["providers"][0]["step"] == "not-trusted"
-        path = tmp_path / "wheelfit.toml"
-        path.write_text(
+        user_settings.write_text(
             '[[provider]]\nnamespace = "x86_64"\npackage = "Acme_CPU"\nversions = ["1.2"]\n'
             'plugin-api = ["acme.cpu : Plugin"]\n'
         )
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(path))
         monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v9")
         (provider,) = scene.explain()["providers"]
         assert provider["step"] == "built-in"

@@ -52,8 +52,8 @@ class Desk:
 
     def installed(self) -> dict[str, str]:
         """Return the packages of the environment."""
-        result = self._run("list", "--python", self.python, "--json")
-        return {package["name"]: package["version"] for package in result.object["packages"]}
+        packages = self._run.installed("--python", self.python).items()
+        return {name: package["version"] for name, package in packages}
 
     def state(self) -> tuple[bytes, bytes | None, dict[str, str]]:
         """Return the bytes of both files, and the installed packages."""
@@ -212,11 +212,8 @@ def test_project_option(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path / "elsewhere")
     run = desk._run
     run("add", "-i", desk.index.url, "--project", desk.folder, "app")
-    listed = run("list", "--python", desk.folder / ".venv", "--json").object["packages"]
-    assert {one["name"] for one in listed} == {"app", "lib", "part"}
-    assert (
-        run("list", "--python", tmp_path / "elsewhere" / ".venv", "--json").object["packages"] == []
-    )
+    assert run.installed("--python", desk.folder / ".venv").keys() == {"app", "lib", "part"}
+    assert run.installed("--python", tmp_path / "elsewhere" / ".venv") == {}
 
 
 @pytest.mark.parametrize("has_lock", [False, True])

@@ -58,8 +58,7 @@ def test_install_from_the_folder(
     python = environment()
     folder: list[str | Path] = ["--no-index", "--find-links", out, "--no-cache-dir"]
     run("install", "--python", python, *folder, "fast")
-    listed = run("list", "--python", python, "--json").object["packages"]
-    assert {one["name"]: one["label"] for one in listed} == {"fast": "open", "small": None}
+    assert run.labels("--python", python) == {"fast": "open", "small": None}
     words = ["--for", "cuda-12.8-sm90", "--json"]
     (project,) = run("explain", "--python", python, *folder, *words, "fast").object["projects"]
     assert project["chosen"]["filename"] == GPU

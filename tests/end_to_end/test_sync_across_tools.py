@@ -72,12 +72,6 @@ def environment(tmp_path: Path) -> Path:
     return folder
 
 
-def names(run: Runner, environment: Path) -> dict[str, str | None]:
-    """Return the installed packages with labels."""
-    packages = run("list", "--python", environment, "--json").object["packages"]
-    return {entry["name"]: entry["label"] for entry in packages}
-
-
 def sync(run: Runner, index: RecordingIndex, environment: Path, *words: str | Path) -> None:
     """Sync, and check that only files were requested."""
     index.clear_requests()
@@ -108,7 +102,7 @@ def test_uv_project(
     tool(uv, *words, "--no-emit-project", "-o", lock)
     sync(run, index, environment, lock)
     # uv writes what was asked for on export as needed in any case, markers for platforms aside.
-    assert set(names(run, environment)) == {"fast", "small", "extra-one", "grouped"}
+    assert set(run.labels("--python", environment)) == {"fast", "small", "extra-one", "grouped"}
 
 
 @pytest.mark.parametrize("by", ["uv", "pip"])
@@ -140,7 +134,7 @@ def test_requirements(
         words = ["lock", "--quiet", "-i", index.url, "-r", "in.txt", "-o", str(lock)]
     tool(program, *words)
     sync(run, index, environment, lock)
-    assert names(run, environment) == {"fast": None, "small": None}
+    assert run.labels("--python", environment) == {"fast": None, "small": None}
 
 
 def test_uv_first_then_wheelfit(
@@ -159,6 +153,6 @@ def test_uv_first_then_wheelfit(
         needs={"fast": {"": ["small"], "v1": ["small"]}, "small": {"": []}},
     )
     tool(uv, "pip", "sync", "--no-config", "--no-cache", "--python", environment, lock)
-    assert names(run, environment) == {"fast": None, "small": None}
+    assert run.labels("--python", environment) == {"fast": None, "small": None}
     sync(run, index, environment, lock)
-    assert names(run, environment) == {"fast": "v1", "small": None}
+    assert run.labels("--python", environment) == {"fast": "v1", "small": None}

@@ -353,7 +353,7 @@ def test_text_output(run: Runner, index: RecordingIndex, wheels: Path) -> None:
 
 @pytest.mark.parametrize("by", ["variable", "file"])
 def test_shipped_bridges_setting(
-    by: str, run: Runner, update: Update, wheels: Path, tmp_path: Path,
+    by: str, run: Runner, update: Update, wheels: Path, user_settings: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """With ``shipped-bridges`` nothing is fetched and a stored update is ignored."""
@@ -362,9 +362,7 @@ def test_shipped_bridges_setting(
     if by == "variable":
         monkeypatch.setenv("WHEELFIT_SHIPPED_BRIDGES", "true")
     else:
-        settings = tmp_path / "wheelfit.toml"
-        settings.write_text("shipped-bridges = true\n")
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+        user_settings.write_text("shipped-bridges = true\n")
     run("bridges", "show", "acme", code=1)
     refused = update(code=7)
     assert code_of(refused) == "refused"

@@ -771,14 +771,17 @@ class TestReport:
         assert "a folder for each would take" in stdout
 
     def test_own_shorthand_is_expanded(
-        self, setup: BundleSetup, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        setup: BundleSetup,
+        run: Runner,
+        tmp_path: Path,
+        user_settings: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A shorthand of the user's settings is expanded in the manifest."""
-        settings = tmp_path / "wheelfit.toml"
-        settings.write_text(
+        user_settings.write_text(
             '[shorthand.old]\nforbid = ["nvidia :: cuda_version_lower_bound :: 12.8"]\n'
         )
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
         folder = tmp_path / "bundle"
         run("bundle", setup.lock, *setup.options("new"), "--variant", "old", "-o", folder)
         assert any("cu11.8" in name for name in wheels_in(folder))

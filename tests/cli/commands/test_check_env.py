@@ -69,8 +69,8 @@ class TargetFolder:
 
     def installed(self) -> dict[str, tuple[str, str | None]]:
         """Return version and label of the installed packages."""
-        packages = self._run("list", "--target", self.folder, "--json").object["packages"]
-        return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
+        packages = self._run.installed("--target", self.folder).items()
+        return {name: (package["version"], package["label"]) for name, package in packages}
 
 
 @pytest.fixture
@@ -143,13 +143,6 @@ def test_unreadable_variant_properties(target: TargetFolder) -> None:
     record.write_text(record.read_text().replace('"12.8"', '"12.8 "'))
     found = target.check(CUDA_12, "--json").object
     assert [variant["fits"] for variant in found["variants"]] == [None]
-
-
-def test_missing_folder(run: Runner, tmp_path: Path) -> None:
-    """A missing folder is an error."""
-    for option in ("--target", "--prefix", "--root"):
-        result = run("check-env", option, tmp_path / "slip", code=1)
-        assert "the folder does not exist" in result.err
 
 
 def test_unmet_and_mixed_requirements(target: TargetFolder) -> None:
@@ -415,15 +408,11 @@ class TestConsent:
         target.install(CUDA_13, target.wheels / "torch-2.8-py3-none-any-cu130.whl")
         assert target.installed()["torch"] == ("2.8", "cu130")
 
-    def test_consent_by_configuration(
-        self, target: TargetFolder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_consent_by_configuration(self, target: TargetFolder, user_settings: Path) -> None:
         """The configuration can give consent for all packages."""
-        file = target.folder.parent / "wheelfit.toml"
-        file.write_text("allow-variant-change = true\n")
+        user_settings.write_text("allow-variant-change = true\n")
         target.install(CUDA_12, "torch")
         target.add("torch", "2.9", "cu130", "cu128")
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
         target.install(CUDA_13, "-U", "torch")
         assert target.installed()["torch"] == ("2.9", "cu130")
 

@@ -12,10 +12,9 @@ from wheelfit.cli.options.settings import SETTINGS
 
 
 @pytest.fixture
-def user_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def user_settings(user_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to a project, and return the user's settings file."""
-    path = tmp_path / "user.toml"
-    path.write_text('strict = true\nprefer = [\n  "nvidia",\n]\n[limit]\nlabels = 7\n')
+    user_settings.write_text('strict = true\nprefer = [\n  "nvidia",\n]\n[limit]\nlabels = 7\n')
     project = tmp_path / "project"
     project.mkdir()
     (project / "pyproject.toml").write_text(
@@ -23,8 +22,7 @@ def user_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         'prefer = ["x86_64"]\noverrides = ["numpy==2"]\ndefault-groups = ["dev"]\n'
     )
     monkeypatch.chdir(project)
-    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(path))
-    return path
+    return user_settings
 
 
 def test_show_all_settings(run: Runner, user_settings: Path) -> None:

@@ -139,16 +139,16 @@ def test_upgrade_like_pip(setup: Workplace, pip: Path) -> None:
         newer = build_wheel(setup.folder / "elsewhere", "plain", version)
         setup.run("install", "--no-index", "--force-reinstall", newer, *place)
         setup.run("install", "-i", setup.index.url, "-U", "plain", *place)
-        packages = setup.run("list", "--json", *place).object["packages"]
-        assert [package["version"] for package in packages] == [expected]
+        installed = setup.run.installed(*place)
+        assert {name: one["version"] for name, one in installed.items()} == {"plain": expected}
         setup.run("install", "--no-index", "--force-reinstall", newer, *place)
         subprocess.run(
             [pip, *place, "install", "-q", "-i", setup.index.url, "-U", "plain"],
             check=True,
             env={"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull},
         )
-        packages = setup.run("list", "--json", *place).object["packages"]
-        assert [package["version"] for package in packages] == [expected]
+        installed = setup.run.installed(*place)
+        assert {name: one["version"] for name, one in installed.items()} == {"plain": expected}
 
 
 def test_upgrade_package(setup: Workplace) -> None:

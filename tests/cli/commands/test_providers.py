@@ -275,31 +275,23 @@ class TestSwitching:
             run("probe", "x86_64", "--json").object["namespaces"]["x86_64"]["status"] != "disabled"
         )
 
-    def test_disabled_by_settings(
-        self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_disabled_by_settings(self, run: Runner, user_settings: Path) -> None:
         """P-10: settings that disable a provider override `enable`, with a note."""
-        settings = tmp_path / "wheelfit.toml"
-        settings.write_text('disable-provider = ["tpu"]\n')
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+        user_settings.write_text('disable-provider = ["tpu"]\n')
         result = run("providers", "enable", "tpu")
         assert "tpu stays off" in result.err
         assert "disable-provider of wheelfit.toml" in run("providers", "show", "tpu").out
 
 
-def test_plugin_settings(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheels: list[str]
-) -> None:
+def test_plugin_settings(run: Runner, user_settings: Path, wheels: list[str]) -> None:
     """P-14, P-37: settings can disable plugins, and cannot trust all of them."""
     run("providers", "trust", PLUGIN.name, "--namespace", "acme", *wheels, "--yes")
-    settings = tmp_path / "wheelfit.toml"
-    monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
-    settings.write_text("no-plugins = true\nplugin-timeout = 2.5\n")
+    user_settings.write_text("no-plugins = true\nplugin-timeout = 2.5\n")
     found = run("probe", "acme", "--json").object["namespaces"]["acme"]
     assert found["status"] == "unknown"
     assert "switched off" in found["source"]
     for text in ("trust-all-plugins = true\n", "plugin-timeout = 0\n", 'plugin-timeout = "1"\n'):
-        settings.write_text(text)
+        user_settings.write_text(text)
         assert run("probe", "--json", code=1).error["code"] == "invalid-configuration"
 
 

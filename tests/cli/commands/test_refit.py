@@ -41,8 +41,8 @@ class Framework:
 
     def installed(self) -> dict[str, str]:
         """Return the label, or else the version, of the installed packages."""
-        packages = self._run("list", "--target", self.folder, "--json").object["packages"]
-        return {entry["name"]: entry["label"] or entry["version"] for entry in packages}
+        packages = self._run.installed("--target", self.folder).items()
+        return {name: package["label"] or package["version"] for name, package in packages}
 
     def is_requested(self, name: str) -> bool:
         """Return whether a distribution is marked as requested by the user."""

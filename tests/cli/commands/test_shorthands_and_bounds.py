@@ -182,17 +182,13 @@ class TestVariant:
         assert (error["code"], message in error["message"]) == (reference, True)
         assert not setup.index.requests
 
-    def test_configured_shorthand(
-        self, setup: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_configured_shorthand(self, setup: TargetFolder, user_settings: Path) -> None:
         """A configured shorthand applies until the command line has another one."""
-        file = tmp_path / "wheelfit.toml"
-        file.write_text(
+        user_settings.write_text(
             'variant = ["lab"]\n'
             '[shorthand.lab]\nmeaning = "our machines"\nrequire = ["nvidia"]\n'
             'forbid = ["nvidia :: cuda_version_lower_bound :: 12.8"]\n'
         )
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
         assert setup.install("tool")["engine"] == "cu126"
         assert setup.install("tool", "--variant", "cpu")["engine"] == "null"
         assert setup.install("tool", "--variant", "auto")["engine"] == "cu128"
@@ -217,18 +213,15 @@ class TestVariant:
     def test_invalid_configuration(
         self,
         setup: TargetFolder,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        user_settings: Path,
         text: str,
         said: str,
     ) -> None:
         """An invalid configuration is refused with its place."""
-        file = tmp_path / "wheelfit.toml"
-        file.write_text(text)
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
+        user_settings.write_text(text)
         error = setup("install", "tool", "--json", code=1).error
         assert said in f"{error['message']} {error['hint']}"
-        assert str(file) in error["where"]
+        assert str(user_settings) in error["where"]
 
 
 class TestRequireAccelerator:
@@ -374,13 +367,9 @@ class TestMaxDownload:
         result = setup("install", "tool", "--max-download", "much", code=2)
         assert "'much' is not a size" in result.err
 
-    def test_configured_limits(
-        self, setup: TargetFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_configured_limits(self, setup: TargetFolder, user_settings: Path) -> None:
         """Settings can have both limits."""
-        file = tmp_path / "wheelfit.toml"
-        file.write_text('max-download = "2kB"\nrequire-accelerator = true\n')
-        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(file))
+        user_settings.write_text('max-download = "2kB"\nrequire-accelerator = true\n')
         setup("install", "tool", code=7)
         setup("install", "tool", host=NO_GPU, code=3)
         setup("install", "tool", "--max-download", "1MB")

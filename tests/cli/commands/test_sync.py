@@ -107,8 +107,8 @@ class TargetFolder:
 
     def installed(self) -> dict[str, tuple[str, str | None]]:
         """Return version and label of the installed packages."""
-        packages = self._run("list", "--target", self.folder, "--json").object["packages"]
-        return {entry["name"]: (entry["version"], entry["label"]) for entry in packages}
+        packages = self._run.installed("--target", self.folder).items()
+        return {name: (package["version"], package["label"]) for name, package in packages}
 
 
 @pytest.fixture

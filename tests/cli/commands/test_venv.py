@@ -25,11 +25,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def installed_names(run: Runner, *words: str | Path) -> list[str]:
-    """Return the names of the installed packages."""
-    return [package["name"] for package in run("list", "--json", *words).object["packages"]]
-
-
 def test_new_environment(
     run: Runner, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,10 +35,10 @@ def test_new_environment(
     run("install", "--no-index", build_wheel(tmp_path, "plain", "1.0"))
     (project / "src").mkdir()
     monkeypatch.chdir(project / "src")
-    assert installed_names(run) == ["plain"]
+    assert run.installed().keys() == {"plain"}
     monkeypatch.setenv("CONDA_PREFIX", sys.prefix)
-    assert "pytest" in installed_names(run)
-    assert installed_names(run, "--python", project / ".venv") == ["plain"]
+    assert "pytest" in run.installed()
+    assert run.installed("--python", project / ".venv").keys() == {"plain"}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +106,7 @@ def test_clear_environment_in_use(
         monkeypatch.setenv("VIRTUAL_ENV", str(project / ".venv"))
     run("venv", "--clear")
     assert not (project / ".venv" / "mark").exists()
-    assert installed_names(run) == []
+    assert run.installed() == {}
     assert [path.name for path in project.iterdir()] == [".venv"]
 
 
@@ -164,7 +159,7 @@ def test_unusable_shim(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (working / "python3.77").symlink_to(Path(sys.base_prefix) / "bin" / "python3")
     monkeypatch.setenv("PYENV_ROOT", str(pyenv))
     assert f"skipped {shims / 'python3.77'}: " in run("venv", "-v", "--python", "3.77").err
-    assert installed_names(run) == []
+    assert run.installed() == {}
 
 
 def test_broken_active_environment(
