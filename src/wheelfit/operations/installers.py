@@ -17,10 +17,14 @@ from msgspec import structs
 
 from wheelfit.resolution.requirements_file import option_lines
 from wheelfit.server.proxy.user_agents import PROJECT_COMMANDS
-from wheelfit.sources.pdm_configuration import PdmIndexes, read_pdm_configuration
+from wheelfit.sources.installer_configuration import (
+    InstallerIndexes,
+    UvEnvironment,
+    read_pdm_configuration,
+    read_uv_configuration,
+)
 from wheelfit.sources.settings import DEFAULT_INDEX, SourceSettings
 from wheelfit.sources.urls import origin, redact
-from wheelfit.sources.uv_configuration import UvEnvironment, UvIndexes, read_uv_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -183,7 +187,7 @@ def installers_of(
 
 def _tool_settings(
     settings: SourceSettings,
-    own: UvIndexes | PdmIndexes,
+    own: InstallerIndexes,
     *,
     is_index_named: bool,
     trusted: Iterable[str] = (),

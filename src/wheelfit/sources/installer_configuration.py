@@ -1,9 +1,6 @@
-"""The indexes that uv is configured to use, in its order, for a proxy in front of them.
+"""The indexes that uv and pdm are configured to use, for a proxy in front of them.
 
-The order, as observed with uv 0.13: ``--index``, or else ``UV_INDEX``; ``--extra-index-url``, or
-else ``UV_EXTRA_INDEX_URL``; the files of the project, the user and the system; their ``[pip]``
-sections; and last the default index. An ``explicit`` index is left out, because uv reads it only
-for projects that are pinned to it.
+A file that cannot be read is ignored, since uv and pdm report it themselves.
 """
 
 from __future__ import annotations
@@ -20,6 +17,21 @@ from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class InstallerIndexes:
+    """The indexes of an installer; URLs may have credentials, so never show the ``repr``."""
+
+    first: tuple[str, ...] = ()
+    """The indexes besides the default one, in their order."""
+    default: str | None = None
+    """The default index; None if none is configured, which means PyPI."""
+    flat: tuple[str, ...] = ()
+    """Flat indexes (such as ``--find-links``) of uv, which it reads itself, not by a proxy."""
+
+
+# --- uv ---------------------------------------------------------------------------
 
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
@@ -43,22 +55,13 @@ class UvEnvironment:
     """Configuration files of the system; uv reads the first that exists."""
 
 
-@dataclass(frozen=True, slots=True)
-class UvIndexes:
-    """The indexes of uv; URLs may have credentials, so never show the ``repr``."""
+def read_uv_configuration(environment: UvEnvironment) -> InstallerIndexes:
+    """Return the indexes of uv.
 
-    first: tuple[str, ...] = ()
-    """The indexes that are read before the default one, in their order."""
-    default: str | None = None
-    """The default index; None if none is configured, which means PyPI."""
-    flat: tuple[str, ...] = ()
-    """Flat indexes (such as ``--find-links``), which uv reads itself, not through a proxy."""
-
-
-def read_uv_configuration(environment: UvEnvironment) -> UvIndexes:
-    """Return the indexes uv is configured to use.
-
-    A file that cannot be read is ignored, since uv itself reports it.
+    The order, as observed with uv 0.13: ``--index``, or else ``UV_INDEX``; ``--extra-index-url``,
+    or else ``UV_EXTRA_INDEX_URL``; the files of the project, the user and the system; their
+    ``[pip]`` sections; and last the default index. An ``explicit`` index is left out, because uv
+    reads it only for projects that are pinned to it.
     """
     environ, options = environment.environ, environment.options
     tables = list(_tables(environment))
@@ -81,7 +84,7 @@ def read_uv_configuration(environment: UvEnvironment) -> UvIndexes:
     for table in tables:
         indexes.add_table(_subtable(table, "pip"))
     default = indexes.defaults[0] if indexes.defaults else None
-    return UvIndexes(tuple(dict.fromkeys(indexes.first)), default, tuple(indexes.flat))
+    return InstallerIndexes(tuple(dict.fromkeys(indexes.first)), default, tuple(indexes.flat))
 
 
 class _Indexes:
@@ -144,9 +147,6 @@ def _parse_index(text: str) -> dict[str, Any]:
     return {"url": text}
 
 
-# --- files ------------------------------------------------------------------------
-
-
 def _tables(environment: UvEnvironment) -> Iterator[Mapping[str, Any]]:
     """Yield the content of uv's configuration files, in order of precedence."""
     environ, options = environment.environ, environment.options
@@ -189,6 +189,77 @@ def _user_folder(environment: UvEnvironment) -> Path:
     if environment.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData/Roaming")
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+
+
+# --- pdm --------------------------------------------------------------------------
+
+
+_PDM_DEFAULT = "pypi"
+
+
+def read_pdm_configuration(
+    environ: Mapping[str, str], *, home: Path, folder: Path, platform: str = sys.platform
+) -> InstallerIndexes:
+    """Return the indexes of pdm: those of the project's ``pyproject.toml`` and of its own files.
+
+    ``PDM_PYPI_URL``, or else a source named ``pypi``, replaces the default index.
+
+    :param folder: the current folder of the command.
+    """
+    ancestors = (folder, *folder.parents)
+    root = next((path for path in ancestors if (path / "pyproject.toml").is_file()), folder)
+    files = (
+        _read_toml(root / "pdm.toml"),
+        _read_toml(Path(environ.get("PDM_CONFIG_FILE") or _pdm_user_file(environ, home, platform))),
+    )
+    urls: dict[str, str] = {}
+    for name, source in (*_pdm_sources(root), *_pdm_stored(files)):
+        url = _pdm_url(source, environ)
+        if url:
+            urls.setdefault(name, url)
+    default = urls.pop(_PDM_DEFAULT, None)
+    for file in files:
+        default = default or _pdm_url(_subtable(file, _PDM_DEFAULT), environ) or None
+    return InstallerIndexes(tuple(urls.values()), environ.get("PDM_PYPI_URL") or default)
+
+
+def _pdm_sources(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the sources of a project by name."""
+    sources = _subtable(_read_toml(root / "pyproject.toml"), "tool", "pdm").get("source")
+    for source in sources if isinstance(sources, list) else ():
+        if isinstance(source, dict) and isinstance(source.get("name"), str):
+            yield source["name"], source
+
+
+def _pdm_stored(files: tuple[Mapping[str, Any], ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the sources stored with ``pdm config pypi.NAME.url``."""
+    for file in files:
+        for name, source in _subtable(file, _PDM_DEFAULT).items():
+            if isinstance(source, dict):
+                yield name, source
+
+
+def _pdm_url(source: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """Return the URL of a source, with its login."""
+    url = source.get("url")
+    if not isinstance(url, str) or source.get("type") == "find_links":
+        return ""
+    url = re.sub(r"\$\{(\w+)\}", lambda match: environ.get(match[1], match[0]), url)
+    user, password = source.get("username"), source.get("password")
+    if not isinstance(user, str) or split_userinfo(url)[1] is not None:
+        return url
+    return with_userinfo(url, user, password if isinstance(password, str) else None)
+
+
+def _pdm_user_file(environ: Mapping[str, str], home: Path, platform: str) -> Path:
+    if platform == "win32":
+        return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "pdm/pdm/config.toml")
+    if platform == "darwin":
+        return home / "Library/Application Support/pdm/config.toml"
+    return Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "pdm/config.toml")
+
+
+# --- files ------------------------------------------------------------------------
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:

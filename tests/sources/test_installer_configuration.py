@@ -1,4 +1,4 @@
-"""Which indexes uv asks: variables, files, its command line."""
+"""Which indexes uv and pdm ask: variables, files, the command line of uv."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.sources.uv_configuration import (
+from wheelfit.sources.installer_configuration import (
+    InstallerIndexes,
     UvEnvironment,
-    UvIndexes,
+    read_pdm_configuration,
     read_uv_configuration,
 )
 
@@ -18,7 +19,7 @@ def said(
     environ: dict[str, str] | None = None,
     folder: str = "project",
     **options: tuple[str, ...],
-) -> UvIndexes:
+) -> InstallerIndexes:
     """Return what uv asks in a folder of a home with nothing of this machine."""
     named = {name.replace("_", "-"): values for name, values in options.items()}
     return read_uv_configuration(
@@ -62,7 +63,7 @@ class TestVariables:
 
     def test_nothing_is_set(self, tmp_path: Path) -> None:
         """Whoever says nothing asks the usual index."""
-        assert said(tmp_path, {"UV_INDEX": "", "UV_INDEX_URL": ""}) == UvIndexes()
+        assert said(tmp_path, {"UV_INDEX": "", "UV_INDEX_URL": ""}) == InstallerIndexes()
 
 
 class TestFiles:
@@ -113,7 +114,7 @@ class TestFiles:
             '[[index]]\nname = "f"\nurl = "https://f.example"\nformat = "flat"\n'
             '[[index]]\nname = 3\n[[index]]\nurl = ""\n',
         )
-        assert said(tmp_path) == UvIndexes(flat=("https://f.example",))
+        assert said(tmp_path) == InstallerIndexes(flat=("https://f.example",))
 
     @pytest.mark.parametrize(
         ("environ", "options"),
@@ -146,7 +147,7 @@ class TestFiles:
         write(tmp_path / "project/pyproject.toml", "tool = 3\n")
         write(tmp_path / "home/.config/uv/uv.toml", "[[index\n")
         write(tmp_path / "etc/uv.toml", 'index = "x"\nindex-url = 3\nextra-index-url = "y"\n')
-        assert said(tmp_path) == UvIndexes()
+        assert said(tmp_path) == InstallerIndexes()
 
 
 class TestCommandLine:
@@ -168,3 +169,51 @@ class TestCommandLine:
         """--project says whose files count."""
         write(tmp_path / "other/uv.toml", 'index-url = "https://o.example"\n')
         assert said(tmp_path, project=("../other",)).default == "https://o.example"
+
+
+def said_by_pdm(tmp_path: Path, **environ: str) -> InstallerIndexes:
+    """Return what pdm asks below a project."""
+    return read_pdm_configuration(
+        environ, home=tmp_path / "home", folder=tmp_path / "project/below", platform="linux"
+    )
+
+
+def test_pdm_sources_of_a_project(tmp_path: Path) -> None:
+    """They are asked besides, with their logins; lists of files are no indexes."""
+    write(
+        tmp_path / "project/pyproject.toml",
+        '[[tool.pdm.source]]\nname = "own"\nurl = "https://${WHO}@a.example"\n'
+        '[[tool.pdm.source]]\nname = "more"\nurl = "https://b.example"\nusername = "me"\n'
+        'password = "p/w"\n'
+        '[[tool.pdm.source]]\nname = "files"\nurl = "https://c.example"\ntype = "find_links"\n'
+        '[[tool.pdm.source]]\nurl = "https://nameless.example"\n',
+    )
+    assert said_by_pdm(tmp_path, WHO="you") == InstallerIndexes(
+        ("https://you@a.example", "https://me:p%2Fw@b.example")
+    )
+
+
+def test_pdm_usual_index(tmp_path: Path) -> None:
+    """A variable counts before a source that is called pypi, that before what was stored."""
+    write(
+        tmp_path / "home/.config/pdm/config.toml",
+        '[pypi]\nurl = "https://stored.example"\nverify_ssl = true\n'
+        '[pypi.extra]\nurl = "https://extra.example"\n',
+    )
+    extra = ("https://extra.example",)
+    assert said_by_pdm(tmp_path) == InstallerIndexes(extra, "https://stored.example")
+    write(
+        tmp_path / "project/pyproject.toml",
+        '[[tool.pdm.source]]\nname = "pypi"\nurl = "https://named.example"\n',
+    )
+    assert said_by_pdm(tmp_path) == InstallerIndexes(extra, "https://named.example")
+    variable = "https://variable.example"
+    assert said_by_pdm(tmp_path, PDM_PYPI_URL=variable) == InstallerIndexes(extra, variable)
+
+
+def test_pdm_says_nothing_by_pdm(tmp_path: Path) -> None:
+    """No files, files that are none, and tables that are something else."""
+    assert said_by_pdm(tmp_path) == InstallerIndexes()
+    write(tmp_path / "project/pyproject.toml", "[tool]\npdm = 3\n")
+    write(tmp_path / "home/.config/pdm/config.toml", "pypi = [\n")
+    assert said_by_pdm(tmp_path) == InstallerIndexes()
