@@ -17,7 +17,7 @@ from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.cache import Store
-from wheelfit.sources.open import OpenedSources, is_protected, open_sources
+from wheelfit.sources.open import OpenedSources, is_protected_index, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import (
@@ -319,7 +319,7 @@ def _check_location(base: str, settings: SourceSettings) -> None:
             where=redact(base),
             hint="--bridge NAME@URL names a mirror of them",
         )
-    if not is_protected(base, settings):
+    if not is_protected_index(base, settings):
         raise InvalidConfiguration(
             "the indexes of a bridge use plain HTTP, so they can be changed on the way",
             where=redact(base),

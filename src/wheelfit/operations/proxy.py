@@ -41,7 +41,7 @@ from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upst
 from wheelfit.server.rebinding_guard import RebindingGuard
 from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.find_links import LinkPage
-from wheelfit.sources.open import Web, is_protected, open_web
+from wheelfit.sources.open import Web, is_protected_index, open_web
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost, os_reason
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
@@ -212,7 +212,7 @@ class _Upstreams:
         if address.scheme not in {"http", "https"}:
             self._warn_ignored(url, "a proxy serves folders and web servers only")
             return None
-        if not is_protected(url, settings):
+        if not is_protected_index(url, settings):
             self._warn_ignored(
                 url, f"it is not https; --trusted-host {address.host} uses it anyway"
             )

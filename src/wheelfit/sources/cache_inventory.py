@@ -331,21 +331,17 @@ def _measure(path: Path) -> _Measured:
 def _entry(kind: str, layout: int, path: Path) -> InventoryEntry | None:
     try:
         status = path.lstat()
-        is_folder = stat.S_ISDIR(status.st_mode)
-        if is_folder is not (kind == "unpacked"):
-            return None
-        used = status.st_mtime
-        if is_folder:
-            with suppress(OSError):
-                used = (path / MANIFEST).lstat().st_mtime
-            measured = _measure(path)
-            return InventoryEntry(
-                kind, layout, path, measured.size, measured.linked, measured.files, used
-            )
     except OSError:
         return None
-    linked = status.st_size if status.st_nlink > 1 else 0
-    return InventoryEntry(kind, layout, path, status.st_size, linked, 1, used)
+    is_folder = stat.S_ISDIR(status.st_mode)
+    if is_folder is not (kind == "unpacked"):
+        return None
+    used = status.st_mtime
+    if is_folder:
+        with suppress(OSError):
+            used = (path / MANIFEST).lstat().st_mtime
+    measured = _measure(path)
+    return InventoryEntry(kind, layout, path, measured.size, measured.linked, measured.files, used)
 
 
 def _name_of_unpacked(folder: Path) -> CachedWheelName | None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from wheelfit.sources.urls import is_loopback, origin, split_userinfo
+from wheelfit.sources.urls import is_loopback, is_protected, origin, split_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -144,7 +144,7 @@ class Credentials:
         index = self._index_of(url, target)
         if index is not None and index.user is not None and index.password is not None:
             return Login(index.user, index.password)
-        if index is None and not self._is_safe(target):
+        if index is None and not is_protected(target, self._is_trusted):
             return None
         user = index.user if index is not None else None
         # The default is for hosts that the user has named; a page may name any.
@@ -180,7 +180,7 @@ class Credentials:
             return None
         target = origin(url)
         index = self._index_of(url, target)
-        if index is None and not self._is_safe(target):
+        if index is None and not is_protected(target, self._is_trusted):
             return None
         user = index.user if index is not None else None
         key = (target, user)
@@ -194,17 +194,6 @@ class Credentials:
                 self._from_keyring[key] = Login(*pair) if pair is not None else None
             login = self._from_keyring[key]
         return login if login != refused else None
-
-    def _is_safe(self, target: Origin) -> bool:
-        """Return whether a login may be sent to a server that no setting names.
-
-        Plain HTTP is not safe, since others can read it.
-        """
-        return (
-            target.scheme == "https"
-            or is_loopback(target.host)
-            or self._is_trusted(target.host, target.port)
-        )
 
     def _index_of(self, url: str, target: Origin) -> _ConfiguredIndex | None:
         """Return the index of the same origin whose path shares most with that of a URL.

@@ -26,7 +26,7 @@ from wheelfit.sources.proxies import ProxyRules, is_proxy_url
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.transport import Interrupted, OnDemandTransport
-from wheelfit.sources.urls import file_path, is_loopback, origin, redact
+from wheelfit.sources.urls import file_path, is_protected, origin, redact
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.patterns import pattern
@@ -258,7 +258,7 @@ def open_web(
         store,
         offline=offline,
         refresh=refresh,
-        may_cache=lambda url: _is_protected(url, trusted),
+        may_cache=lambda url: is_protected(origin(url), trusted.contains),
     )
     wheels = WheelStore(store, note=note, by_content=by_content)
     remote = RemoteFiles(
@@ -405,18 +405,9 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
     return host, port
 
 
-def is_protected(url: str, settings: SourceSettings) -> bool:
+def is_protected_index(url: str, settings: SourceSettings) -> bool:
     """Return whether the connection prevents forged responses, or the host is trusted."""
-    return _is_protected(url, _TrustedHosts(settings.trusted_hosts))
-
-
-def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
-    server = origin(url)
-    return (
-        server.scheme == "https"
-        or is_loopback(server.host)
-        or trusted.contains(server.host, server.port)
-    )
+    return is_protected(origin(url), _TrustedHosts(settings.trusted_hosts).contains)
 
 
 class _Opener(Struct, frozen=True):
@@ -502,10 +493,11 @@ class _Opener(Struct, frozen=True):
 
     def _is_safe(self, url: str) -> bool:
         """Return whether a server may be contacted: as in pip, over plain HTTP only if trusted."""
-        if _is_protected(url, self.trusted):
+        server = origin(url)
+        if is_protected(server, self.trusted.contains):
             return True
-        host = origin(url).host
         self.note(
-            f"{redact(url)} is ignored: it uses plain HTTP; --trusted-host {host} uses it anyway"
+            f"{redact(url)} is ignored: it uses plain HTTP; "
+            f"--trusted-host {server.host} uses it anyway"
         )
         return False

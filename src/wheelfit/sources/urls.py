@@ -17,6 +17,7 @@ else:
     url2pathname = unquote
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -83,6 +84,15 @@ def is_loopback(host: str) -> bool:
         or host.endswith(".localhost")
         or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
     )
+
+
+def is_protected(server: Origin, is_trusted: Callable[[str, int | None], bool]) -> bool:
+    """Return whether no third party can read or change what is sent, or the user accepts that.
+
+    :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
+    """
+    is_private = server.scheme == "https" or is_loopback(server.host)
+    return is_private or is_trusted(server.host, server.port)
 
 
 def redact(url: str) -> str:

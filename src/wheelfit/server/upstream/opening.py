@@ -20,7 +20,7 @@ from wheelfit.server.upstream.merged import MergedIndex, MergedSource, OwnerRule
 from wheelfit.server.upstream.mirrored import MAX_THREADS, MirroredIndex
 from wheelfit.server.upstream.pulled_files import PulledFiles
 from wheelfit.server.upstream.settings import UPLOADS_NAME, check_names
-from wheelfit.sources.open import is_protected, open_web
+from wheelfit.sources.open import is_protected_index, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -268,7 +268,7 @@ def open_mirror(
         resume_retries=_RETRIES,
         keyring="disabled",
     )
-    if not is_protected(settings.url, sources):
+    if not is_protected_index(settings.url, sources):
         host = origin(settings.url).host
         raise InvalidConfiguration(
             "the upstream uses plain HTTP, so it can be changed on the way",
