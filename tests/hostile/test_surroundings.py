@@ -227,7 +227,6 @@ class TestConfiguration:
     ) -> None:
         """The same for variables of the environment."""
         monkeypatch.setenv("PIP_INDEX_URL", site.index.url)
-        monkeypatch.setenv("PIP_INDEX_URL", site.index.url)
         monkeypatch.setenv(name, value)
         site.shelf.put(build_wheel(site.wheels, "demo", "1"))
         for words in (["explain", "demo"], ["explain", "demo", "-i", site.index.url], ["probe"]):

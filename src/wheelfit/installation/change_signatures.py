@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from wheelfit.wheels.atomic_write import sync_to_disk
 from wheelfit_runtime.errors import os_reason
 
 if TYPE_CHECKING:
@@ -103,16 +104,7 @@ def _create(folder: Path) -> None:
     for path in reversed(missing):
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    with suppress(OSError):  # Windows cannot open folders, and does not need it
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_to_disk(path.parent)
 
 
 def _store_new(folder: RootedFolder) -> None:
