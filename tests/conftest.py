@@ -293,6 +293,14 @@ def small_disk() -> Iterator[Callable[[Path, str], Path]]:
         yield make
 
 
+@pytest.fixture(scope="session")
+def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an empty virtual environment, to be copied or only read."""
+    place = tmp_path_factory.mktemp("template") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    return place
+
+
 @pytest.fixture
 def managed(tmp_path: Path) -> Path:
     """Make an interpreter that belongs to another package manager."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,24 +28,16 @@ def run(
     return Runner(capsys)
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an empty virtual environment to be copied."""
-    place = tmp_path_factory.mktemp("template") / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-    return place
-
-
 @pytest.fixture
-def environment(template: Path, tmp_path: Path) -> Callable[[], Path]:
+def environment(empty_venv: Path, tmp_path: Path) -> Callable[[], Path]:
     """Return a function that makes an empty virtual environment and returns its interpreter."""
     numbers = itertools.count()
 
     def make() -> Path:
         place = tmp_path / f"environment-{next(numbers)}"
-        shutil.copytree(template, place, symlinks=True)
+        shutil.copytree(empty_venv, place, symlinks=True)
         settings = place / "pyvenv.cfg"
-        settings.write_text(settings.read_text().replace(str(template), str(place)))
+        settings.write_text(settings.read_text().replace(str(empty_venv), str(place)))
         return place / "bin" / "python"
 
     return make

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -111,14 +109,6 @@ class Site:
         if self.flat:
             return self.folder / "flat"
         return next(self.venv.glob("lib/python*/site-packages"))
-
-
-@pytest.fixture(scope="session")
-def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make one empty virtual environment, to be copied."""
-    place = tmp_path_factory.mktemp("template") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-    return place
 
 
 @pytest.fixture

@@ -51,14 +51,6 @@ def clean_environ(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture(scope="session")
-def empty_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Create a virtual environment without packages."""
-    folder = tmp_path_factory.mktemp("doctor") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    return folder
-
-
 @pytest.fixture
 def target(run: Runner, tmp_path: Path) -> Path:
     """Install a variant for x86-64-v4 with a matching host."""
