@@ -15,178 +15,98 @@ from wheelfit.checking.findings import Report, UncheckedTarget
 from wheelfit.checking.sarif import to_sarif
 from wheelfit.testing.wheels import build_wheel
 
-TEXT = {
-    "type": "object",
-    "required": ["text"],
-    "properties": {"text": {"type": "string", "minLength": 1}},
-}
-ARTIFACT = {
-    "type": "object",
-    "required": ["uri"],
-    "properties": {
-        # A URI reference: no blanks, no backslashes, nothing unescaped.
-        "uri": {"type": "string", "pattern": r"^[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+$"},
-        "uriBaseId": {"type": "string"},
-    },
-    "additionalProperties": False,
-}
-LOCATION = {
-    "type": "object",
-    "required": ["physicalLocation"],
-    "properties": {
-        "physicalLocation": {
-            "type": "object",
-            "required": ["artifactLocation"],
-            "properties": {
-                "artifactLocation": ARTIFACT,
-                "region": {
-                    "type": "object",
-                    "required": ["startLine"],
-                    "properties": {"startLine": {"type": "integer", "minimum": 1}},
-                },
-            },
-        },
-        "logicalLocations": {
-            "type": "array",
-            "items": {"type": "object", "required": ["fullyQualifiedName"]},
-        },
-    },
-}
+Schema = dict[str, Any]
+
+
+def record(required: str, *, is_closed: bool = False, **properties: Schema) -> Schema:
+    """Return the schema of an object.
+
+    :param required: names of properties.
+    :param is_closed: whether it has no other properties.
+    """
+    schema: Schema = {"type": "object", "required": required.split(), "properties": properties}
+    return schema | ({"additionalProperties": False} if is_closed else {})
+
+
+def several(items: Schema, **limits: object) -> Schema:
+    """Return the schema of an array."""
+    return {"type": "array", "items": items, **limits}
+
+
+STRING = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 0}
 POSITION = {"type": "integer", "minimum": 1}
-FIX = {
-    "type": "object",
-    "required": ["artifactChanges"],
-    "properties": {
-        "description": TEXT,
-        "artifactChanges": {
-            "type": "array",
-            "minItems": 1,
-            "uniqueItems": True,
-            "items": {
-                "type": "object",
-                "required": ["artifactLocation", "replacements"],
-                "properties": {
-                    "artifactLocation": ARTIFACT,
-                    "replacements": {
-                        "type": "array",
-                        "minItems": 1,
-                        "items": {
-                            "type": "object",
-                            "required": ["deletedRegion"],
-                            "properties": {
-                                "deletedRegion": {
-                                    "type": "object",
-                                    "properties": {
-                                        "startLine": POSITION,
-                                        "startColumn": POSITION,
-                                        "endLine": POSITION,
-                                        "endColumn": POSITION,
-                                    },
-                                    "additionalProperties": False,
-                                },
-                                "insertedContent": TEXT,
-                            },
-                            "additionalProperties": False,
-                        },
-                    },
-                },
-                "additionalProperties": False,
-            },
-        },
-    },
-    "additionalProperties": False,
-}
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
+TEXT = record("text", text={"type": "string", "minLength": 1})
+ARTIFACT = record(
+    "uri",
+    is_closed=True,
+    # A URI reference: no blanks, no backslashes, nothing unescaped.
+    uri={"type": "string", "pattern": r"^[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+$"},
+    uriBaseId=STRING,
+)
+LOCATION = record(
+    "physicalLocation",
+    physicalLocation=record(
+        "artifactLocation",
+        artifactLocation=ARTIFACT,
+        region=record("startLine", startLine=POSITION),
+    ),
+    logicalLocations=several(record("fullyQualifiedName")),
+)
+REGION = record(
+    "", is_closed=True,
+    startLine=POSITION, startColumn=POSITION, endLine=POSITION, endColumn=POSITION,
+)  # fmt: skip
+REPLACEMENT = record("deletedRegion", is_closed=True, deletedRegion=REGION, insertedContent=TEXT)
+CHANGE = record(
+    "artifactLocation replacements",
+    is_closed=True,
+    artifactLocation=ARTIFACT,
+    replacements=several(REPLACEMENT, minItems=1),
+)
+FIX = record(
+    "artifactChanges",
+    is_closed=True,
+    description=TEXT,
+    artifactChanges=several(CHANGE, minItems=1, uniqueItems=True),
+)
+RULE = record(
+    "id shortDescription help",
+    id=STRING,
+    name={"pattern": "^[A-Z][A-Za-z]+$"},
+    shortDescription=TEXT,
+    help=TEXT,
+    defaultConfiguration=record("", level=LEVEL),
+)
+NOTIFICATION = record("message", level=LEVEL, message=TEXT, locations=several(LOCATION))
+RESULT = record(
+    "message ruleId ruleIndex locations",
+    level=LEVEL,
+    message=TEXT,
+    ruleIndex=COUNT,
+    locations=several(LOCATION, minItems=1),
+    fixes=several(FIX),
+    partialFingerprints={"type": "object", "additionalProperties": STRING},
+)
+INVOCATION = record(
+    "executionSuccessful",
+    executionSuccessful={"type": "boolean"},
+    toolExecutionNotifications=several(NOTIFICATION),
+)
+RUN = record(
+    "tool results invocations",
+    tool=record(
+        "driver", driver=record("name version rules", rules=several(RULE, uniqueItems=True))
+    ),
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    invocations=several(INVOCATION),
+    results=several(RESULT),
+)
 # What the standard requires of the parts in use (sections 3.13, 3.14, 3.19, 3.20, 3.27, 3.49, 3.55
 # to 3.57).
-SCHEMA = {
-    "type": "object",
-    "required": ["version", "runs"],
-    "properties": {
-        "$schema": {"type": "string", "pattern": "sarif-2.1.0"},
-        "version": {"const": "2.1.0"},
-        "runs": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["tool", "results", "invocations"],
-                "properties": {
-                    "tool": {
-                        "type": "object",
-                        "required": ["driver"],
-                        "properties": {
-                            "driver": {
-                                "type": "object",
-                                "required": ["name", "version", "rules"],
-                                "properties": {
-                                    "rules": {
-                                        "type": "array",
-                                        "uniqueItems": True,
-                                        "items": {
-                                            "type": "object",
-                                            "required": ["id", "shortDescription", "help"],
-                                            "properties": {
-                                                "id": {"type": "string"},
-                                                "name": {"pattern": "^[A-Z][A-Za-z]+$"},
-                                                "shortDescription": TEXT,
-                                                "help": TEXT,
-                                                "defaultConfiguration": {
-                                                    "properties": {"level": LEVEL}
-                                                },
-                                            },
-                                        },
-                                    }
-                                },
-                            }
-                        },
-                    },
-                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-                    "invocations": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["executionSuccessful"],
-                            "properties": {
-                                "executionSuccessful": {"type": "boolean"},
-                                "toolExecutionNotifications": {
-                                    "type": "array",
-                                    "items": {
-                                        "type": "object",
-                                        "required": ["message"],
-                                        "properties": {
-                                            "level": LEVEL,
-                                            "message": TEXT,
-                                            "locations": {"type": "array", "items": LOCATION},
-                                        },
-                                    },
-                                },
-                            },
-                        },
-                    },
-                    "results": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["message", "ruleId", "ruleIndex", "locations"],
-                            "properties": {
-                                "level": LEVEL,
-                                "message": TEXT,
-                                "ruleIndex": {"type": "integer", "minimum": 0},
-                                "locations": {"type": "array", "minItems": 1, "items": LOCATION},
-                                "fixes": {"type": "array", "items": FIX},
-                                "partialFingerprints": {
-                                    "type": "object",
-                                    "additionalProperties": {"type": "string"},
-                                },
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
+SCHEMA = record("version runs", version={"const": "2.1.0"}, runs=several(RUN, minItems=1))
+SCHEMA["properties"]["$schema"] = {"type": "string", "pattern": "sarif-2.1.0"}
 
 
 def log(report: Report, folder: Path) -> dict[str, Any]:
