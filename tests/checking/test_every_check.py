@@ -7,7 +7,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,16 @@ def gpu(found: dict[str, Any]) -> dict[str, Any]:
     return inner
 
 
+def provide(found: dict[str, Any], namespace: str, provider: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a namespace to a document, with its provider, and return the document."""
+    found["providers"][namespace] = provider
+    found["default-priorities"]["namespace"].append(namespace)
+    return found
+
+
 LAYOUTS = "https://variants-schema.wheelnext.dev"
-ABI = {"abi": {"builtin": "abi_dependency"}}
+ABI = {"builtin": "abi_dependency"}
+X86_64 = {"requires": ["x86-64-variant-provider<1"]}
 TORCH = {"torch28": {"abi": {"torch": ["2.8"]}}}
 
 
@@ -82,8 +90,7 @@ DOCUMENTS: dict[str, Edit] = {
     "providers-not-allowed": lambda d: d.update({"$schema": f"{LAYOUTS}/peps/825/v0.1.1.json"}),
     "bad-provider": lambda d: d["providers"]["blas"].update({"requires": ["blas"]}),
     "bad-abi-value": lambda d: (
-        d["providers"].update(ABI),
-        d["default-priorities"]["namespace"].append("abi"),
+        provide(d, "abi", ABI),
         variants(d)["mkl"].update({"abi": {"torch": ["2.08"]}}),
     ),
     "old-layout": lambda d: d.update({"$schema": f"{LAYOUTS}/peps/826/v0.2.0.json"}),
@@ -93,16 +100,12 @@ DOCUMENTS: dict[str, Edit] = {
     ),
     "unselectable-variant": lambda d: variants(d)["mkl"]["blas"].update({"vendor": ["intel"]}),
     "dead-value": lambda d: variants(d)["mkl"]["blas"].update({"library": ["mkl", "mlk"]}),
-    "unused-list": lambda d: (
-        d["providers"].update({"property": {"static-properties": {"order": ["1"]}}}),
-        d["default-priorities"]["namespace"].append("property"),
-    ),
+    "unused-list": lambda d: (provide(d, "property", {"static-properties": {"order": ["1"]}}),),
     "unknown-feature": lambda d: gpu(d).update({"driver": ["12"]}),
     "unknown-value": lambda d: gpu(d).update({"sm_arch": ["35_real", "90_real"]}),
     "unpublished-value": lambda d: gpu(d).update({"sm_arch": ["90_real", "90a_real"]}),
     "disputed-spelling": lambda d: (
-        d["providers"].update({"aarch64": {"requires": ["aarch64-variant-provider<1"]}}),
-        d["default-priorities"]["namespace"].append("aarch64"),
+        provide(d, "aarch64", {"requires": ["aarch64-variant-provider<1"]}),
         variants(d)["mkl"].update({"aarch64": {"btiecv": ["on"]}}),
     ),
     "several-values": lambda d: gpu(d).update({"cuda_version_lower_bound": ["12.0", "12.8"]}),
@@ -119,14 +122,10 @@ DOCUMENTS: dict[str, Edit] = {
     ),
     "unrecognised-provider": lambda d: d["providers"].update({"nvidia": {"requires": ["mine"]}}),
     "needs-trust": lambda d: d["providers"].update({"blas": {"requires": ["blas-provider"]}}),
-    "lookalike-namespace": lambda d: (
-        d["providers"].update({"nvidla": NVIDIA}),
-        d["default-priorities"]["namespace"].append("nvidla"),
-    ),
+    "lookalike-namespace": lambda d: provide(d, "nvidla", NVIDIA),
     "same-properties": lambda d: variants(d).update({"intel_blas": variants(d)["mkl"]}),
     "similar-label": lambda d: (
-        d["providers"].update({"x86_64": {"requires": ["x86-64-variant-provider<1"]}}),
-        d["default-priorities"]["namespace"].append("x86_64"),
+        provide(d, "x86_64", X86_64),
         variants(d).update({"x8664vv4": {"x86_64": {"level": ["v4"]}}}),
     ),
     "stale-label": lambda d: variants(d).update({"12345678": {"blas": {"library": ["mkl"]}}}),
@@ -138,8 +137,7 @@ DOCUMENTS: dict[str, Edit] = {
         {"requires": ["nvidia-variant-provider>=0.0.2,<1.0.0"]}
     ),
     "uv-unsupported": lambda d: (
-        d["providers"].update(ABI),
-        d["default-priorities"]["namespace"].append("abi"),
+        provide(d, "abi", ABI),
         variants(d)["mkl"].update({"abi": {"torch": ["2.8"]}}),
     ),
 }
@@ -196,13 +194,12 @@ def respelt(path: Path) -> None:
 
 def abi_wheel(folder: Path, *requires: str) -> None:
     """Build a wheel that was made for torch 2.8."""
-    whole = release_document(TORCH, providers=ABI)
+    whole = release_document(TORCH, providers={"abi": ABI})
     variant(folder, "torch28", document=whole, requires=requires)
 
 
 LEVEL_V2 = document(lambda d: (
-    d["providers"].update({"x86_64": {"requires": ["x86-64-variant-provider<1"]}}),
-    d["default-priorities"]["namespace"].append("x86_64"),
+    provide(d, "x86_64", X86_64),
     variants(d)["cu128"].update({"x86_64": {"level": ["v2"]}}),
 ))  # fmt: skip
 
@@ -456,8 +453,7 @@ def test_long_filename() -> None:
 def test_unsupported_here() -> None:
     """F-96, P-56: what the machine or another package no longer supports is told apart."""
     whole = document(lambda d: (
-        d["providers"].update(ABI),
-        d["default-priorities"]["namespace"].append("abi"),
+        provide(d, "abi", ABI),
         variants(d)["mkl"].update({"abi": {"torch": ["2.8"]}}),
     ))  # fmt: skip
     parsed = read_document(whole, where="variant.json")
