@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -149,43 +148,19 @@ class TestPins:
         assert message.startswith("lost==1 is required")
 
 
-class Untidy:
-    """Answer as servers do that were not made for installers.
-
-    :param folder: its wheels.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._index = FolderIndex(folder)
-
-    def __call__(self, request: Request) -> Response:
-        """Answer 403 for what is not there, and promise metadata that is not there either."""
-        if request.path.endswith(".metadata"):
-            return Response.text(404, "no")
-        answer = self._index(request)
-        return Response.text(403, "no") if answer.status == 404 else answer
-
-
-@pytest.fixture
-def untidy(tmp_path: Path) -> Iterator[Callable[[], str]]:
-    """Return what starts the server."""
-    servers: list[LoopbackServer] = []
-
-    def start() -> str:
-        server = LoopbackServer(Untidy(tmp_path / "dist"))
-        server.__enter__()
-        servers.append(server)
-        return f"{server.origin}/simple/"
-
-    yield start
-    for server in servers:
-        server.__exit__(None, None, None)
-
-
-def test_strange_answers(run: Runner, tmp_path: Path, untidy: Callable[[], str]) -> None:
+def test_strange_answers(run: Runner, tmp_path: Path) -> None:
     """403 for what is not there, and metadata that is promised in vain, are told."""
     build_wheel(tmp_path / "dist", "fast", "1.0", requires=["gone==1"])
-    result = run("index", "check", untidy(), "--json")
+    index = FolderIndex(tmp_path / "dist")
+
+    def untidy(request: Request) -> Response:
+        if request.path.endswith(".metadata"):
+            return Response.text(404, "no")
+        answer = index(request)
+        return Response.text(403, "no") if answer.status == 404 else answer
+
+    with LoopbackServer(untidy) as server:
+        result = run("index", "check", f"{server.origin}/simple/", "--json")
     messages = found(result, "strange-answer")
     assert any("403 for wheelfit-asks-for-a-missing-project" in message for message in messages)
     assert any("promises a metadata file" in message for message in messages)
