@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import base64
-import io
 import shutil
-import socket
-import ssl
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self
 
 from packaging.utils import canonicalize_name
+from web_servers import AnsweringServer
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Disconnect, Request, Response
@@ -29,7 +25,7 @@ def listed_files(folder: Path, project: str) -> dict[str, File]:
     return {file.filename: file for file in page.files} if page else {}
 
 
-class LegacyIndex:
+class LegacyIndex(AnsweringServer):
     """Serve a folder at ``/simple/``, and take what is posted to ``/``; a context manager.
 
     :param folder: where files go.
@@ -37,14 +33,11 @@ class LegacyIndex:
     """
 
     def __init__(self, folder: Path, certificate: Path | None = None) -> None:
+        super().__init__(certificate)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.uploads: list[str] = []
         """Names in the order in which they came, refused ones included."""
-        self.asked: list[str] = []
-        """Paths in the order in which they were asked for."""
-        self.logins: list[str | None] = []
-        """What was shown with each of these."""
         self.fields: dict[str, dict[str, tuple[str, ...]]] = {}
         """By name: what came with a file."""
         self.answers: dict[str, list[Response]] = {}
@@ -63,20 +56,11 @@ class LegacyIndex:
         """Set as soon as somebody uploads."""
         self._blobs = FolderBlobs(folder / ".blobs")
         self._pages = FolderIndex(folder)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._server.daemon_threads = True
-        self._scheme = "http"
-        if certificate is not None:
-            self._scheme = "https"
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
     def url(self) -> str:
         """The address for uploads."""
-        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/"
+        return f"{self.origin}/"
 
     @property
     def simple(self) -> str:
@@ -115,50 +99,3 @@ class LegacyIndex:
             if name not in self.swallows:
                 shutil.copyfile(upload.draft.path, self.folder / name)
         return Response.text(200, "taken")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-def _handler_of(index: LegacyIndex) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            path, _, query = self.path.partition("?")
-            body = io.BytesIO(self.rfile.read(int(headers.get("content-length", 0))))
-            request = Request(self.command, path, headers, index.url, query, body)
-            index.asked.append(path)
-            index.logins.append(headers.get("authorization"))
-            try:
-                answer = index.answer(request)
-            except Disconnect:
-                self.connection.shutdown(socket.SHUT_RDWR)
-                self.close_connection = True
-                return
-            self.send_response(answer.status, answer.reason or None)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(answer.length))
-            self.end_headers()
-            for piece in answer.body if self.command != "HEAD" else ():
-                self.wfile.write(piece)
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def do_DELETE(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    return Handler

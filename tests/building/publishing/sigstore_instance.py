@@ -9,18 +9,18 @@ import base64
 import hashlib
 import json
 import struct
-import threading
 import time
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import jwt
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+from web_servers import AnsweringServer
+
+from wheelfit.server.messages import Request, Response
 
 __all__ = ["Sigstore"]
 
@@ -54,10 +54,11 @@ def _der_value(tag: int, data: bytes) -> bytes:
     return bytes([tag]) + length + data
 
 
-class Sigstore:
-    """A certificate authority and a transparency log; a context manager."""
+class Sigstore(AnsweringServer):
+    """A certificate authority and a transparency log."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.ca, self.ct, self.log = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
         self.identities: list[dict[str, Any]] = []
         """Claims of those who got a certificate."""
@@ -78,17 +79,10 @@ class Sigstore:
                            critical=False)
             .sign(self.ca, hashes.SHA256())
         )  # fmt: skip
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
 
     def configuration(self) -> dict[str, Any]:
         """Return the configuration of clients: the root of trust, and the services."""
-        service = {"url": self.url, "majorApiVersion": 1, "validFor": {"start": _START},
+        service = {"url": self.origin, "majorApiVersion": 1, "validFor": {"start": _START},
                    "operator": "test"}  # fmt: skip
         return {
             "mediaType": "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json",
@@ -99,7 +93,7 @@ class Sigstore:
                 "certificateAuthorities": [
                     {
                         "subject": {"organization": "test", "commonName": "authority"},
-                        "uri": self.url,
+                        "uri": self.origin,
                         "certChain": {"certificates": [{"rawBytes": _text(self.root.public_bytes(
                             serialization.Encoding.DER))}]},
                         "validFor": {"start": _START},
@@ -116,7 +110,7 @@ class Sigstore:
 
     def _trusted(self, key: ec.EllipticCurvePrivateKey) -> dict[str, Any]:
         return {
-            "baseUrl": self.url,
+            "baseUrl": self.origin,
             "hashAlgorithm": "SHA2_256",
             "publicKey": {"rawBytes": _text(_der(key)), "keyDetails": "PKIX_ECDSA_P256_SHA_256",
                           "validFor": {"start": _START}},
@@ -132,20 +126,25 @@ class Sigstore:
 
     # --- what it answers --------------------------------------------------------------------
 
-    def answer(self, path: str, shown: str, said: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def answer(self, request: Request) -> Response:
         """Answer a request."""
+        status, told = self._answer(request, json.load(request.body))
+        return Response.of(status, json.dumps(told).encode(), {})
+
+    def _answer(self, request: Request, said: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if self.is_down:
             return 503, {"message": "down"}
-        if path == "/api/v2/signingCert":
+        if request.path == "/api/v2/signingCert":
+            shown = request.headers.get("authorization", "")
             claims = jwt.decode(shown.removeprefix("Bearer "), self.ca.public_key(),
                                 algorithms=["ES256"], audience="sigstore")  # fmt: skip
             self.identities.append(claims)
-            request = base64.b64decode(said["certificateSigningRequest"])
-            chain = [self._certificate(x509.load_pem_x509_csr(request).public_key(),
+            signing = x509.load_pem_x509_csr(base64.b64decode(said["certificateSigningRequest"]))
+            chain = [self._certificate(signing.public_key(),
                                        claims["sub"]), self.root]  # fmt: skip
             texts = [one.public_bytes(serialization.Encoding.PEM).decode() for one in chain]
             return 201, {"signedCertificateEmbeddedSct": {"chain": {"certificates": texts}}}
-        if path == "/api/v1/log/entries":
+        if request.path == "/api/v1/log/entries":
             return 201, self._entry(said["spec"]["proposedContent"])
         return 404, {}
 
@@ -214,20 +213,6 @@ class Sigstore:
             }
         }
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
@@ -249,21 +234,3 @@ def _sha256(data: bytes) -> dict[str, str]:
 
 def _canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _handler_of(instance: Sigstore) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            report = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            shown = self.headers.get("authorization", "")
-            status, answer = instance.answer(self.path, shown, report)
-            data = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    return Handler

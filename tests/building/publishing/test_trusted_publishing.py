@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import pytest
+from web_servers import AnsweringServer
 
 from wheelfit.building.publishing.trusted_publishing import has_identity, trusted_login
+from wheelfit.server.messages import Request, Response
 from wheelfit.sources.credentials import Login
 from wheelfit_runtime.errors import InvalidConfiguration, NetworkError, PolicyRefusal
 
@@ -26,17 +25,17 @@ REQUEST_TOKEN = "of-the-job"
 MINTED = "pypi-minted"
 
 
-@dataclass
-class Parties:
+class Parties(AnsweringServer):
     """A CI service that gives identities, and an index that trusts one repository of it."""
 
-    key: Any
-    url: str = ""
-    audience: str | None = "wheels"
-    """Whom the index wants tokens for; None: it has never heard of any."""
-    status: int = 200
-    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
-    """Method, path and what was shown."""
+    def __init__(self, key: Any) -> None:
+        super().__init__()
+        self.key = key
+        self.audience: str | None = "wheels"
+        """Whom the index wants tokens for; None: it has never heard of any."""
+        self.status = 200
+        self.methods: list[str] = []
+        """Of all requests."""
 
     def identity(self, audience: str, **changes: object) -> str:
         """Return the token of a job."""
@@ -57,16 +56,20 @@ class Parties:
             return 422, {"message": "Token request failed", "errors": [reason]}
         return 200, {"success": True, "token": MINTED}
 
-    def answer(self, method: str, path: str, shown: str | None, body: bytes) -> tuple[int, Any]:
+    def answer(self, request: Request) -> Response:
         """Answer a request."""
-        parts = urlsplit(path)
-        self.asked.append((method, parts.path, shown))
-        if parts.path == "/identity" and shown == f"bearer {REQUEST_TOKEN}":
-            return 200, {"value": self.identity(parse_qs(parts.query)["audience"][0])}
-        if parts.path == "/_/oidc/audience" and self.audience is not None:
+        self.methods.append(request.method)
+        status, told = self._answer(request)
+        return Response.of(status, json.dumps(told).encode(), {})
+
+    def _answer(self, request: Request) -> tuple[int, dict[str, object]]:
+        shown = request.headers.get("authorization")
+        if request.path == "/identity" and shown == f"bearer {REQUEST_TOKEN}":
+            return 200, {"value": self.identity(parse_qs(request.query)["audience"][0])}
+        if request.path == "/_/oidc/audience" and self.audience is not None:
             return self.status, {"audience": self.audience}
-        if parts.path == "/_/oidc/mint-token":
-            return self.mint(json.loads(body)["token"])
+        if request.path == "/_/oidc/mint-token":
+            return self.mint(json.load(request.body)["token"])
         return 404, {}
 
 
@@ -79,32 +82,8 @@ def key() -> Any:
 @pytest.fixture
 def parties(key: Any) -> Iterator[Parties]:
     """Serve both."""
-    found = Parties(key)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            shown = self.headers.get("authorization")
-            status, said = found.answer(self.command, self.path, shown, body)
-            data = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        found.url = f"http://127.0.0.1:{server.server_port}"
-        yield found
-        server.shutdown()
-        thread.join()
+    with Parties(key) as running:
+        yield running
 
 
 @pytest.fixture
@@ -129,7 +108,7 @@ def on_github(parties: Parties) -> dict[str, str]:
     """Return the variables of a job of GitHub that may have an identity."""
     return {
         "GITHUB_ACTIONS": "true",
-        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{parties.url}/identity?api=1",
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{parties.origin}/identity?api=1",
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
     }
 
@@ -141,13 +120,11 @@ def test_a_job_of_github(
     assert not has_identity(environ)
     environ = in_job(monkeypatch, environ, **on_github(parties))
     assert has_identity(environ)
-    login = trusted_login(f"{parties.url}/legacy/", environ)
+    login = trusted_login(f"{parties.origin}/legacy/", environ)
     assert login == Login("__token__", MINTED)
-    assert parties.asked == [
-        ("GET", "/_/oidc/audience", None),
-        ("GET", "/identity", f"bearer {REQUEST_TOKEN}"),
-        ("POST", "/_/oidc/mint-token", None),
-    ]
+    assert parties.asked == ["/_/oidc/audience", "/identity", "/_/oidc/mint-token"]
+    assert parties.methods == ["GET", "GET", "POST"]
+    assert parties.logins == [None, f"bearer {REQUEST_TOKEN}", None]
 
 
 def test_a_job_of_gitlab(
@@ -156,19 +133,19 @@ def test_a_job_of_gitlab(
     """GitLab puts the token in a variable that is named after the audience."""
     variables = {"GITLAB_CI": "true", "WHEELS_ID_TOKEN": parties.identity("wheels")}
     environ = in_job(monkeypatch, environ, **variables)
-    assert trusted_login(f"{parties.url}/legacy/", environ) == Login("__token__", MINTED)
+    assert trusted_login(f"{parties.origin}/legacy/", environ) == Login("__token__", MINTED)
 
 
 def test_any_other_job(parties: Parties, environ: dict[str, str]) -> None:
     """A token that somebody got otherwise is in a variable of ours; for others it is not shown."""
     environ["WHEELFIT_OIDC_TOKEN"] = parties.identity("wheels")
-    assert trusted_login(f"{parties.url}/legacy/", environ) == Login("__token__", MINTED)
+    assert trusted_login(f"{parties.origin}/legacy/", environ) == Login("__token__", MINTED)
     parties.asked.clear()
     for token in (parties.identity("other"), "no-token", "a.b.c"):
         environ["WHEELFIT_OIDC_TOKEN"] = token
         with pytest.raises(InvalidConfiguration, match="not for the audience 'wheels'"):
-            trusted_login(f"{parties.url}/legacy/", environ)
-    assert {path for _, path, _ in parties.asked} == {"/_/oidc/audience"}
+            trusted_login(f"{parties.origin}/legacy/", environ)
+    assert set(parties.asked) == {"/_/oidc/audience"}
 
 
 def test_whom_the_index_does_not_trust(parties: Parties, environ: dict[str, str]) -> None:
@@ -180,7 +157,7 @@ def test_whom_the_index_does_not_trust(parties: Parties, environ: dict[str, str]
         token = parties.identity("wheels", **changes)
         environ["WHEELFIT_OIDC_TOKEN"] = token
         with pytest.raises(PolicyRefusal, match=words) as excinfo:
-            trusted_login(f"{parties.url}/legacy/", environ)
+            trusted_login(f"{parties.origin}/legacy/", environ)
         assert token not in str(vars(excinfo.value))
 
 
@@ -190,7 +167,7 @@ def test_a_job_without_permission(
     """A job of GitHub that asked for no identity is told what to write."""
     environ = in_job(monkeypatch, environ, GITHUB_ACTIONS="true")
     with pytest.raises(InvalidConfiguration) as excinfo:
-        trusted_login(f"{parties.url}/legacy/", environ)
+        trusted_login(f"{parties.origin}/legacy/", environ)
     assert "id-token: write" in str(excinfo.value.hint)
 
 
@@ -198,11 +175,11 @@ def test_an_index_that_knows_no_identities(parties: Parties, environ: dict[str, 
     """Where the index has no audience nothing is shown to it; one that fails is no such index."""
     environ["WHEELFIT_OIDC_TOKEN"] = parties.identity("wheels")
     parties.audience = None
-    assert trusted_login(f"{parties.url}/legacy/", environ) is None
-    assert [path for _, path, _ in parties.asked] == ["/_/oidc/audience"]
+    assert trusted_login(f"{parties.origin}/legacy/", environ) is None
+    assert parties.asked == ["/_/oidc/audience"]
     parties.audience, parties.status = "wheels", 503
     with pytest.raises(NetworkError, match="503"):
-        trusted_login(f"{parties.url}/legacy/", environ)
+        trusted_login(f"{parties.origin}/legacy/", environ)
 
 
 def test_an_identity_is_not_shown_in_the_open(environ: dict[str, str]) -> None:
