@@ -6,11 +6,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from wheelfit.core.core_metadata import (
-    edit_metadata,
-    read_metadata,
-    without_variant_markers,
-)
+from wheelfit.core.core_metadata import edit_metadata, read_metadata, without_variant_markers
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import PropertySet
 from wheelfit.errors import InvalidRequirement

@@ -23,12 +23,7 @@ from wheelfit.core.metadata import (
     writing_faults,
 )
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
-from wheelfit.core.providers import (
-    BrokenProvider,
-    BuiltinProvider,
-    PluginProvider,
-    StaticProvider,
-)
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.strict_json import JsonLimits
 from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.platforms.features import FeatureConfig

@@ -9,21 +9,13 @@ from pathlib import Path
 import pytest
 
 from wheelfit.core import shorthands
-from wheelfit.core.accelerators import (
-    ACCELERATORS,
-    accelerators_of,
-)
+from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.ordering import Preferences, order_labels
 from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet, parse_property
 from wheelfit.core.property_support import Support
-from wheelfit.core.shorthands import (
-    NAMES,
-    Shorthand,
-    combine_preferences,
-    find_shorthand,
-)
+from wheelfit.core.shorthands import NAMES, Shorthand, combine_preferences, find_shorthand
 from wheelfit.errors import UnknownShorthand, UsageError
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.providers import accelerators, namespaces

@@ -19,10 +19,7 @@ from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import check_document, read_document, to_mapping, write_document
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.providers import (
-    BrokenProvider,
-    BuiltinProvider,
-)
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider
 from wheelfit.core.strict_json import JsonLimits, check_limits, load
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InconsistentDocuments

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import structs
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.compatible_tags import (
-    interpreter_values,
-    platform_values,
-    shorten,
-    tags_for,
-)
+from wheelfit.core.compatible_tags import interpreter_values, platform_values, shorten, tags_for
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit_runtime.platforms.features import (

@@ -16,11 +16,7 @@ from wheelfit.core import abi_dependency, strict_json
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits, path_of
-from wheelfit.core.variant_json_layouts import (
-    detect,
-    pep825,
-    pep850,
-)
+from wheelfit.core.variant_json_layouts import detect, pep825, pep850
 from wheelfit.core.variant_json_layouts.findings import Findings
 from wheelfit_runtime.errors import Fault, InvalidDocument
 

@@ -98,10 +98,7 @@ def _repository(
 
 def _version_in(source: LockedSource, url: str) -> Version | None:
     """Return the static version of a directory, without its backend."""
-    from wheelfit.projects.static_metadata import (
-        core_metadata_of,
-        read_pyproject_metadata,
-    )
+    from wheelfit.projects.static_metadata import core_metadata_of, read_pyproject_metadata
 
     data = read_pyproject_metadata(Path(file_path(url))) if source.kind == "directory" else None
     return None if data is None else core_metadata_of(data, url).version

@@ -221,10 +221,7 @@ class Catalogue:
             return (request.favoured[name],)
         if self.candidates.bridge(name) is not None:
             if not self.candidates.is_for_one_machine:
-                from wheelfit.resolution.accelerator_kinds import (
-                    kinds_by_release,
-                    with_most_kinds,
-                )
+                from wheelfit.resolution.accelerator_kinds import kinds_by_release, with_most_kinds
 
                 best = with_most_kinds(
                     kinds_by_release(self.candidates, name, prereleases=request.prereleases)

@@ -200,10 +200,7 @@ class IdleAccelerators:
         if candidates is None:
             return None
         from wheelfit.core.requirements import Requirement
-        from wheelfit.resolution.request import (
-            RequestedRequirement,
-            ResolutionRequest,
-        )
+        from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
         from wheelfit.resolution.resolver import resolve
 
         specifier = SpecifierSet(f"=={pin.version}")

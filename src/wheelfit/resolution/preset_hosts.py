@@ -66,10 +66,7 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
     """
     from wheelfit.core.property_support import namespaces_used
     from wheelfit_runtime.platforms.known_platforms import PLATFORMS
-    from wheelfit_runtime.platforms.presets import (
-        preset_lines,
-        processor_rows,
-    )
+    from wheelfit_runtime.platforms.presets import preset_lines, processor_rows
 
     yield from PLATFORMS
     if document is None:

@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
 from nab_resolver.resolver import DEFAULT_MAX_ITERATIONS, BaseProvider, Resolver
-from nab_resolver.types import (
-    Incompatibility,
-    IncompatibilityCause,
-    RootRequirement,
-    Term,
-)
+from nab_resolver.types import Incompatibility, IncompatibilityCause, RootRequirement, Term
 
 from wheelfit.resolution.problem import Dependency, Package, build_index, build_number
 from wheelfit.resolution.version_policy import VersionPolicy

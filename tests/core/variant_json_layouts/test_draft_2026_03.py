@@ -8,12 +8,7 @@ import pytest
 
 from wheelfit.core.metadata import read_document, to_mapping
 from wheelfit.core.properties import Feature, PropertySet
-from wheelfit.core.providers import (
-    BrokenProvider,
-    BuiltinProvider,
-    PluginProvider,
-    StaticProvider,
-)
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 

@@ -10,12 +10,7 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.metadata import check_document, losses, read_document
 from wheelfit.core.metadata import to_mapping as written
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
-from wheelfit.core.providers import (
-    BrokenProvider,
-    BuiltinProvider,
-    PluginProvider,
-    StaticProvider,
-)
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit_runtime.errors import InvalidDocument
 from wheelfit_runtime.platforms.features import FeatureConfig
 

@@ -10,12 +10,7 @@ import pytest
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.metadata import check_document, read_document, to_mapping
 from wheelfit.core.properties import EMPTY, PropertySet
-from wheelfit.core.providers import (
-    BrokenProvider,
-    BuiltinProvider,
-    PluginProvider,
-    StaticProvider,
-)
+from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit_runtime.errors import InvalidDocument
 from wheelfit_runtime.platforms.features import FeatureConfig
 

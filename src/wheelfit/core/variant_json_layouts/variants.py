@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.labels import NULL, OLD_NULL, Label, is_label, writer_faults
-from wheelfit.core.properties import (
-    EMPTY,
-    Feature,
-    PropertySet,
-    feature_of,
-    is_name,
-    is_value,
-)
+from wheelfit.core.properties import EMPTY, Feature, PropertySet, feature_of, is_name, is_value
 from wheelfit.core.strict_json import shown
 
 if TYPE_CHECKING:
