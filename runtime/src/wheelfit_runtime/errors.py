@@ -8,31 +8,7 @@ There is a base class for each exit code, and a subclass for each error that pro
 other errors are instances of a base class with a code (`wheelfit_runtime.error_codes`), as
 ``UserError("…", code="invalid-label")``.
 
-```
-WheelfitError
-├── UserError                    exit 1   something given to wheelfit is wrong
-│   ├── InvalidDocument                   invalid-document
-│   │   └── InvalidLock                   invalid-lock
-│   ├── UnknownHost                       unknown-host
-│   ├── InvalidConfiguration              invalid-configuration
-│   └── FileProblem                       file-problem
-├── NoFit                        exit 3   nothing compatible exists
-│   ├── NoCompatibleWheel                 no-compatible-wheel
-│   ├── DriverTooOld                      driver-too-old
-│   ├── ProjectNotFound                   project-not-found
-│   └── NoImplementation                  no-implementation
-├── IntegrityError               exit 4   bytes are not what was promised
-│   ├── HashMismatch                      hash-mismatch
-│   └── InvalidWheel                      invalid-wheel
-├── NetworkError                 exit 5   a source could not be read
-│   ├── Unreachable                       unreachable
-│   ├── UnexpectedStatus                  unexpected-status
-│   ├── InvalidPage                       invalid-page
-│   └── NotInStore                        not-in-store
-├── EnvironmentUnavailable       exit 6   the environment cannot be changed now
-│   └── StoreUnavailable                  store-unavailable
-└── PolicyRefusal                exit 7   a policy forbids it
-```
+`wheelfit.errors` draws the tree of all errors.
 """
 
 from __future__ import annotations
