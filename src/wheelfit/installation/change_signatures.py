@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from wheelfit.wheels.atomic_write import sync_to_disk
 from wheelfit_runtime.errors import os_reason
 
 if TYPE_CHECKING:
@@ -97,6 +96,8 @@ OF_THIS_PROCESS: Final = Signer(None)
 
 def _create(folder: Path) -> None:
     """Create the folder, but not as root in a folder of another user."""
+    from wheelfit.wheels.atomic_write import sync_to_disk
+
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if hasattr(os, "geteuid") and nearest.stat().st_uid not in {os.geteuid(), 0}:
         raise PermissionError(0, f"{nearest} belongs to another user", str(nearest))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -138,8 +137,7 @@ class LockNeeds(Struct, frozen=True):
         force_setattr(self, "hashes", MappingProxyType(dict(self.hashes)))
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True):
     """A choice of one member of each conflict."""
 
     left_out: frozenset[str] = frozenset()

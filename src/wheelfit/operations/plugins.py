@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelfit.core.trust import PluginRules, SitePolicy
@@ -68,26 +67,38 @@ def read_plugin_rules(
     return PluginRules(trust, site, trusts_all=request.trust_all_plugins, disabled_reason=reason)
 
 
-@dataclass(slots=True, eq=False)
 class OnDemandPlugins:
-    """Plugins whose installer is loaded when one first runs."""
+    """Plugins whose installer is loaded when one first runs.
 
-    rules: PluginRules
-    interpreter: Interpreter
-    """The Python that plugins are installed for."""
-    target: Target
-    open_sources: Callable[[], Repository]
-    request: MachineOptions
-    """The options of detection and the cache."""
-    context: Context
-    """Its environment variables are those of the plugins."""
-    keep: Callable[[], bool] = lambda: True
-    """Returns whether installed plugins are kept for the next command."""
-    _plugins: TrustedPlugins | None = field(default=None, init=False)
+    :param interpreter: the Python that plugins are installed for.
+    :param request: the options of detection and the cache.
+    :param context: its environment variables are those of the plugins.
+    :param keep: whether installed plugins are kept for the next command.
+    """
+
+    def __init__(
+        self,
+        rules: PluginRules,
+        interpreter: Interpreter,
+        target: Target,
+        open_sources: Callable[[], Repository],
+        *,
+        request: MachineOptions,
+        context: Context,
+        keep: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._rules = rules
+        self._interpreter = interpreter
+        self._target = target
+        self._open_sources = open_sources
+        self._request = request
+        self._context = context
+        self._keep = keep
+        self._plugins: TrustedPlugins | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return the reason why a plugin may not run, one clause; None when it may (P-14)."""
-        return self.rules.judge(question).refusal
+        return self._rules.judge(question).refusal
 
     def ask(self, question: PluginQuestion) -> Detection:
         """Return the supported values by a plugin that may run (P-15)."""
@@ -95,23 +106,23 @@ class OnDemandPlugins:
             from wheelfit.installation.plugins.trusted_plugins import TrustedPlugins
 
             self._plugins = TrustedPlugins(
-                self.rules,
-                self.interpreter,
-                self.target,
-                self.open_sources,
+                self._rules,
+                self._interpreter,
+                self._target,
+                self._open_sources,
                 self._environments,
-                environ=self.context.environ,
-                deadline=self.request.plugin_timeout,
-                note=self.context.reporter.warn,
-                tell=self.context.reporter.note,
+                environ=self._context.environ,
+                deadline=self._request.plugin_timeout,
+                note=self._context.reporter.warn,
+                tell=self._context.reporter.note,
             )
         return self._plugins.ask(question)
 
     def _environments(self) -> PluginEnvironments:
         from wheelfit.installation.plugins.environments import PluginEnvironments
 
-        folder = plugin_folder(self.request, self.context.environ) if self.keep() else None
-        return PluginEnvironments(folder, self.context.environ, self.context.reporter.warn)
+        folder = plugin_folder(self._request, self._context.environ) if self._keep() else None
+        return PluginEnvironments(folder, self._context.environ, self._context.reporter.warn)
 
 
 def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
