@@ -6,22 +6,22 @@ import hashlib
 import hmac
 import json
 import socket
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from server.running import RunningIndex, bearer, wait_until
 from server.uploading import NOW
+from web_servers import AnsweringServer
 
 from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.hosting.webhooks import Webhook, WebhookDelivery
+from wheelfit.server.messages import Request, Response
 from wheelfit.server.store.audit import Action, Actor
 from wheelfit.server.store.opening import open_database
 from wheelfit.server.store.sql_records import Records
@@ -31,43 +31,28 @@ from wheelfit_runtime.errors import InvalidConfiguration
 SECRET = "of the receiver"
 
 
-class Receiver:
-    """A server that receives webhooks; a context manager."""
+class Receiver(AnsweringServer):
+    """A server that receives webhooks."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.status = 204
         self.messages: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        receiver = self
+        self.headers: list[Mapping[str, str]] = []
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    @property
+    def url(self) -> str:
+        """The address for messages."""
+        return f"{self.origin}/hook?key=hidden"
 
-            def do_POST(self) -> None:
-                """Check the signature, and keep the message."""
-                body = self.rfile.read(int(self.headers["content-length"]))
-                signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
-                assert self.headers["x-hub-signature-256"] == f"sha256={signature}"
-                receiver.messages.append(json.loads(body))
-                receiver.headers.append({k.lower(): v for k, v in self.headers.items()})
-                self.send_response(receiver.status)
-                self.send_header("location", "http://127.0.0.1:1/")
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Write nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook?key=hidden"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop the server."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def answer(self, request: Request) -> Response:
+        """Check the signature, and keep the message."""
+        body = request.body.read()
+        signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+        assert request.headers["x-hub-signature-256"] == f"sha256={signature}"
+        self.messages.append(json.loads(body))
+        self.headers.append(request.headers)
+        return Response.of(self.status, b"", {"location": "http://127.0.0.1:1/"})
 
     @property
     def told(self) -> list[tuple[str, str]]:
@@ -78,7 +63,7 @@ class Receiver:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """Run a receiver."""
-    with closing(Receiver()) as receiver:
+    with Receiver() as receiver:
         yield receiver
 
 
