@@ -138,6 +138,11 @@ def built_metadata_key(
     return key_of("metadata", 1, source, kind, target, dict(settings))
 
 
+def declared_metadata_key(sha256: str) -> str:
+    """Return the key of the metadata that a source distribution declares."""
+    return key_of("declared metadata", 1, sha256)
+
+
 def lock_key(wheelfit: str, request: str, sha256: str) -> str:
     """Return the key of the record that a lock is up to date.
 

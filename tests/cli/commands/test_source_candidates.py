@@ -103,6 +103,22 @@ class TestVersions:
         result = workshop.install("reader", "--only-binary=:all:")
         assert "reader 0.9 (latest 1.0 needs Python !=3.99.1,>=3.99)" in result.err
 
+    @pytest.mark.parametrize("dynamic", [False, True])
+    def test_declared_metadata_is_cached(
+        self, workshop: Workplace, tmp_path: Path, *, dynamic: bool
+    ) -> None:
+        """An archive is unpacked for its metadata once, even if it declares none."""
+        archive = workshop.sdist("reader", dynamic=dynamic, backend=POISONED)
+        first = workshop.install("--dry-run", "reader", code=3)
+        (stored,) = [
+            path
+            for path in (tmp_path / "cache").rglob("*")
+            if path.is_file() and path.read_bytes() == archive.read_bytes()
+        ]
+        stored.unlink()
+        workshop.index.faults.status[archive.name] = 404
+        assert workshop.install("--dry-run", "reader", code=3).err == first.err
+
     def test_prefer_binary_without_wheels(self, workshop: Workplace) -> None:
         """``--prefer-binary`` allows a source distribution where there is no wheel, as in pip."""
         workshop.sdist("reader", backend="")

@@ -37,7 +37,7 @@ from wheelfit.projects.backend import Backend, BackendProcesses
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, read_pyproject_name
 from wheelfit.resolution.listing import provisional_filename
 from wheelfit.resolution.request import DirectWheel
-from wheelfit.sources.cache import built_metadata_key, built_wheel_key
+from wheelfit.sources.cache import built_metadata_key, built_wheel_key, declared_metadata_key
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.progress import NO_PROGRESS
@@ -373,7 +373,7 @@ class BuildingRepository:
         if product.metadata is None:
             data = self._index_metadata(product) or self._cached_metadata(product)
             if data is None and not self._is_too_large(product):
-                data = product.opened().metadata or self._cached_metadata(product)
+                data = self._declared_metadata(product) or self._cached_metadata(product)
             if data is not None and product.project is not None:
                 product.project.check(data)
             product.metadata = data
@@ -388,6 +388,25 @@ class BuildingRepository:
             structs.replace(file, filename=file.origin.name, origin=None)
         )
         return data if is_reliable(data) else None
+
+    def _declared_metadata(self, product: Product) -> bytes | None:
+        """Return the metadata that a source declares.
+
+        For an archive of an index it is cached, and that there is none: large ones take seconds to
+        unpack.
+        """
+        sha256 = product.file.hashes.get("sha256")
+        if product.is_named or product.project is not None or sha256 is None:
+            return product.opened().metadata
+        key = declared_metadata_key(sha256)
+        data = self._cache.metadata(key)
+        if data is None:
+            project = product.opened()
+            data = project.metadata or b""
+            if data:
+                project.check(data)
+            self._cache.store_metadata(key, data, {"source": redact(project.url)})
+        return data or None
 
     def _cached_metadata(self, product: Product) -> bytes | None:
         """Return the metadata that the backend returned for the same source before."""
