@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
+from python_runs import run_python
 from releases import write_releases
 
 from wheelfit.testing.drivers import FakeDriver, compile_fake_driver, find_compiler
@@ -24,27 +25,15 @@ PIP = "pip==26.3"
 UV = "uv==0.13.8"
 VARIANTLIB = "variantlib==0.2.2"
 
-_LONG = (
-    "corpora",
-    "gigabytes",
-    "backends_long",
-    "binaries_long",
-    "clients_long",
-    "faults_long",
-)
+_LONG = ("corpora", "gigabytes", "backends_long", "binaries_long", "clients_long", "faults_long")
 # Folders, modules and fixtures of integration tests; single tests have the marker themselves.
-_WHOLE = {"benchmarks", "conformance", "differential", "end_to_end", "faults", "fuzz"} | {
-    "hostile",
+_WHOLE = {
+    *("benchmarks", "conformance", "differential", "end_to_end", "faults", "fuzz", "hostile"),
     "property",
 }
 _WHOLE_MODULE = re.compile(rb"^pytestmark = (\[\s*)?pytest\.mark\.integration\b", re.MULTILINE)
 _TOOLS = {
-    "environment_with",
-    "object_storage",
-    "pip",
-    "postgresql",
-    "registry",
-    "uv",
+    *("environment_with", "object_storage", "pip", "postgresql", "registry", "uv"),
     "variantlib_python",
 }
 _SETTINGS = ("CI", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "VIRTUAL_ENV")
@@ -235,12 +224,7 @@ def _tool(request: pytest.FixtureRequest, *requirements: str) -> Path:
         venv = ["-m", "venv", "--clear", "--without-pip", str(place)]
         subprocess.run([sys.executable, *venv], check=True)
         pip = ["-m", "pip", "--python", str(place), "install", "--quiet"]
-        completed = subprocess.run(
-            [sys.executable, *pip, PIP, *requirements],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        completed = run_python(*pip, PIP, *requirements, deadline=1200)
         if completed.returncode:
             # Nothing but the registry can be missing here; a typing error would fail everywhere.
             pytest.skip(
@@ -308,8 +292,7 @@ def managed(tmp_path: Path) -> Path:
     ask = "import sysconfig, sys; print(sys.prefix, sysconfig.get_path('stdlib'), sep='\\n')"
 
     def answer(python: Path) -> list[str]:
-        completed = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
-        return completed.stdout.splitlines()
+        return run_python("-c", ask, python=python).stdout.splitlines()
 
     prefix, stdlib = map(Path, answer(base))
     home = tmp_path / "managed"

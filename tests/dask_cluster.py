@@ -7,14 +7,10 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from programs import until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["DaskCluster"]
 
 _SETTINGS = {
     "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "2",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from wheelfit_runtime.error_codes import Code
 from wheelfit_runtime.errors import WheelfitError
-
-if TYPE_CHECKING:
-    from wheelfit_runtime.error_codes import Code
 
 
 def raises_code(code: Code, *, match: str | None = None) -> pytest.RaisesExc[Any]:

@@ -17,24 +17,14 @@ from pathlib import Path
 from wheelfit.cli.command import Command
 from wheelfit.cli.commands import COMMANDS
 
-__all__ = ["Named", "fault", "messages_of", "named_in_messages", "named_in_page", "unmarked"]
-
 _SPAN = re.compile(r"`(wheelfit [^`]+)`", re.DOTALL)
 _LINE = re.compile(r"^\s*(?:\$ |# |- |\w+ {2,})?(wheelfit .*)$")
 _BLOCK = re.compile(r"^( *)```[\w-]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 _END = re.compile(r"\s(?:#|>|\||&&|;).*", re.DOTALL)
-_VERBS = (
-    "cannot",
-    "emulates",
-    "failed",
-    "is",
-    "knows",
-    "offers",
-    "requires",
-    "does",
-    "understands",
+_VERBS = {
+    *("cannot", "emulates", "failed", "is", "knows", "offers", "requires", "does", "understands"),
     "runs",
-)
+}
 """What follows the name in sentences that begin with it."""
 _PLACEHOLDER = "PLACEHOLDER"
 """What stands for an expression in an f-string."""

@@ -26,7 +26,7 @@ def plain_environ(*further: str) -> dict[str, str]:
 
 
 def run_python(
-    *words: str | Path,
+    *words: object,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     python: str | Path = sys.executable,
@@ -41,7 +41,7 @@ def run_python(
 
 
 def printed_by(
-    *words: str | Path,
+    *words: object,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     python: str | Path = sys.executable,

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_releases"]
-
 _FACTS = Path(__file__).parent / "data" / "releases.toml"
 _SCHEMA = "https://variants-schema.wheelnext.dev/v0.0.3.json"
 _PYTHONS = ("cp311", "cp312", "cp313")

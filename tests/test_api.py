@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ast
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import printed_by
 
 import wheelfit
 from wheelfit.cli.command import Operation
 from wheelfit.cli.commands import working_commands
 from wheelfit.operations.requests import field_types
 
-REPOSITORY = Path(__file__).parent.parent
 NAMES = [name for name in wheelfit.__all__ if not name.startswith("_")]
 
 
@@ -32,15 +30,6 @@ def test_documented(name: str) -> None:
         assert ":raises " in doc
 
 
-def test_page_is_as_it_would_be_written() -> None:
-    """``docs/reference/api.md`` follows from the docstrings; a script writes it."""
-    script = REPOSITORY / "docs/reference/write_api.py"
-    completed = subprocess.run(
-        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
-    )
-    assert (completed.returncode, completed.stderr) == (0, "")
-
-
 def test_an_import_brings_nothing() -> None:
     """Modules are imported when a name is first used, and subpackages hide no name."""
     program = (
@@ -49,10 +38,7 @@ def test_an_import_brings_nothing() -> None:
         "import wheelfit.operations.lock; import wheelfit.installation.environment; "
         "print(callable(wheelfit.install))"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert completed.stdout.splitlines() == ["['wheelfit']", "True"]
+    assert printed_by("-c", program).splitlines() == ["['wheelfit']", "True"]
 
 
 def test_no_name_is_a_package() -> None:

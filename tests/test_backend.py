@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from projects.writing import write_project
+from python_runs import printed_by, run_python
 
 from wheelfit.wheels.archive import WheelArchive
 
@@ -68,9 +69,8 @@ def front(project: Path) -> Front:
     """Return what lets ``python -m build`` build the project here, without a network."""
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "build", "--no-isolation", *words, str(project)]
         environ = {**os.environ, "NO_COLOR": "1"}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+        return run_python("-m", "build", "--no-isolation", *words, project, environ=environ)
 
     return run
 
@@ -130,8 +130,7 @@ def test_wheelfit_build_asks_the_own_backend(project: Path, tmp_path: Path) -> N
     """``wheelfit build`` understands such a project, and nothing is done twice."""
     out = tmp_path / "dist"
     words = ["--no-isolation", "--no-index", "--python", sys.executable, "-o", str(out)]
-    command = [sys.executable, "-m", "wheelfit", "build", str(project), "--all", "--json", *words]
-    report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    report = json.loads(printed_by("-m", "wheelfit", "build", project, "--all", "--json", *words))
     assert report["backend"] == "own_backend"
     assert [wheel["label"] for wheel in report["wheels"]] == [None, "v3"]
     assert told(out / "demo-1.0-py3-none-any-v3.whl") == [None, None]
@@ -145,6 +144,5 @@ def test_hooks_that_the_own_backend_lacks(project: Path, monkeypatch: pytest.Mon
     for more, expected in (("", [True, True, False, False]), ("\ndependencies = ['six']", None)):
         path = project / "pyproject.toml"
         path.write_text(path.read_text() + more)
-        command = [sys.executable, "-c", f"NAMES = {names}; {code}"]
-        completed = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert completed.stdout.strip() == str(expected or [True, False, False, False])
+        printed = printed_by("-c", f"NAMES = {names}; {code}").strip()
+        assert printed == str(expected or [True, False, False, False])

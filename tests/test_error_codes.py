@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -12,9 +11,8 @@ from typing import get_args
 import pytest
 from test_errors import family
 
-from wheelfit.errors import UploadRefused
 from wheelfit_runtime.error_codes import CODES, Code
-from wheelfit_runtime.errors import Fault, InvalidDocument, NoFit, UserError, WheelfitError
+from wheelfit_runtime.errors import UserError, WheelfitError
 
 KINDS = {kind.__name__: kind for kind in family()}
 STATUS = {str(code): row.exit_code for code, row in CODES.items()}
@@ -85,21 +83,3 @@ def test_a_code_of_another_kind_fails_at_once() -> None:
     """A code with another exit code than that of the class is refused."""
     with pytest.raises(ValueError, match="unknown-label is not a code of UserError"):
         UserError("m", code="unknown-label")
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        UserError("m", code="invalid-label", where="w", note="n", hint="h"),
-        InvalidDocument([Fault("schema", "is unknown")], code="unsupported-schema"),
-        NoFit("m", code="no-accelerator", details=[{"name": "torch"}]),
-        UploadRefused("m", details=[{"reference": "r"}]),
-    ],
-    ids=lambda error: error.reference,
-)
-def test_codes_survive_pickling(error: WheelfitError) -> None:
-    """An error that crosses a process keeps its code and its details."""
-    copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is type(error)
-    assert copy.parts() == error.parts()
-    assert CODES[error.reference].details_key in {"", *copy.parts()}

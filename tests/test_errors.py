@@ -13,15 +13,17 @@ import pytest
 import wheelfit
 import wheelfit_runtime
 from wheelfit import errors
-from wheelfit.errors import InvalidMarker
+from wheelfit.errors import InvalidMarker, UploadRefused
 from wheelfit_runtime import errors as base
 from wheelfit_runtime.error_codes import CODES
 from wheelfit_runtime.errors import (
     Fault,
     HashMismatch,
     InvalidDocument,
+    NoFit,
     NoImplementation,
     UnexpectedStatus,
+    UserError,
     WheelfitError,
 )
 
@@ -83,15 +85,20 @@ def test_the_tree_on_top_is_true() -> None:
         InvalidDocument([Fault("variants", "is not a table", "F-20"), Fault("", "late")]),
         HashMismatch(algorithm="sha256", expected=["aa"], actual="bb", where="f.whl"),
         UnexpectedStatus("no", status=500),
+        UserError("m", code="invalid-label", where="w", note="n", hint="h"),
+        InvalidDocument([Fault("schema", "is unknown")], code="unsupported-schema"),
+        NoFit("m", code="no-accelerator", details=[{"name": "torch"}]),
+        UploadRefused("m", details=[{"reference": "r"}]),
     ],
     ids=lambda error: error.reference,
 )
 def test_errors_survive_pickling(error: WheelfitError) -> None:
-    """An error that crosses a process keeps all its parts."""
+    """An error that crosses a process keeps all its parts, its code and its details too."""
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert copy.parts() == error.parts()
     assert copy.__dict__ == error.__dict__
+    assert CODES[error.reference].details_key in {"", *copy.parts()}
 
 
 def test_an_import_error_keeps_its_name() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
+from python_runs import printed_by
 
 from wheelfit_runtime.patterns import pattern
 
@@ -60,7 +59,4 @@ import wheelfit.resolution.resolver, wheelfit.installation.apply
 import wheelfit.sources.simple_api, wheelfit.core.variant_json_layouts, wheelfit.locking.selection
 print(*compiled, sep="\\n", end="")
 """
-    completed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert completed.stdout.splitlines() == []
+    assert printed_by("-c", program).splitlines() == []

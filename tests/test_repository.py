@@ -16,6 +16,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from python_runs import printed_by, run_python
 from ruamel.yaml import YAML
 from server.running import clean_environ
 
@@ -111,13 +112,8 @@ def test_declared_pythons_are_tested() -> None:
 
 def test_workflows_run_sessions_that_exist() -> None:
     """What workflows ask of nox is there."""
-    listing = subprocess.run(
-        [sys.executable, "-m", "nox", "--list", "-f", REPOSITORY / "noxfile.py"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    sessions = set(re.findall(r"^[*-] (\S+)", listing.stdout, re.MULTILINE))
+    listing = printed_by("-m", "nox", "--list", "-f", REPOSITORY / "noxfile.py")
+    sessions = set(re.findall(r"^[*-] (\S+)", listing, re.MULTILINE))
     asked = set()
     for workflow in WORKFLOWS:
         for job in jobs_of(workflow).values():
@@ -145,12 +141,7 @@ def test_packages_that_tests_need(tmp_path: Path) -> None:
     (tmp_path / "installed").touch()
 
     def run(path: str) -> str:
-        words = [sys.executable, "-S", script]
-        environ = {"PATH": path}
-        completed = subprocess.run(
-            words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
-        )
-        return completed.stdout
+        return printed_by("-S", script, cwd=tmp_path, environ={"PATH": path})
 
     assert "no apt-get" in run(str(tmp_path))
     for name, text in programs.items():
@@ -245,14 +236,7 @@ def pre_commit(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
         "PRE_COMMIT_HOME": str(folder / ".pre-commit-home"),
         "PATH": f"{COMMANDS}{os.pathsep}{os.environ['PATH']}",
     }
-    return subprocess.run(
-        [sys.executable, "-m", "pre_commit", *words],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python("-m", "pre_commit", *words, cwd=folder, environ=environ, deadline=1200)
 
 
 def committed(folder: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import is_running
+from python_runs import run_python
 from suite.cases import Case, load_cases
 from suite.judging import Outcome, judge
 
@@ -43,16 +45,8 @@ def run(
     text = ADAPTER.replace("BODY", body).replace("END", end) if source is None else source
     script.write_text(text, encoding="utf-8")
     command = f"{sys.executable} {script}"
-    return subprocess.run(
-        [sys.executable, SUITE / "run.py", "--adapter", command, "--drawn", "0", *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONUTF8": "1"},
-        check=False,
-        timeout=120,
-    )
+    words = (SUITE / "run.py", "--adapter", command, "--drawn", "0", *options)
+    return run_python(*words, cwd=folder, environ={**os.environ, "PYTHONUTF8": "1"})
 
 
 class TestOutcomes:
@@ -217,13 +211,7 @@ class TestBadAdapters:
 
     def test_a_program_that_is_not_there(self, tmp_path: Path) -> None:
         """A command that cannot be started is told of."""
-        completed = subprocess.run(
-            [sys.executable, SUITE / "run.py", "--adapter", str(tmp_path / "nothing")],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        completed = run_python(SUITE / "run.py", "--adapter", tmp_path / "nothing")
         assert completed.returncode == 2
         assert "it cannot be started" in completed.stderr
 
@@ -245,17 +233,7 @@ class TestBadAdapters:
         done = run(tmp_path, "--area", "label", "--silence", "8", body=body)
         assert done.returncode == 2
         pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-        assert [pid for pid in pids if _runs(pid)] == []
-
-
-def _runs(pid: int) -> bool:
-    """Say whether a process runs; one that is dead and not yet reaped does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{pid}/stat")
-    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] in "ZX")
+        assert [pid for pid in pids if is_running(pid)] == []
 
 
 def test_the_adapter_of_the_how_to_guide(tmp_path: Path) -> None:
@@ -266,15 +244,8 @@ def test_the_adapter_of_the_how_to_guide(tmp_path: Path) -> None:
     tool = "__version__ = '0.0'\ndef is_label(text):\n    return text.isalnum()\n"
     (tmp_path / "mytool.py").write_text(tool, encoding="utf-8")
     command = f"{sys.executable} {tmp_path / 'adapter.py'}"
-    completed = subprocess.run(
-        [sys.executable, SUITE / "run.py", "--adapter", command, "--area", "label", "--json"],
-        cwd=SUITE.parent,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    words = (SUITE / "run.py", "--adapter", command, "--area", "label", "--json")
+    completed = run_python(*words, cwd=SUITE.parent)
     assert completed.returncode == 1, completed.stderr
     (report,) = json.loads(completed.stdout)["tools"]
     outcomes = {case["id"]: case["outcome"] for case in report["cases"]}

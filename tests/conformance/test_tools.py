@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import run_python
 from suite.judging import Outcome
 from suite.tables import cell
 
@@ -21,13 +21,8 @@ DRAWN = {"F-28", "F-66", "A-80"}
 
 def measure(command: str, *options: str) -> tuple[dict[str, Any], list[str]]:
     """Run the suite on one tool; return what came out, and what was unexpected."""
-    completed = subprocess.run(
-        [sys.executable, SUITE / "run.py", "--json", "--adapter", command, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1200,
-    )
+    words = (SUITE / "run.py", "--json", "--adapter", command, *options)
+    completed = run_python(*words, deadline=1200)
     assert completed.returncode in (0, 1), completed.stderr
     (tool,) = json.loads(completed.stdout)["tools"]
     # Adapters and tools may write to standard error too.

@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MISTAKES", "SCHEMA", "Case", "Mistake", "Wishes", "draw_case"]
+from differential.releases import LABEL_CHARACTERS, some
 
 HOST = "https://variants-schema.wheelnext.dev"
 SCHEMA = f"{HOST}/v0.2.0.json"
@@ -16,7 +16,6 @@ SCHEMA = f"{HOST}/v0.2.0.json"
 NAMESPACES = ["blas", "cpu", "gpu", "n_0", "openmp", "prio"]
 FEATURES = ["arch", "kind", "level", "lower_bound", "x"]
 VALUES = ["1", "10", "2", "2.0", "80_real", "80_virtual", "mkl", "v1", "v2", "v3"]
-LABEL_CHARACTERS = "abz019._"
 
 Json = dict[str, Any]
 
@@ -63,10 +62,7 @@ class Case:
 
 
 def draw_case(draw: random.Random) -> Case:
-    """Draw a document, and sometimes a mistake or a user with wishes.
-
-    :param draw: source of chance.
-    """
+    """Draw a document, and sometimes a mistake or a user with wishes."""
     document = _document(draw)
     wishes = _wishes(draw, document) if draw.random() < 0.4 else Wishes()
     mistake = draw.choice(MISTAKES) if draw.random() < 0.1 else None
@@ -78,16 +74,11 @@ def draw_case(draw: random.Random) -> Case:
 # --- sound documents -----------------------------------------------------------------------
 
 
-def _some(draw: random.Random, source: Sequence[str], most: int) -> list[str]:
-    """Draw at least one of some texts, in any order."""
-    return draw.sample(list(source), draw.randint(1, min(most, len(source))))
-
-
 def _document(draw: random.Random) -> Json:
-    namespaces = _some(draw, NAMESPACES, 4)
+    namespaces = some(draw, NAMESPACES, 4)
     providers = {namespace: _static(draw) for namespace in namespaces}
     # Namespaces that no variant uses keep their place in the list.
-    used = _some(draw, namespaces, len(namespaces))
+    used = some(draw, namespaces, len(namespaces))
     variants: Json = {}
     for _ in range(draw.randint(0, 10)):
         variants[_label(draw)] = _properties(draw, used, providers)
@@ -111,8 +102,8 @@ def _label(draw: random.Random) -> str:
 
 def _static(draw: random.Random) -> Json:
     """Draw a provider with a static list (P-3, P-5)."""
-    features = _some(draw, FEATURES, 4)
-    entry: Json = {"static-properties": {name: _some(draw, VALUES, 6) for name in features}}
+    features = some(draw, FEATURES, 4)
+    entry: Json = {"static-properties": {name: some(draw, VALUES, 6) for name in features}}
     if len(features) > 1 or draw.random() < 0.3:
         entry["feature-order"] = draw.sample(features, len(features))
     if draw.random() < 0.05:
@@ -123,10 +114,10 @@ def _static(draw: random.Random) -> Json:
 def _properties(draw: random.Random, namespaces: Sequence[str], providers: Json) -> Json:
     """Draw the properties of a label, mostly such that the lists support them."""
     properties: Json = {}
-    for namespace in _some(draw, namespaces, len(namespaces)):
+    for namespace in some(draw, namespaces, len(namespaces)):
         lists = providers[namespace]["static-properties"]
-        for feature in _some(draw, list(lists), len(lists)):
-            values = _some(draw, VALUES, 3)
+        for feature in some(draw, list(lists), len(lists)):
+            values = some(draw, VALUES, 3)
             if draw.random() < 0.85:
                 values = list(dict.fromkeys([draw.choice(lists[feature]), *values[1:]]))
             properties.setdefault(namespace, {})[feature] = draw.sample(values, len(values))
@@ -139,16 +130,16 @@ def _wishes(draw: random.Random, document: Json) -> Wishes:
     """Draw what a user prefers; some of it does not occur in the document."""
     namespaces = document["default-priorities"]["namespace"]
     features = {
-        namespace: _some(draw, FEATURES, 3)
-        for namespace in _some(draw, namespaces, 2)
+        namespace: some(draw, FEATURES, 3)
+        for namespace in some(draw, namespaces, 2)
         if draw.random() < 0.6
     }
     values = {
-        namespace: {feature: _some(draw, VALUES, 3) for feature in _some(draw, FEATURES, 2)}
-        for namespace in _some(draw, namespaces, 2)
+        namespace: {feature: some(draw, VALUES, 3) for feature in some(draw, FEATURES, 2)}
+        for namespace in some(draw, namespaces, 2)
         if draw.random() < 0.6
     }
-    first = _some(draw, NAMESPACES, 3) if draw.random() < 0.6 else ()
+    first = some(draw, NAMESPACES, 3) if draw.random() < 0.6 else ()
     return Wishes(first, features, values)
 
 
@@ -189,11 +180,6 @@ def _broken_label(draw: random.Random, document: Json) -> None:
 def _null_with_properties(draw: random.Random, document: Json) -> None:
     namespace = draw.choice(document["default-priorities"]["namespace"])
     document["variants"]["null"] = {namespace: {"x": ["1"]}}
-
-
-def _without_null(document: Json) -> Json:
-    # What `null` stands for is fixed (F-6); an entry that says otherwise makes it unusable.
-    return _without_label("null")(document)
 
 
 def _odd(provider: Json) -> Callable[[random.Random, Json], None]:
@@ -250,7 +236,8 @@ MISTAKES: Sequence[Mistake] = (
         "F-6",
         "null with properties refuses the document",
         _null_with_properties,
-        counts_as=_without_null,
+        # What `null` stands for is fixed; an entry that says otherwise makes it unusable.
+        counts_as=_without_label("null"),
     ),
     Mistake(
         "P-5",

@@ -18,19 +18,6 @@ from wheelfit.server.messages import Request, Response
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import SCHEMA, build_wheel
 
-__all__ = [
-    "FALLBACK",
-    "VERSION",
-    "Draw",
-    "Release",
-    "Shelves",
-    "Wheel",
-    "draw_hardware",
-    "draw_static",
-    "fitting_tags",
-    "write",
-]
-
 VERSION = "1.0"
 """Version of every release that is drawn."""
 FALLBACK = "0.1"
@@ -160,9 +147,6 @@ def write(folder: Path, release: Release) -> None:
 
     Each wheel installs a file ``{name}/filename`` that holds the name of the wheel, so
     that nobody has to be asked what was chosen.
-
-    :param folder: that is served.
-    :param release: to write.
     """
     member = f"{release.name}/filename"
     for wheel in release.wheels:
@@ -183,13 +167,14 @@ def write(folder: Path, release: Release) -> None:
     (folder / f"{release.name}-{VERSION}-variants.json").write_text(text, encoding="utf-8")
 
 
-def draw_static(draw: random.Random, name: str) -> Release:
-    """Draw a release whose properties are listed in its document, best first.
+def some(draw: random.Random, source: Sequence[str], most: int) -> list[str]:
+    """Draw at least one of some texts, in any order."""
+    return draw.sample(list(source), draw.randint(1, min(most, len(source))))
 
-    :param draw: source of chance.
-    :param name: of the project.
-    """
-    namespaces = _some(draw, NAMESPACES, 3)
+
+def draw_static(draw: random.Random, name: str) -> Release:
+    """Draw a release whose properties are listed in its document, best first."""
+    namespaces = some(draw, NAMESPACES, 3)
     providers: dict[str, Any] = {namespace: _static(draw) for namespace in namespaces}
     if draw.random() < 0.2:
         providers["odd"] = dict(draw.choice(STRANGE))
@@ -200,12 +185,8 @@ def draw_static(draw: random.Random, name: str) -> Release:
 
 
 def draw_hardware(draw: random.Random, name: str) -> Release:
-    """Draw a release whose properties are those of hardware, with a static list or without.
-
-    :param draw: source of chance.
-    :param name: of the project.
-    """
-    namespaces = _some(draw, draw.choice(HARDWARE), 3)
+    """Draw a release whose properties are those of hardware, with a static list or without."""
+    namespaces = some(draw, draw.choice(HARDWARE), 3)
     providers: dict[str, Any] = {
         namespace: dict(draw.choice(PROVIDERS[namespace])) for namespace in namespaces
     }
@@ -262,16 +243,11 @@ def _release(
     return Release(name, {**document, "variants": listed}, document, tuple(shuffled))
 
 
-def _some(draw: random.Random, source: Sequence[str], most: int) -> list[str]:
-    """Draw at least one of some texts, in any order."""
-    return draw.sample(list(source), draw.randint(1, min(most, len(source))))
-
-
 def _static(draw: random.Random) -> dict[str, Any]:
     """Draw a provider with a static list (P-3, P-5)."""
-    features = _some(draw, FEATURES, 3)
+    features = some(draw, FEATURES, 3)
     entry: dict[str, Any] = {
-        "static-properties": {feature: _some(draw, VALUES, 5) for feature in features}
+        "static-properties": {feature: some(draw, VALUES, 5) for feature in features}
     }
     if len(features) > 1 or draw.random() < 0.3:
         entry["feature-order"] = draw.sample(features, len(features))
@@ -289,16 +265,16 @@ def _properties(
 ) -> dict[str, dict[str, list[str]]]:
     """Draw the properties of a label, mostly of values that somebody lists."""
     properties: dict[str, dict[str, list[str]]] = {}
-    for namespace in _some(draw, namespaces, len(namespaces)):
+    for namespace in some(draw, namespaces, len(namespaces)):
         lists = providers[namespace].get("static-properties") or VOCABULARY.get(namespace)
         if lists is None:
             if draw.random() < 0.5:
                 properties[namespace] = {"x": ["1"]}
             continue
         chosen: dict[str, list[str]] = {}
-        for feature in _some(draw, list(lists), len(lists)):
+        for feature in some(draw, list(lists), len(lists)):
             source = VALUES if draw.random() < 0.1 else lists[feature]
-            chosen[feature] = sorted(_some(draw, source, 3))
+            chosen[feature] = sorted(some(draw, source, 3))
         properties[namespace] = chosen
     return properties
 

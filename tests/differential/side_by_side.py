@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FORCED_CAPABILITY", "FORCED_DRIVER", "Tools"]
-
 FORCED_DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 FORCED_CAPABILITY = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 

@@ -7,16 +7,16 @@ a rule, which is named here. The other published plugin, amd-variant-provider, i
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from differential.oracles import Reason, answers_of, show
+from platforms.detecting import MACHINES, detection_of, touch, values_of, view_of, write_files
 
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
@@ -26,13 +26,11 @@ from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.network
 
-MACHINES = Path(__file__).parents[1] / "machines"
-ORACLE = Path(__file__).parents[1] / "oracles" / "rocm_bootstrap_plugin.py"
+ORACLE = "rocm_bootstrap_plugin.py"
 VERSIONS = ("0.2.0", "0.3.0")
 DRAWN = 300
 
 Environment = Callable[..., Path]
-Reason = tuple[str, str]
 
 # --- differences that are accepted -------------------------------------------------------
 
@@ -91,17 +89,12 @@ def drawn(folder: Path) -> list[Case]:
             version = draw.choice([*versions, 0]) if draw.random() < 0.97 else 130000
             minor = 128 + node
             text = f"simd_count 80\ngfx_target_version {version}\ndrm_render_minor {minor}\n"
-            path = root / f"sys/class/kfd/kfd/topology/nodes/{node}/properties"
-            path.parent.mkdir(parents=True)
-            path.write_text(text if draw.random() < 0.8 else "simd_count 0\n")
+            path = f"sys/class/kfd/kfd/topology/nodes/{node}/properties"
+            write_files(root, {path: text if draw.random() < 0.8 else "simd_count 0\n"})
             if draw.random() < 0.95:
-                device = root / f"dev/dri/renderD{minor}"
-                device.parent.mkdir(parents=True, exist_ok=True)
-                device.touch()
-        (root / "dev").mkdir(exist_ok=True)
-        (root / "dev/kfd").touch()
-        machine = Machine(SystemView(root, {}, system="Linux", architecture="x86_64"))
-        cases.append(Case(f"drawn {number}", machine.view))
+                touch(root, f"dev/dri/renderD{minor}")
+        touch(root, "dev/kfd")
+        cases.append(Case(f"drawn {number}", Machine(view_of(root)).view))
     return cases
 
 
@@ -129,34 +122,9 @@ def forced() -> list[Case]:
     ]
 
 
-def ask(python: Path, scratch: Path, cases: Sequence[Case]) -> dict[str, Any]:
-    """Let rocm-bootstrap answer."""
-    (scratch / "cases.json").write_text(json.dumps([case.as_json() for case in cases]), "utf-8")
-    subprocess.run(
-        [python, "-I", ORACLE, "cases.json", "answers.json"],
-        cwd=scratch,
-        env={"PATH": os.environ["PATH"], "HOME": str(scratch)},
-        check=True,
-        timeout=300,
-    )
-    return dict(json.loads((scratch / "answers.json").read_text("utf-8")))
-
-
-def detect(seen: SystemView) -> Detection:
-    """Return what the built-in provider says."""
-    detection = Machine(seen).detect("amd")
-    assert detection is not None
-    return detection
-
-
-def names_of(detection: Detection) -> list[str]:
-    """Return the values of gfx_arch."""
-    return [value for f in detection.features if f.name == "gfx_arch" for value in f.values]
-
-
 def why(case: Case, mine: Detection, theirs: list[str] | str) -> set[Reason]:
     """Explain a difference; what has no rule fails."""
-    names = names_of(mine)
+    names = list(values_of(mine).get("gfx_arch", ()))
     if isinstance(theirs, str):
         if mine.status is Status.DISABLED:
             return {MALFORMED}
@@ -201,22 +169,22 @@ def test_same_gpus_as_rocm_bootstrap(
     """P-39, P-40, P-120, P-122, P-124, P-126: the same names in the same order, but for rules."""
     (tmp_path / "drawn").mkdir()
     cases = [*captured(), *drawn(tmp_path / "drawn"), *forced()]
-    answers = ask(environment_with(f"rocm-bootstrap=={version}"), tmp_path, cases)["supported"]
+    python = environment_with(f"rocm-bootstrap=={version}")
+    told = answers_of(python, ORACLE, tmp_path, [case.as_json() for case in cases])
     found: Counter[Reason] = Counter()
     agreements = 0
-    for case, theirs in zip(cases, answers, strict=True):
-        mine = detect(case.seen)
+    for case, theirs in zip(cases, told["supported"], strict=True):
+        mine = detection_of("amd", Machine(case.seen))
+        names = list(values_of(mine).get("gfx_arch", ()))
         # Switched off without a warning is switched off by its own variable.
-        if names_of(mine) == theirs and not (mine.status is Status.DISABLED and mine.warnings):
+        if names == theirs and not (mine.status is Status.DISABLED and mine.warnings):
             agreements += bool(theirs)
             continue
         reasons = why(case, mine, theirs)
-        assert reasons, f"{case.name}: {names_of(mine)} here, {theirs} there"
+        assert reasons, f"{case.name}: {names} here, {theirs} there"
         found.update(reasons)
-    with capsys.disabled():
-        print(f"\nrocm-bootstrap {version}: {len(cases)} machines, {agreements} with GPUs alike:")
-        for (rule, reason), count in found.most_common():
-            print(f"  {count:3} machines {rule}: {reason}")
+    title = f"rocm-bootstrap {version}: {len(cases)} machines, {agreements} with GPUs alike:"
+    show(capsys, title, found)
     expected = {UNKNOWN, ORDER, NOT_USABLE, NO_TOOLS, OTHER_VARIABLE, MALFORMED, BLANK}
     assert set(found) == expected | ({NO_OWNERS} if version == "0.2.0" else set())
     assert agreements > DRAWN / 2
@@ -227,7 +195,8 @@ def test_same_vocabulary_as_rocm_bootstrap(
     environment_with: Environment, tmp_path: Path, version: str
 ) -> None:
     """P-28, P-121: all its names, and none that only the other plugin has."""
-    valid = ask(environment_with(f"rocm-bootstrap=={version}"), tmp_path, [])["valid"]
+    python = environment_with(f"rocm-bootstrap=={version}")
+    valid = answers_of(python, ORACLE, tmp_path, [])["valid"]
     assert {*tables.PUBLISHED_GFX, *tables.APPENDED_GFX} == set(valid)
     published = set(tables.PUBLISHED_GFX)
     assert list(tables.APPENDED_GFX) == [name for name in valid if name not in published]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from python_runs import printed_by
 
 from wheelfit.cli.main import main
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
@@ -38,14 +38,8 @@ print(json.dumps({
 
 def run(python: Path, code: str, **environ: str) -> object:
     """Return what a Python prints, as JSON."""
-    completed = subprocess.run(
-        [python, "-I", "-c", code],
-        env={"PATH": os.environ["PATH"], **environ},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(completed.stdout)
+    given = {"PATH": os.environ["PATH"], **environ}
+    return json.loads(printed_by("-I", "-c", code, python=python, environ=given))
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ out what they add (P-43); what is different even then has a rule, which is named
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from differential.oracles import Reason, answers_of, show
+from platforms.detecting import MACHINES, detection_of, values_of
+from python_runs import printed_by
 
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
@@ -29,11 +30,9 @@ from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.network
 
-MACHINES = Path(__file__).parents[1] / "machines"
-ORACLE = Path(__file__).parents[1] / "oracles" / "cpu_plugin.py"
+ORACLE = "cpu_plugin.py"
 Environment = Callable[..., Path]
 Answer = list[tuple[str, list[str]]]
-Reason = tuple[str, str]
 
 PLUGINS = {
     "x86_64": "provider_variant_x86_64.plugin:X8664Plugin",
@@ -109,19 +108,6 @@ def as_they_see_it(folder: Path) -> dict[str, Any]:
     }
 
 
-def ask(python: Path, endpoint: str, scratch: Path, machines: Sequence[Any]) -> list[Any]:
-    """Let a plugin, or archspec, answer for machines."""
-    (scratch / "machines.json").write_text(json.dumps(machines), encoding="utf-8")
-    subprocess.run(
-        [python, "-I", ORACLE, endpoint, "machines.json", "answers.json"],
-        cwd=scratch,
-        env={"PATH": os.environ["PATH"], "HOME": str(scratch)},
-        check=True,
-        timeout=300,
-    )
-    return list(json.loads((scratch / "answers.json").read_text(encoding="utf-8")))
-
-
 def view(folder: Path) -> SystemView:
     """Return a captured machine without its variables, for the reference mode."""
     given = recording.view_arguments(folder) | {"environ": {}, "reference": True}
@@ -130,9 +116,8 @@ def view(folder: Path) -> SystemView:
 
 def ours(seen: SystemView, namespace: str) -> Answer:
     """Return what the built-in provider says."""
-    detection = Machine(seen).detect(namespace)
-    assert detection is not None
-    return [(feature.name, list(feature.values)) for feature in detection.features]
+    found = values_of(detection_of(namespace, Machine(seen)))
+    return [(name, list(values)) for name, values in found.items()]
 
 
 # --- why they differ ---------------------------------------------------------------------
@@ -247,18 +232,14 @@ def test_same_answers_as_the_published_plugin(
     folders = captured(namespace)
     told = [as_they_see_it(folder) for folder in folders]
     found: Counter[Reason] = Counter()
-    for folder, theirs in zip(
-        folders, ask(python, PLUGINS[namespace], tmp_path, told), strict=True
-    ):
+    answers = answers_of(python, ORACLE, tmp_path, told, PLUGINS[namespace])
+    for folder, theirs in zip(folders, answers, strict=True):
         seen = view(folder)
         mine, published = ours(seen, namespace), [(name, values) for name, values in theirs]
         reasons = set(EXPLAIN[namespace](seen, mine, published)) if mine != published else set()
         assert reasons or mine == published, folder.name
         found.update(reasons)
-    with capsys.disabled():
-        print(f"\n{namespace} {version}: {len(folders)} machines; the differences:")
-        for (rule, why), count in found.most_common():
-            print(f"  {count:3} machines {rule}: {why}")
+    show(capsys, f"{namespace} {version}: {len(folders)} machines; the differences:", found)
     assert set(found) == EXPECTED[namespace, version]
 
 
@@ -274,18 +255,13 @@ def test_same_vocabulary_as_the_published_plugin(environment_with: Environment) 
     python = environment_with(*PACKAGES[OLDER])
     for namespace, endpoint in PLUGINS.items():
         program = ALL.format(namespace, endpoint.partition(":")[2])
-        completed = subprocess.run(
-            [python, "-I", "-c", program], capture_output=True, text=True, check=True
-        )
         levels = [name for name, _ in reversed(x86_64.LEVELS)]
-        assert (
-            json.loads(completed.stdout)
-            == {
-                "x86_64": [["level", levels], *([name, ["on"]] for name in x86_64.FEATURES)],
-                # The abilities came with the next version.
-                "aarch64": [["version", list(aarch64.VERSIONS)]],
-            }[namespace]
-        )
+        expected = {
+            "x86_64": [["level", levels], *([name, ["on"]] for name in x86_64.FEATURES)],
+            # The abilities came with the next version.
+            "aarch64": [["version", list(aarch64.VERSIONS)]],
+        }
+        assert json.loads(printed_by("-I", "-c", program, python=python)) == expected[namespace]
 
 
 def test_same_order_of_abilities_as_the_published_plugin(environment_with: Environment) -> None:
@@ -294,12 +270,9 @@ def test_same_order_of_abilities_as_the_published_plugin(environment_with: Envir
     program = (
         "from provider_variant_aarch64.plugin import AArch64Plugin as p; print(*p.all_features)"
     )
-    completed = subprocess.run(
-        [python, "-I", "-c", program], capture_output=True, text=True, check=True
-    )
     apart = {"btiecv": ["bti", "ecv"], "asimdrdmatomics": ["asimdrdm", "atomics"]}
-    words = [one for word in completed.stdout.split() for one in apart.get(word, [word])]
-    assert words == list(aarch64.FEATURES)
+    told = printed_by("-I", "-c", program, python=python).split()
+    assert [one for word in told for one in apart.get(word, [word])] == list(aarch64.FEATURES)
 
 
 def test_this_machine_is_the_same_to_the_published_plugin(
@@ -312,15 +285,12 @@ def test_this_machine_is_the_same_to_the_published_plugin(
     text = proc_cpuinfo.read(seen) or ""
     python = environment_with(*PACKAGES[NEWER])
     told = {"system": "Linux", "machine": "x86_64", "cpuinfo": text, "sysctl": {}}
-    (theirs,) = ask(python, PLUGINS["x86_64"], tmp_path, [told])
+    (theirs,) = answers_of(python, ORACLE, tmp_path, [told], PLUGINS["x86_64"])
     program = (
         "import json; from provider_variant_x86_64.plugin import X8664Plugin as p; "
         "print(json.dumps([(f.name, f.values) for f in p().get_supported_configs(None)]))"
     )
-    completed = subprocess.run(
-        [python, "-I", "-c", program], capture_output=True, text=True, check=True
-    )
-    assert json.loads(completed.stdout) == theirs
+    assert json.loads(printed_by("-I", "-c", program, python=python)) == theirs
     mine, published = ours(seen, "x86_64"), [(name, values) for name, values in theirs]
     assert set(why_x86(seen, mine, published)) <= {FLAGS_OF_MODEL, NO_V1}
 
@@ -330,9 +300,8 @@ def test_same_levels_as_archspec(environment_with: Environment, tmp_path: Path) 
     folders = captured("x86_64")
     told = [as_they_see_it(folder) for folder in folders]
     levels = {}
-    for folder, (family, generic, features) in zip(
-        folders, ask(environment_with(*PACKAGES[OLDER]), "archspec", tmp_path, told), strict=True
-    ):
+    answers = answers_of(environment_with(*PACKAGES[OLDER]), ORACLE, tmp_path, told, "archspec")
+    for folder, (family, generic, features) in zip(folders, answers, strict=True):
         seen = view(folder)
         info = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags")
         if seen.system == "Linux" and (info.flags is None or info.differ or is_emulated(seen)):
@@ -362,11 +331,8 @@ print(json.dumps([
 def test_same_positions_as_archspec(environment_with: Environment) -> None:
     """P-107: every flag that both know is in the same leaf, register and bit."""
     python = environment_with(*PACKAGES[OLDER])
-    completed = subprocess.run(
-        [python, "-I", "-c", POSITIONS], capture_output=True, text=True, check=True
-    )
     theirs: dict[str, set[tuple[Any, ...]]] = {}
-    for name, *position in json.loads(completed.stdout):
+    for name, *position in json.loads(printed_by("-I", "-c", POSITIONS, python=python)):
         theirs.setdefault(name, set()).add(tuple(position))
     mine = {
         name: (*place, bit)
@@ -389,7 +355,4 @@ def test_the_nvidia_package_of_the_registry_holds_nothing(environment_with: Envi
         "import nvidia_variant_provider as p, importlib.util as u;"
         "print([n for n in vars(p) if n[0] != '_'], u.find_spec('nvidia_variant_provider.plugin'))"
     )
-    completed = subprocess.run(
-        [python, "-I", "-c", program], capture_output=True, text=True, check=True
-    )
-    assert completed.stdout.split() == ["[]", "None"]
+    assert printed_by("-I", "-c", program, python=python).split() == ["[]", "None"]

@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from differential.oracles import Reason, show
 from differential.releases import (
     FALLBACK,
     VERSION,
@@ -197,7 +198,7 @@ def test_same_order_as_uv(
         tools = Tools(uv, tmp_path, index.url, world.environment)
         explained, planned = tools.explain(*names), tools.would_install(*names)
         theirs, installs = order_of_uv(tools, shelves, names)
-    occurred: Counter[tuple[str, str]] = Counter()
+    occurred: Counter[Reason] = Counter()
     for release in releases:
         fallback = f"{release.name}-{FALLBACK}-py3-none-any.whl"
         ours = [name for name in explained[release.name] if name != fallback]
@@ -211,13 +212,8 @@ def test_same_order_as_uv(
         occurred[TIES] += order != theirs[release.name]
         assert order == expected, f"ours: {ours}\n{json.dumps(release.index)}"
     found = +occurred
-    with capsys.disabled():
-        print(
-            f"\nuv 0.13.8, {world.seed}: {installs} decisions on {len(releases)} releases;", end=""
-        )
-        print(" the same order but for:")
-        for (rule, why), count in found.most_common():
-            print(f"  {count:3} releases {rule}: {why}")
+    decisions = f"{installs} decisions on {len(releases)} releases"
+    show(capsys, f"uv 0.13.8, {world.seed}: {decisions}; the same order but for:", found)
     assert installs >= world.installs
     assert {rule for rule, _ in found} >= world.occurring
     assert sum(len(order) > 2 for order in theirs.values()) > world.releases / 4

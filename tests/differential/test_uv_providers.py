@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from differential.releases import PROVIDERS, Release, Shelves, Wheel
 from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
+from platforms.detecting import detection_of, values_of
 
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import SCHEMA
@@ -81,9 +82,7 @@ class Asked:
 
 def lists(machine: Machine, namespace: str) -> dict[str, tuple[str, ...]]:
     """Return what our provider supports, by feature."""
-    detection = machine.detect(namespace)
-    assert detection is not None
-    return {feature.name: feature.values for feature in detection.features}
+    return values_of(detection_of(namespace, machine))
 
 
 def taken_by_uv(

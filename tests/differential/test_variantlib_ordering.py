@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 import pytest
 import tomli_w
 from differential.documents import MISTAKES, Case, Wishes, draw_case
+from differential.oracles import ORACLES, Reason, answers_of, show
+from python_runs import printed_by
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
@@ -23,7 +24,6 @@ from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit_runtime.errors import InvalidDocument
 
-ORACLE = Path(__file__).parents[1] / "oracles" / "variantlib_order.py"
 AT_ONCE = 2_500
 
 Answer = list[list[Any]]
@@ -89,7 +89,7 @@ def hold_against_mistake(case: Case, found: Answer | None) -> None:
     assert found == expected, f"{case.mistake.rule}: {json.dumps(case.document)}"
 
 
-def differences(case: Case, found: Answer | None, theirs: Any) -> set[tuple[str, str]]:
+def differences(case: Case, found: Answer | None, theirs: Any) -> set[Reason]:
     """Return why an answer is not ours; whatever no rule explains fails."""
     reasons = set()
     sound = case.document
@@ -116,18 +116,7 @@ def differences(case: Case, found: Answer | None, theirs: Any) -> set[tuple[str,
 def ask(python: Path, folder: Path, cases: list[Case]) -> list[Any]:
     """Let variantlib answer, in a folder where nothing configures it but the cases."""
     pairs = [[case.document, configuration(case.wishes)] for case in cases]
-    (folder / "cases.json").write_text(json.dumps(pairs), encoding="utf-8")
-    subprocess.run(
-        [python, "-I", str(ORACLE), "cases.json", "answers.json"],
-        cwd=folder,
-        env={
-            **{name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ},
-            "HOME": str(folder),
-        },
-        check=True,
-        timeout=300,
-    )
-    return list(json.loads((folder / "answers.json").read_text(encoding="utf-8")))
+    return list(answers_of(python, "variantlib_order.py", folder, pairs))
 
 
 @pytest.mark.network
@@ -145,17 +134,15 @@ def test_same_order_as_variantlib(
         for start in range(0, many, AT_ONCE)
         for answer in ask(variantlib_python, tmp_path, cases[start : start + AT_ONCE])
     ]
-    found: Counter[tuple[str, str]] = Counter()
+    found: Counter[Reason] = Counter()
     agreements = 0
     orders = [ours(case) for case in cases]
     for case, order_found, answer in zip(cases, orders, answers, strict=True):
         reasons = differences(case, order_found, answer)
         agreements += not reasons
         found.update(reasons)
-    with capsys.disabled():
-        print(f"\nvariantlib 0.2.2: {len(cases)} selections, {agreements} the same; the others:")
-        for (rule, why), count in found.most_common():
-            print(f"  {count:5} {rule}: {why}")
+    title = f"variantlib 0.2.2: {len(cases)} selections, {agreements} the same; the others:"
+    show(capsys, title, found)
     assert set(found) == {OPTIONAL, NO_NULL, *((mistake.rule, mistake.why) for mistake in MISTAKES)}
     assert agreements > many * 2 / 3
     # The cases are worth comparing: most have a choice, many lose a label, many have a user.
@@ -164,9 +151,6 @@ def test_same_order_as_variantlib(
     labels = [len(case.document["variants"]) for case in cases]
     assert sum(most > few for most, few in zip(labels, choices, strict=True)) > many / 4
     assert sum(bool(case.wishes) for case in cases) > many / 4
-
-
-READER = Path(__file__).parents[1] / "oracles" / "variantlib_read.py"
 
 
 @pytest.mark.network
@@ -179,15 +163,10 @@ def test_published_documents_that_variantlib_reads(
     """
     files = sorted(shared_data.rglob("*-variants.json"))
     (tmp_path / "files.json").write_text(json.dumps([str(file) for file in files]), "utf-8")
-    completed = subprocess.run(
-        [variantlib_python, "-I", str(READER), "files.json"],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        capture_output=True,
-        check=True,
-        timeout=300,
-    )
-    refused = [reason for reason in json.loads(completed.stdout) if reason is not None]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    words = ("-I", ORACLES / "variantlib_read.py", "files.json")
+    told = printed_by(*words, python=variantlib_python, environ=environ, cwd=tmp_path)
+    refused = [reason for reason in json.loads(told) if reason is not None]
     assert (len(files), len(files) - len(refused)) == (235, 38)
     assert all("unexpected subkeys" in reason for reason in refused if "abi_dep" not in reason)
     for file in files:

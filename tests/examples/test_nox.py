@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from python_runs import run_python
 
 from wheelfit.testing.wheels import build_wheel
 
@@ -29,13 +28,7 @@ def test_session(tmp_path: Path) -> None:
     build_wheel(tmp_path / "wheels", "spam", "1.0")
     shutil.copy(HELPER, tmp_path)
     (tmp_path / "noxfile.py").write_text(NOXFILE.format(folder=str(tmp_path / "wheels")))
-    completed = subprocess.run(
-        [sys.executable, "-m", "nox", "--no-color"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    completed = run_python("-m", "nox", "--no-color", cwd=tmp_path)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert "installed spam 1.0: the only wheel that fits" in completed.stdout + completed.stderr
     assert completed.stdout.splitlines()[-1] == "1.0"

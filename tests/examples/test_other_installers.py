@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from python_runs import run_python
 
 from wheelfit.server.loopback import LoopbackIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -31,12 +30,7 @@ def test_the_best_wheel_for_a_host(tmp_path: Path, host: str, label: str | None)
     build_wheel(tmp_path, "spam", "0.9")
     (tmp_path / "spam-1.0-variants.json").write_text(json.dumps(DOCUMENT))
     with LoopbackIndex(tmp_path) as index:
-        completed = subprocess.run(
-            [sys.executable, CHOOSE, index.url, "spam", host],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        completed = run_python(CHOOSE, index.url, "spam", host)
     assert completed.returncode == 0, completed.stderr
     ending = f"any-{label}.whl" if label else "any.whl"
     assert completed.stdout.strip().rpartition("/")[2] == f"spam-1.0-py3-none-{ending}"
@@ -47,6 +41,5 @@ def test_nothing_fits(tmp_path: Path) -> None:
     """Where nothing fits, the exit code says so."""
     build_wheel(tmp_path, "spam", "1.0", tag="py3-none-win_arm64")
     with LoopbackIndex(tmp_path) as index:
-        command: list[str | Path] = [sys.executable, CHOOSE, index.url, "spam", "cuda-12.8-sm90"]
-        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        completed = run_python(CHOOSE, index.url, "spam", "cuda-12.8-sm90")
     assert (completed.returncode, completed.stdout) == (3, "no wheel of spam fits\n")

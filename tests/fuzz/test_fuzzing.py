@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_runs import printed_by
 
 REPOSITORY = Path(__file__).parents[2]
 FUZZ = REPOSITORY / "fuzz"
@@ -84,12 +85,8 @@ def test_a_short_run_finds_nothing(name: str, tmp_path: Path) -> None:
 def test_a_campaign_ends_with_a_table(tmp_path: Path) -> None:
     """What ``nox -s fuzz`` runs fuzzes the target, keeps its inputs and counts."""
     pytest.importorskip("atheris", reason="atheris has no wheel for this Python or platform")
-    command = [sys.executable, str(FUZZ / "campaign.py"), "filename", "--found", str(tmp_path)]
-    run = subprocess.run(
-        [*command, "--hours", "0.0003"], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    (row,) = run.stdout.splitlines()[1:]
+    words = (FUZZ / "campaign.py", "filename", "--found", tmp_path, "--hours", "0.0003")
+    (row,) = printed_by(*words, deadline=300).splitlines()[1:]
     name, executions, _rate, features, findings = row.split()
     assert (name, findings) == ("filename", "0")
     assert int(executions.replace(",", "")) > 0

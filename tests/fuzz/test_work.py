@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any, TypeVar
 
 import pytest
 
+from wheelfit.core.document import VariantDocument
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import contradictions
-from wheelfit.core.markers import VariantContext, parse_marker
+from wheelfit.core.markers import Marker, VariantContext, parse_marker
 from wheelfit.core.metadata import check_document, read_document, write_document
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.strict_json import JsonLimits, load
@@ -25,12 +29,9 @@ from wheelfit.locking.document import Lock
 from wheelfit.sources.simple_api import parse_links
 from wheelfit_runtime.errors import WheelfitError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
 SMALL, LARGE = 100, 800
 HOST = "https://variants-schema.wheelnext.dev"
+Made = TypeVar("Made")
 FRESH = count()
 """So that no text was seen, and remembered, before."""
 
@@ -79,18 +80,19 @@ def work(call: Callable[[], object]) -> int:
     return lines + Text.compared
 
 
-def assert_linear(make: Callable[[int, int], Callable[[], object]]) -> None:
+def assert_linear(make: Callable[[int, int], Made], call: Callable[[Made], object]) -> None:
     """Check that eight times the size costs at most twelve times the work.
 
-    :param make: from a size and a fresh number to the call.
+    :param make: from a size and a fresh number to what the work is about.
+    :param call: does the work that counts.
     """
-    small, large = (work(make(size, next(FRESH))) for size in (SMALL, LARGE))
+    made = (make(size, next(FRESH)) for size in (SMALL, LARGE))
+    small, large = (work(partial(call, one)) for one in made)
     assert 0 < large < 12 * small
 
 
-def document(fresh: int, draft: str = "peps/850/v0.2.0.json", /, **more: Any) -> dict[str, Any]:
+def document(draft: str = "peps/850/v0.2.0.json", /, **more: Any) -> dict[str, Any]:
     """Make a document with parts that are given."""
-    del fresh
     return {
         "$schema": f"{HOST}/{draft}",
         "default-priorities": {"namespace": ["x"]},
@@ -108,25 +110,23 @@ def many(size: int, fresh: int) -> list[str]:
 L2 = "v0.0.2.json"
 L6 = "peps/9999/v0.2.0.json"
 DOCUMENTS: dict[str, Callable[[int, int], dict[str, Any]]] = {
-    "labels": lambda n, f: document(f, variants={t: {"x": {"a": [t]}} for t in many(n, f)}),
-    "broken labels": lambda n, f: document(f, variants={t.upper(): {} for t in many(n, f)}),
-    "values": lambda n, f: document(f, variants={"a": {"x": {"a": many(n, f)}}}),
-    "equal values": lambda n, f: document(f, variants={"a": {"x": {"a": [f"v{f}"] * n}}}),
-    "broken values": lambda n, f: document(f, variants={"a": {"x": {"a": [f"V{f}"] * n}}}),
-    "features": lambda n, f: document(f, variants={"a": {"x": {t: ["1"] for t in many(n, f)}}}),
-    "namespaces": lambda n, f: document(f, variants={"a": {t: {"a": ["1"]} for t in many(n, f)}}),
-    "priorities": lambda n, f: document(f, **{"default-priorities": {"namespace": many(n, f)}}),
+    "labels": lambda n, f: document(variants={t: {"x": {"a": [t]}} for t in many(n, f)}),
+    "broken labels": lambda n, f: document(variants={t.upper(): {} for t in many(n, f)}),
+    "values": lambda n, f: document(variants={"a": {"x": {"a": many(n, f)}}}),
+    "equal values": lambda n, f: document(variants={"a": {"x": {"a": [f"v{f}"] * n}}}),
+    "broken values": lambda n, f: document(variants={"a": {"x": {"a": [f"V{f}"] * n}}}),
+    "features": lambda n, f: document(variants={"a": {"x": {t: ["1"] for t in many(n, f)}}}),
+    "namespaces": lambda n, f: document(variants={"a": {t: {"a": ["1"]} for t in many(n, f)}}),
+    "priorities": lambda n, f: document(**{"default-priorities": {"namespace": many(n, f)}}),
     "equal priorities": lambda n, f: document(
-        f, **{"default-priorities": {"namespace": [f"n{f}"] * n}}
+        **{"default-priorities": {"namespace": [f"n{f}"] * n}}
     ),
     "unlisted providers": lambda n, f: document(
-        f,
         providers={f"p{t}": {"requires": ["x"]} for t in many(n, f)},
         **{"default-priorities": {"namespace": many(n, f)}},
     ),
-    "requirements": lambda n, f: document(f, providers={"x": {"requires": many(n, f)}}),
+    "requirements": lambda n, f: document(providers={"x": {"requires": many(n, f)}}),
     "static lists": lambda n, f: document(
-        f,
         providers={
             "x": {
                 "static-properties": {t: [t, "1"] for t in many(n, f)},
@@ -134,9 +134,8 @@ DOCUMENTS: dict[str, Callable[[int, int], dict[str, Any]]] = {
             }
         },
     ),
-    "unknown keys": lambda n, f: document(f, **dict.fromkeys(many(n, f), 1)),
+    "unknown keys": lambda n, f: document(**dict.fromkeys(many(n, f), 1)),
     "providers of L2": lambda n, f: document(
-        f,
         L2,
         providers={t: {"plugin-use": "none"} for t in many(n, f)},
         **{
@@ -147,7 +146,6 @@ DOCUMENTS: dict[str, Callable[[int, int], dict[str, Any]]] = {
         },
     ),
     "prefixes of L6": lambda n, f: document(
-        f,
         L6,
         providers={"x": {"static-properties": {t: ["1"] for t in many(n, f)}}},
         **{
@@ -165,34 +163,26 @@ DOCUMENTS: dict[str, Callable[[int, int], dict[str, Any]]] = {
 def test_documents(shape: str) -> None:
     """However a document is built, reading, checking and writing it is linear."""
 
-    def make(size: int, fresh: int) -> Callable[[], object]:
-        made = counting(DOCUMENTS[shape](size, fresh))
+    def call(made: Any) -> None:
+        check_document(made)
+        write_document(read_document(made, where="x"), accept_losses=True)
 
-        def call() -> None:
-            check_document(made)
-            write_document(read_document(made, where="x"), accept_losses=True)
-
-        return call
-
-    assert_linear(make)
+    assert_linear(lambda size, fresh: counting(DOCUMENTS[shape](size, fresh)), call)
 
 
 def test_contradictions() -> None:
     """That documents without providers name what others lack is found in one pass."""
 
-    def make(size: int, fresh: int) -> Callable[[], object]:
+    def make(size: int, fresh: int) -> list[tuple[str, VariantDocument]]:
         names = counting(many(size, fresh))
-        bare = document(
-            fresh, "peps/825/v0.1.1.json", **{"default-priorities": {"namespace": names}}
-        )
+        bare = document("peps/825/v0.1.1.json", **{"default-priorities": {"namespace": names}})
         del bare["providers"]
-        documents = [
+        return [
             (where, read_document(made, where=where))
-            for where, made in [("a", bare), ("b", bare), ("c", document(fresh))]
+            for where, made in [("a", bare), ("b", bare), ("c", document())]
         ]
-        return lambda: contradictions(documents)
 
-    assert_linear(make)
+    assert_linear(make, contradictions)
 
 
 JSON: dict[str, Callable[[int], str]] = {
@@ -212,12 +202,7 @@ JSON: dict[str, Callable[[int], str]] = {
 )
 def test_json(shape: str, limits: JsonLimits) -> None:
     """Whatever the text, refusing or reading it is linear."""
-
-    def make(size: int, _fresh: int) -> Callable[[], object]:
-        data = JSON[shape](size).encode()
-        return lambda: load(data, limits)
-
-    assert_linear(make)
+    assert_linear(lambda size, _: JSON[shape](size).encode(), lambda data: load(data, limits))
 
 
 def marker_of(atoms: list[str], word: str, depth: int = 1) -> str:
@@ -243,52 +228,49 @@ MARKERS: dict[str, Callable[[int, int], str]] = {
 def test_markers(shape: str) -> None:
     """Reading, writing, resolving and evaluating a marker is linear."""
 
-    def make(size: int, fresh: int) -> Callable[[], object]:
-        text = MARKERS[shape](size, fresh)
+    def call(text: str) -> None:
+        marker = parse_marker(text)
+        str(marker)
+        marker.resolve_variants(VariantContext.NULL)
+        marker.evaluate({"os_name": "posix"}, "a")
 
-        def call() -> None:
-            marker = parse_marker(text)
-            str(marker)
-            marker.resolve_variants(VariantContext.NULL)
-            marker.evaluate({"os_name": "posix"}, "a")
-
-        return call
-
-    assert_linear(make)
+    assert_linear(MARKERS[shape], call)
 
 
 def test_markers_of_many_properties() -> None:
     """Many markers on a wheel with many properties cost no more than both together."""
 
-    def make(size: int, fresh: int) -> Callable[[], object]:
+    def make(size: int, fresh: int) -> tuple[Marker, VariantContext]:
         names = many(size, fresh)
         properties = PropertySet.from_mapping({"x": {name: ["1", "2"] for name in names}})
         context = VariantContext("a", properties)
         atoms = [f"'x :: {name} :: 2' not in variant_properties" for name in names]
         atoms += [f"'x :: {name}' not in variant_features" for name in names]
-        marker = parse_marker(marker_of(atoms, "or"))
-        return lambda: [marker.resolve_variants(context), marker.evaluate({}, "", context)]
+        return parse_marker(marker_of(atoms, "or")), context
 
-    assert_linear(make)
+    def call(made: tuple[Marker, VariantContext]) -> None:
+        marker, context = made
+        marker.resolve_variants(context)
+        marker.evaluate({}, "", context)
+
+    assert_linear(make, call)
 
 
 def test_properties() -> None:
     """A set of properties is built, ordered and asked in linear work."""
 
-    def make(size: int, fresh: int) -> Callable[[], object]:
-        items = [Property("x", Text(name), Text("1")) for name in many(size, fresh)[::-1]]
+    def make(size: int, fresh: int) -> list[Property]:
+        return [Property("x", Text(name), Text("1")) for name in many(size, fresh)[::-1]]
 
-        def call() -> None:
-            properties = PropertySet(items)
-            assert len(list(properties)) == size
-            assert properties.namespaces == ("x",)
-            assert hash(properties) == hash(PropertySet.of(items))
-            assert all(item in properties for item in items)
-            PropertySet.from_mapping(properties.to_mapping())
+    def call(items: list[Property]) -> None:
+        properties = PropertySet(items)
+        assert len(list(properties)) == len(items)
+        assert properties.namespaces == ("x",)
+        assert hash(properties) == hash(PropertySet.of(items))
+        assert all(item in properties for item in items)
+        PropertySet.from_mapping(properties.to_mapping())
 
-        return call
-
-    assert_linear(make)
+    assert_linear(make, call)
 
 
 NAMES: dict[str, Callable[[int, int], str]] = {
@@ -303,12 +285,7 @@ NAMES: dict[str, Callable[[int, int], str]] = {
 @pytest.mark.parametrize("shape", NAMES)
 def test_file_names(shape: str) -> None:
     """A file name costs the same few steps however long it is."""
-
-    def make(size: int, fresh: int) -> Callable[[], object]:
-        text = NAMES[shape](size, fresh)
-        return lambda: parse_wheel_filename(text)
-
-    assert_linear(make)
+    assert_linear(NAMES[shape], parse_wheel_filename)
 
 
 @pytest.mark.parametrize(
@@ -347,12 +324,10 @@ def package(name: str, **more: str) -> dict[str, Any]:
 @pytest.mark.parametrize("shape", LOCKS)
 def test_locks(shape: str) -> None:
     """A lock file is read, or refused with every fault, in linear work."""
-
-    def make(size: int, fresh: int) -> Callable[[], object]:
-        table = counting(LOCKS[shape](size // 5, fresh))
-        return lambda: Lock.of({"lock-version": "1.0", "created-by": "x", **table})
-
-    assert_linear(make)
+    assert_linear(
+        lambda size, fresh: counting(LOCKS[shape](size // 5, fresh)),
+        lambda table: Lock.of({"lock-version": "1.0", "created-by": "x", **table}),
+    )
 
 
 PAGES: dict[str, Callable[[int], str]] = {
@@ -371,9 +346,7 @@ PAGES: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("shape", PAGES)
 def test_pages(shape: str) -> None:
     """Whatever the page, finding its links is linear."""
-
-    def make(size: int, _fresh: int) -> Callable[[], object]:
-        body = PAGES[shape](size).encode()
-        return lambda: parse_links(body, "text/html", "https://h/simple/a/", source="s")
-
-    assert_linear(make)
+    assert_linear(
+        lambda size, _: PAGES[shape](size).encode(),
+        lambda body: parse_links(body, "text/html", "https://h/simple/a/", source="s"),
+    )

@@ -35,16 +35,8 @@ if TYPE_CHECKING:
 MakeVenv = Callable[[], Path]
 
 
-@pytest.fixture(scope="session")
-def venv_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make one virtual environment without pip."""
-    folder = tmp_path_factory.mktemp("template") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return folder
-
-
 @pytest.fixture
-def make_venv(venv_template: Path, tmp_path: Path) -> MakeVenv:
+def make_venv(empty_venv: Path, tmp_path: Path) -> MakeVenv:
     """Return a function that makes fresh virtual environments."""
     count = iter(range(100))
 
@@ -52,7 +44,7 @@ def make_venv(venv_template: Path, tmp_path: Path) -> MakeVenv:
         # A copy works as well as the original: its interpreter is a link, and the place of
         # ``pyvenv.cfg`` decides about the prefix.
         folder = tmp_path / f"venv{next(count)}"
-        shutil.copytree(venv_template, folder, symlinks=True)
+        shutil.copytree(empty_venv, folder, symlinks=True)
         return folder
 
     return make
@@ -65,23 +57,23 @@ def venv(make_venv: MakeVenv) -> Path:
 
 
 @pytest.fixture(scope="session")
-def seen_template(venv_template: Path) -> Environment:
+def seen_template(empty_venv: Path) -> Environment:
     """Return the template as the installer sees it."""
-    return open_environment(str(venv_template), environ=os.environ)
+    return open_environment(str(empty_venv), environ=os.environ)
 
 
 @pytest.fixture
-def environment(venv: Path, venv_template: Path, seen_template: Environment) -> Environment:
+def environment(venv: Path, empty_venv: Path, seen_template: Environment) -> Environment:
     """Return a fresh virtual environment as the installer sees it.
 
     A copy of the template would only name other folders, so its interpreter is not asked.
     """
 
     def move(path: Path) -> Path:
-        inside = path.is_relative_to(venv_template)
-        return venv / path.relative_to(venv_template) if inside else path
+        inside = path.is_relative_to(empty_venv)
+        return venv / path.relative_to(empty_venv) if inside else path
 
-    interpreter, template = seen_template.interpreter, str(venv_template)
+    interpreter, template = seen_template.interpreter, str(empty_venv)
     moved = interpreter._replace(
         executable=move(interpreter.executable),
         prefix=venv,

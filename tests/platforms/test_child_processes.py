@@ -9,9 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from programs import is_running
 
 from wheelfit_runtime.platforms import child_processes
 from wheelfit_runtime.platforms.child_processes import Ending
@@ -83,20 +83,8 @@ def test_what_the_child_started_is_killed_with_it() -> None:
     answer = _run("sleep 1000 & echo $!; exec sleep 1000", deadline=0.5)
     assert answer.ending is Ending.LATE
     # What was killed is collected by another process, a little later.
-    while _is_running(int(answer.output)):
+    while is_running(int(answer.output)):
         time.sleep(0.01)
-
-
-def _is_running(pid: int) -> bool:
-    """Return whether a process is there and has not ended."""
-    state = Path(f"/proc/{pid}/stat")
-    if Path("/proc/self/stat").exists():
-        return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_a_child_is_out_of_reach_of_the_terminal() -> None:

@@ -18,8 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Coverage", "Rule", "Test", "judge", "read_cases", "read_rules", "read_tests"]
-
 REPOSITORY = Path(__file__).parents[2]
 
 RULE = re.compile(r"\b[FPB]-\d+\b")

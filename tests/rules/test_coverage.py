@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from python_runs import run_python
 from rules.coverage import REPOSITORY, Coverage, judge, measure, read_cases, read_rules, read_tests
 from rules.coverage import Test as Proof
 
@@ -182,9 +181,7 @@ def test_the_suite_knows_the_same_rules() -> None:
 def test_as_a_program(measured: Coverage) -> None:
     """The program prints the same as JSON, and its status says whether all is well."""
     program = Path(__file__).with_name("coverage.py")
-    completed = subprocess.run(
-        [sys.executable, program, "--json"], capture_output=True, text=True, check=False
-    )
+    completed = run_python(program, "--json")
     printed = json.loads(completed.stdout)
     assert printed == measured.as_json()
     assert completed.returncode == (1 if printed["faults"] else 0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from python_runs import printed_by
 from runtime.example_builds import BACKEND, build_example, install_builds
 
 RUNTIME = Path(__file__).parents[2] / "runtime"
@@ -67,15 +67,6 @@ def runtime_wheel(
     """Return the wheel of `wheelfit-runtime`, built as it is published."""
     python = environment_with("build>=1.6", "hatchling>=1.29")
     folder = tmp_path_factory.mktemp("dist")
-    command: list[str | Path] = [
-        python,
-        "-m",
-        "build",
-        "--no-isolation",
-        "--outdir",
-        folder,
-        RUNTIME,
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    printed_by("-m", "build", "--no-isolation", "--outdir", folder, RUNTIME, python=python)
     (path,) = folder.glob("*.whl")
     return path

@@ -7,7 +7,8 @@ import http.client
 import json
 import random
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -15,10 +16,6 @@ import pytest
 
 from wheelfit.testing.index import Faults, RecordingIndex
 from wheelfit.testing.wheels import build_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 JSON = "application/vnd.pypi.simple.v1+json"
 

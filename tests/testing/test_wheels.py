@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +19,6 @@ from wheelfit.testing.wheels import (
     stub_wheels_for,
 )
 from wheelfit.wheels.archive import WheelArchive
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DOCUMENT = release_document(
     {"null": {}, "v3.x": {"x86_64": {"level": ["v3", "v2"]}, "blas": {"library": ["mkl"]}}},
