@@ -106,13 +106,7 @@ def _run(command: list[str]) -> str:
 
 
 def resolve(tool: str, words: list[str], python: str, tools: Path) -> Answer:
-    """Return the answer of a tool and the seconds it took.
-
-    :param tool: its name.
-    :param words: the requirements.
-    :param python: the interpreter to resolve for.
-    :param tools: the folder of pip and uv.
-    """
+    """Return the answer of a tool for an interpreter, and the seconds it took."""
     with tempfile.TemporaryDirectory(prefix="wheelfit-sets-") as name:
         folder = Path(name)
         began = time.monotonic()

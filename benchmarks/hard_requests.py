@@ -96,10 +96,7 @@ class Run:
 def run(words: list[str], folder: Path, pattern: str, index: CountingIndex) -> Run:
     """Run a command and measure it.
 
-    :param words: the command.
-    :param folder: where it runs.
     :param pattern: matches each decision in what it says, or the number of all in a group.
-    :param index: counts what it asks for.
     """
     index.count = Count()
     metered = [sys.executable, "-c", _METER, *words]
@@ -114,13 +111,7 @@ def run(words: list[str], folder: Path, pattern: str, index: CountingIndex) -> R
 
 
 def commands(tools: Path, folder: Path, url: str, needs: list[str]) -> dict[str, list[str]]:
-    """Return the command of each tool, and what matches its decisions.
-
-    :param tools: the folder of uv and nab.
-    :param folder: a new folder.
-    :param url: of the index.
-    :param needs: the requirements.
-    """
+    """Return the command of each tool, for requirements that are written into a new folder."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     text = PYPROJECT.format(python=python, needs=json.dumps(needs), index=url)
     (folder / "pyproject.toml").write_text(text)
@@ -150,12 +141,7 @@ _DECISIONS = {
 
 
 def measure(name: str, tools: Path, place: Path) -> dict[str, Run]:
-    """Resolve one request with every tool.
-
-    :param name: of the request.
-    :param tools: the folder of uv and nab.
-    :param place: a folder for everything.
-    """
+    """Resolve one request with every tool."""
     application = CountingIndex()
     runs = {}
     with LoopbackServer(application) as server:

@@ -59,10 +59,7 @@ class Wheels:
 
 
 def fetched(folder: Path) -> Wheels:
-    """Fetch what is not there yet, and make the siblings.
-
-    :param folder: where wheels are kept.
-    """
+    """Fetch what is not there yet, and make the siblings."""
     wheels = Wheels(folder / "large", folder / "tree", folder / "siblings")
     if not wheels.large.exists():
         fetch(wheels.large, LARGE, "--no-deps")
@@ -74,10 +71,7 @@ def fetched(folder: Path) -> Wheels:
 
 
 def tiny(folder: Path) -> Wheels:
-    """Build small wheels under the same names, for a smoke run.
-
-    :param folder: where to put them.
-    """
+    """Build small wheels under the same names, for a smoke run."""
     wheels = Wheels(folder / "large", folder / "tree", folder / "siblings")
     for place in (wheels.large, wheels.tree):
         place.mkdir(parents=True)

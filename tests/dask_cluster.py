@@ -20,10 +20,7 @@ _QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
 
 
 class DaskCluster:
-    """Hold a scheduler and its workers; all end with the block.
-
-    :param folder: for what they write.
-    """
+    """Hold a scheduler and its workers; all end with the block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -15,18 +15,6 @@ from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
 
-__all__ = [
-    "DOCUMENT",
-    "NVIDIA",
-    "check",
-    "codes",
-    "document",
-    "only",
-    "rewritten",
-    "sound_release",
-    "write",
-]
-
 NVIDIA = {
     "requires": ["nvidia-variant-provider>=0.0.1,<1"],
     "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",

@@ -20,8 +20,6 @@ from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import linux_target
 
-__all__ = ["write_lock_of"]
-
 
 def write_lock_of(
     index: RecordingIndex,

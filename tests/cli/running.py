@@ -33,8 +33,6 @@ _REPORTING = (
 )
 """Commands that have a result even where they fail."""
 
-__all__ = ["Runner", "CommandResult", "arguments", "tree"]
-
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:

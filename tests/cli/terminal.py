@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fcntl import ioctl
 
-__all__ = ["TerminalSession", "in_terminal", "screen"]
-
 _PIECES = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
 
 

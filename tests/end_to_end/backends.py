@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["FLIT", "HATCHLING", "MESON", "SCIKIT", "SETUPTOOLS", "write"]
-
 TABLE = """
 [variant.default-priorities]
 namespace = ["x86_64"]

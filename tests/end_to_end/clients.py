@@ -15,8 +15,6 @@ from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
-__all__ = ["NVIDIA", "Scene", "installed", "stock"]
-
 NVIDIA = {
     "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
     "requires": ["nvidia-variant-provider>=0.0.1"],

@@ -14,8 +14,6 @@ from packaging.utils import canonicalize_name
 import wheelfit
 import wheelfit_runtime
 
-__all__ = ["make_home", "required", "site_of"]
-
 
 def site_of(environment: Path) -> Path:
     """Return the site-packages folder of an environment."""

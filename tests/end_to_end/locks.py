@@ -9,8 +9,6 @@ from pathlib import Path
 from cli.running import CommandResult, Runner
 from packaging.utils import canonicalize_name
 
-__all__ = ["Locks"]
-
 
 class Locks:
     """The locks of one folder."""

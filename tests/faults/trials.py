@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from faults.changes import write_lock
-from faults.scene import Scene, Step, difference, snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from faults.changes import Change
-    from faults.scene import Ended
+from faults.changes import Change, write_lock
+from faults.scene import Ended, Scene, Step, difference, snapshot
 
 _LINES, _EXAMPLES = 8, 6
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-__all__ = ["Entry", "Zip", "deflate", "honest_record", "members_of", "rebuilt"]
-
 
 @dataclass
 class Entry:

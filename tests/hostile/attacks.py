@@ -15,8 +15,6 @@ from pathlib import Path
 
 from hostile.archives import Entry, Zip, deflate, honest_record, members_of, rebuilt
 
-__all__ = ["ATTACKS", "EVIL", "HARMLESS", "INIT", "NAME", "UNPORTABLE", "Attack"]
-
 NAME = "demo-2-py3-none-any.whl"
 INIT = "demo/__init__.py"
 EVIL = b"raise SystemExit('owned')\n"

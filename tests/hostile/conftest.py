@@ -16,8 +16,6 @@ from hostile.shelf import Shelf
 from wheelfit.cli.main import main
 from wheelfit.testing.index import RecordingIndex
 
-__all__: list[str] = []
-
 
 @dataclass
 class Site:

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["mostly_corpora"]
-
 _EACH = 24
 
 

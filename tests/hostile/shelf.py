@@ -17,8 +17,6 @@ from wheelfit.server.messages import Request, Response, content_response
 from wheelfit.server.pages import choose_type, write_project
 from wheelfit.sources.page import NO_HASHES, File, ProjectPage
 
-__all__ = ["Endless", "Shelf"]
-
 _TYPE = "application/octet-stream"
 
 

@@ -11,7 +11,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from installation.bench import Bench, Install, Pip, Tree
@@ -22,15 +22,13 @@ from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.installation.apply import Applied, apply
 from wheelfit.installation.environment import Environment, open_environment
 from wheelfit.installation.plan import plan
+from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.resolution import Pin, Resolution
 from wheelfit.sources.cache import Store
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.page import File
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.testing.wheels import unpack_wheel
-
-if TYPE_CHECKING:
-    from wheelfit.resolution.release_choice import ReleaseChoice
 
 MakeVenv = Callable[[], Path]
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 
-__all__ = ["first_then", "is_compatible", "keys", "order"]
-
 Values = Mapping[str, Mapping[str, Sequence[str]]]
 """By namespace and feature; of what is supported the order counts, of a variant it does not."""
 

@@ -6,13 +6,13 @@ import ast
 import json
 import os
 import re
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from platforms.detecting import write_files
+from python_runs import printed_by
 
 import wheelfit
 import wheelfit_runtime
@@ -116,26 +116,16 @@ print(json.dumps({
 
 def run(grown: Path, *words: str, **environ: str) -> str:
     """Run Python with the grown package, and return what it prints."""
-    completed = subprocess.run(
-        [sys.executable, *words],
-        # What is compiled would lie behind the links, in the package itself.
-        env={**os.environ, "PYTHONPATH": str(grown), "PYTHONDONTWRITEBYTECODE": "1", **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert completed.returncode == 0, completed.stderr
-    return completed.stdout
+    # What is compiled would lie behind the links, in the package itself.
+    own = {"PYTHONPATH": str(grown), "PYTHONDONTWRITEBYTECODE": "1"}
+    return printed_by(*words, environ={**os.environ, **own, **environ})
 
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the root of a machine with an abacus."""
     root = tmp_path_factory.mktemp("machine")
-    place = root / "proc" / "driver" / "abacus"
-    place.mkdir(parents=True)
-    (place / "kind").write_text("soroban\n")
+    write_files(root, {"proc/driver/abacus/kind": "soroban\n"})
     return root
 
 
@@ -221,9 +211,8 @@ def test_commands_show_it(grown: Path, tmp_path: Path) -> None:
     assert "abacus-soroban" in listed
     shown = json.loads(run(grown, "-m", "wheelfit", "providers", "list", "--json", **environ))
     assert "abacus" in [one["namespace"] for one in shown["built_in"]]
-    probed = json.loads(
-        run(grown, "-m", "wheelfit", "probe", "--json", "--for", "abacus-soroban", **environ)
-    )
+    words = ("probe", "--json", "--for", "abacus-soroban")
+    probed = json.loads(run(grown, "-m", "wheelfit", *words, **environ))
     features = probed["namespaces"]["abacus"]["features"]
     assert [feature["values"] for feature in features] == [["soroban"]]
 

@@ -11,12 +11,8 @@ import json
 import os
 import subprocess
 import tarfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 _TIME = 1_767_225_600
 _BACKEND = """

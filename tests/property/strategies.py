@@ -15,20 +15,6 @@ from wheelfit.core.providers import BuiltinProvider, PluginProvider, Provider, S
 from wheelfit.core.target import TagPreference
 from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 
-__all__ = [
-    "CHOICES",
-    "CHOICE_LISTS",
-    "LABELS",
-    "NAMESPACES",
-    "PREFERENCES",
-    "SETS",
-    "TAGS",
-    "rankings",
-    "releases",
-    "supports",
-    "written_documents",
-]
-
 # --- documents that may be written ------------------------------------------------------
 
 _NAMES = st.text("abz0_", min_size=1, max_size=3)

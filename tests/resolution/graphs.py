@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from wheelfit.resolution.problem import Build, Dependency, Package, build_index
 from wheelfit.resolution.version_set import VersionSet, is_pin
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from packaging.utils import NormalizedName
-
-__all__ = ["Graph", "dependencies"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def dependencies(*texts: str) -> list[Dependency]:

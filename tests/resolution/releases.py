@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -12,20 +13,9 @@ from wheelfit.core.core_metadata import CoreMetadata
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import parse_label
 from wheelfit.resolution.request import InstalledBuild
+from wheelfit.resolution.resolution import Pin
+from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import single_label_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
-    from wheelfit.resolution.resolution import Pin
-    from wheelfit.testing.repositories import FakeRepository
-
-__all__ = ["add_release", "installed_build", "reasons"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 def add_release(

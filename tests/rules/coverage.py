@@ -107,7 +107,6 @@ class Coverage:
 def read_rules(page: str) -> tuple[Rule, ...]:
     """Read the tables of the page.
 
-    :param page: its text.
     :raises ValueError: a row cannot be understood, or a rule is there twice.
     """
     rules: dict[str, Rule] = {}
@@ -135,11 +134,7 @@ def read_rules(page: str) -> tuple[Rule, ...]:
 
 
 def read_tests(source: str, where: str) -> Iterator[Test]:
-    """Find the tests in a module; a class lends its docstring to all its tests.
-
-    :param source: the text of the module.
-    :param where: its path, for the names of tests.
-    """
+    """Find the tests in the text of a module; a class lends its docstring to all its tests."""
     yield from _tests_in(ast.parse(source).body, where, "")
 
 
@@ -156,11 +151,7 @@ def _tests_in(body: Iterable[ast.stmt], where: str, outer: str) -> Iterator[Test
 
 
 def read_cases(data: object, where: str) -> Iterator[Test]:
-    """Find the conformance cases in a file: every object that lists ``rules``.
-
-    :param data: plain data.
-    :param where: its path, for the names of cases.
-    """
+    """Find the conformance cases in a file: every object that lists ``rules``."""
     if isinstance(data, dict):
         rules = data.get("rules")
         if isinstance(rules, list):
@@ -176,11 +167,7 @@ def read_cases(data: object, where: str) -> Iterator[Test]:
 
 
 def judge(rules: Iterable[Rule], tests: Iterable[Test]) -> Coverage:
-    """Say which tests prove which rule, and what is wrong.
-
-    :param rules: those of the page.
-    :param tests: tests and cases.
-    """
+    """Say which tests and cases prove which rule, and what is wrong."""
     rules = tuple(rules)
     known = {rule.name for rule in rules}
     proofs: dict[str, list[str]] = {}
@@ -201,10 +188,7 @@ def judge(rules: Iterable[Rule], tests: Iterable[Test]) -> Coverage:
 
 @cache
 def measure(repository: Path = REPOSITORY) -> Coverage:
-    """Judge what is in the repository.
-
-    :param repository: with ``docs``, ``tests`` and ``conformance``.
-    """
+    """Judge what is in the repository."""
     tests: list[Test] = []
     for path in sorted((repository / "tests").rglob("test_*.py")):
         where = path.relative_to(repository).as_posix()

@@ -22,7 +22,6 @@ def build_example(python: Path, folder: Path) -> Path:
     """Build the package and its implementations, one after the other in one tree.
 
     :param python: has the build backend, and pip.
-    :param folder: where it is done.
     """
     source = shutil.copytree(EXAMPLES / "loader-c-extension", folder / "source")
     command = [str(python), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
@@ -37,13 +36,7 @@ def build_example(python: Path, folder: Path) -> Path:
 
 
 def install_builds(python: Path, wheels: Path, place: Path, *builds: str) -> None:
-    """Install the package and some implementations into a folder, with pip.
-
-    :param python: has pip.
-    :param wheels: what `build_example` made.
-    :param place: the folder.
-    :param builds: which, as ``avx2``.
-    """
+    """Install the package and some implementations, as ``avx2``, into a folder, with pip."""
     command = [str(python), "-m", "pip", "install", "--no-deps", "--no-index"]
     names = ["sums", *(f"sums-{build}" for build in builds)]
     subprocess.run(

@@ -79,9 +79,7 @@ class Site(NamedTuple):
     ) -> subprocess.CompletedProcess[str]:
         """Run the environment's Python on a machine.
 
-        :param arguments: of Python.
         :param cuda: version of the driver; None: there is none.
-        :param environ: further variables.
         """
         given = plain_environ("CUDA_", "NVIDIA_", "LD_LIBRARY_PATH")
         given |= {**V3, "WHEELFIT_CACHE_DIR": str(self.scratch / "cache")}
@@ -171,15 +169,24 @@ class TestMachines:
         done = site.run("-W", "error", "-c", WHICH, cuda=cuda)
         assert (done.returncode == 0) == (not lost), done.stderr
 
-    def test_a_modest_processor(self, site: Site) -> None:
-        """Where nothing else fits, there is the generic one."""
-        found, _ = site.answer(WHICH, environ={"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v1"})
-        assert found == "generic"
-
-    def test_a_mask(self, site: Site) -> None:
-        """A process that may see no GPU gets no implementation for one."""
-        mask = {"CUDA_VISIBLE_DEVICES": ""}
-        assert site.answer(WHICH, cuda="12.4", environ=mask) == ("avx2", "")
+    @pytest.mark.parametrize(
+        ("cuda", "environ", "which"),
+        [
+            pytest.param(
+                None, {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v1"}, "generic", id="modest processor"
+            ),
+            pytest.param("12.4", {"CUDA_VISIBLE_DEVICES": ""}, "avx2", id="mask of GPUs"),
+            pytest.param(None, {"SPAM_IMPLEMENTATION": "avx512"}, "avx512", id="demanded"),
+            # The category, or the words it begins with, can be named where Python is started.
+            pytest.param("11.4", {"PYTHONWARNINGS": "ignore::UserWarning"}, "avx2", id="category"),
+            pytest.param("11.4", {"PYTHONWARNINGS": "ignore:spam uses"}, "avx2", id="words"),
+        ],
+    )
+    def test_nobody_is_warned(
+        self, site: Site, cuda: str | None, environ: dict[str, str], which: str
+    ) -> None:
+        """What a mask hides, somebody demands, or is silenced, is no reason for a warning."""
+        assert site.answer(WHICH, cuda=cuda, environ=environ) == (which, "")
 
     def test_submodules(self, site: Site) -> None:
         """Modules below the implementation are modules below the package."""
@@ -225,30 +232,16 @@ class TestMachines:
         )
         assert site.answer(code, cuda="11.4")[0] == "refused"
 
-    @pytest.mark.parametrize("option", ["ignore::UserWarning", "ignore:spam uses"])
-    def test_warnings_can_be_silenced(self, site: Site, option: str) -> None:
-        """The category, or the words it begins with, can be named where Python is started."""
-        environ = {"PYTHONWARNINGS": option}
-        assert site.answer(WHICH, cuda="11.4", environ=environ) == ("avx2", "")
-
-    def test_demanded(self, site: Site) -> None:
-        """A variable decides, against the machine too, and without a warning."""
-        found = site.answer(WHICH, environ={"SPAM_IMPLEMENTATION": "avx512"})
-        assert found == ("avx512", "")
-
     def test_demanded_by_a_wrong_name(self, site: Site) -> None:
         """The error has the names that are installed."""
-        done = site.run("-c", WHICH, environ={"SPAM_IMPLEMENTATION": "cu99"})
+        wrong = {"SPAM_IMPLEMENTATION": "cu99"}
+        done = site.run("-c", WHICH, environ=wrong)
         assert done.returncode == 1
         assert "installed are avx2, avx512, cu11, cu12, generic" in done.stderr
-        told = site.run(
-            "-m", "wheelfit_runtime", "explain", environ={"SPAM_IMPLEMENTATION": "cu99"}
-        )
+        told = site.run("-m", "wheelfit_runtime", "explain", environ=wrong)
         assert told.returncode == 3
-        assert (
-            told.stdout.splitlines()[1]
-            == "  SPAM_IMPLEMENTATION=cu99 is set, which is not installed"
-        )
+        words = "  SPAM_IMPLEMENTATION=cu99 is set, which is not installed"
+        assert told.stdout.splitlines()[1] == words
 
     def test_cuda_13_is_loaded(self, site: Site, tmp_path: Path) -> None:
         """What another package has loaded counts: no CUDA 12 beside CUDA 13."""

@@ -13,8 +13,6 @@ from typing import Literal, Self
 
 from server.debian import find_or_install
 
-__all__ = ["Balancer", "documented_forwarding", "find_nginx"]
-
 _DOCUMENTED = Path(__file__).parents[2] / "docs/how-to/run-an-index.md"
 _CONFIGURATION = """
 worker_processes 1;

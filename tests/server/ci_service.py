@@ -11,8 +11,6 @@ import pytest
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Request, Response
 
-__all__ = ["JOB", "Issuer"]
-
 jwt = pytest.importorskip("jwt", reason="needs the extra `server`")
 rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
 JOB = {

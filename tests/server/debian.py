@@ -12,8 +12,6 @@ from typing import TypeVar
 
 from filelock import FileLock
 
-__all__ = ["Unavailable", "find_or_install"]
-
 _T = TypeVar("_T")
 
 

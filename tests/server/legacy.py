@@ -16,8 +16,6 @@ from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.uploads.form import read_form
 from wheelfit.sources.page import File
 
-__all__ = ["LegacyIndex", "listed_files"]
-
 
 def listed_files(folder: Path, project: str) -> dict[str, File]:
     """Return the files of a project that an index of a folder lists, by name."""

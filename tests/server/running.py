@@ -18,10 +18,6 @@ from urllib.parse import urlsplit
 
 from server.uploading import CONTENT_TYPE, fields_of, form
 
-__all__ = [
-    "RunningIndex", "basic", "bearer", "clean_environ", "post", "raw", "run_client", "wait_until",
-]  # fmt: skip
-
 
 def clean_environ(folder: Path) -> dict[str, str]:
     """Return an environment without the user's settings."""

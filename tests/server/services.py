@@ -17,8 +17,6 @@ from typing import Self
 
 from server.debian import Unavailable, find_or_install
 
-__all__ = ["ObjectStorage", "Postgresql", "find_postgresql"]
-
 
 def find_postgresql() -> Path:
     """Return the folder of PostgreSQL's programs; install Debian's package where that is possible.

@@ -13,8 +13,6 @@ from wheelfit.operations.pip_rules import pip_config_locations
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 
-__all__ = ["signed_files"]
-
 _SOURCE = "pypi_attestations-0.0.30.tar.gz"
 
 

@@ -6,21 +6,14 @@ import hashlib
 import json
 import re
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from urllib.parse import unquote
 
-from wheelfit.core.filename import index_file_name, parse_wheel_filename
+from wheelfit.core.filename import WheelFilename, index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.server.messages import Response, content_response
+from wheelfit.server.messages import Request, Response, content_response
 from wheelfit.testing.wheels import stub_wheels_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from wheelfit.core.filename import WheelFilename
-    from wheelfit.server.messages import Request
-
 
 _TYPES = {".html": "text/html; charset=utf-8", ".json": "application/json"}
 _ELSEWHERE = re.compile(rb'href="https?://[^"#?]*/([^"/#?]+\.whl)[^"]*"')

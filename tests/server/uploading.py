@@ -15,8 +15,6 @@ from wheelfit.server.uploads.accepting import AcceptedUpload, accept_upload
 from wheelfit.server.uploads.form import read_form
 from wheelfit.testing.wheels import release_document
 
-__all__ = ["BOUNDARY", "CONTENT_TYPE", "DOCUMENT", "NOW", "fields_of", "form", "refused", "upload"]
-
 BOUNDARY = "a-boundary-that-is-not-in-the-file"
 CONTENT_TYPE = f"multipart/form-data; boundary={BOUNDARY}"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

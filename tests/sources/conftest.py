@@ -6,10 +6,11 @@ import hashlib
 import ssl
 import sys
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -22,10 +23,6 @@ from wheelfit.sources.page import File
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
 from wheelfit.sources.urllib3_transport import Urllib3Transport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import BinaryIO
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 

@@ -9,8 +9,6 @@ from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.zip_directory import DEFLATED, Member
 from wheelfit_runtime.errors import InvalidWheel
 
-__all__ = ["verdict"]
-
 
 def verdict(packed: bytes, content: bytes, *, method: int = DEFLATED, piece: int = 70_001) -> str:
     """Unpack a member that promises ``content``; return why it is refused, or nothing.

@@ -13,8 +13,6 @@ from wheelfit.wheels.zip_directory import STORED, Member
 from wheelfit.wheels.zip_writing import encode_end, encode_entry, encode_local_header
 from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library
 
-__all__ = ["build_zstd_wheel", "write_archive"]
-
 
 def build_zstd_wheel(folder: Path, name: str, version: str, **arguments: Any) -> Path:
     """Write a wheel as `build_wheel` does, with every member packed with Zstandard."""

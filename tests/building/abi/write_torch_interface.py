@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -22,13 +22,9 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.operations.context import Context
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.requests import SourceOptions
+from wheelfit.sources.page import File
+from wheelfit.sources.repository import Repository
 from wheelfit.wheels.archive import WheelArchive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from wheelfit.sources.page import File
-    from wheelfit.sources.repository import Repository
 
 DATA = Path(__file__).parents[3] / "src/wheelfit/building/abi/torch_interface.json"
 OLDEST = Version("2.4")

@@ -11,8 +11,6 @@ from server.legacy import LegacyIndex
 
 from wheelfit.server.messages import Request, Response
 
-__all__ = ["SessionServer"]
-
 _TYPE = {"content-type": "application/vnd.pypi.upload.v2+json"}
 
 

@@ -22,8 +22,6 @@ from web_servers import AnsweringServer
 
 from wheelfit.server.messages import Request, Response
 
-__all__ = ["Sigstore"]
-
 ISSUER = "https://token.actions.githubusercontent.com"
 IDENTITY = "https://github.com/owner/fast/.github/workflows/release.yml@refs/heads/main"
 _SCT = ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")

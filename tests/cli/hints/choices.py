@@ -15,8 +15,6 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
-__all__ = ["PLAYS"]
-
 LINUX = "py3-none-manylinux_2_28_x86_64"
 
 

@@ -19,8 +19,6 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.error_codes import CODES
 
-__all__ = ["PLAYS"]
-
 
 def unusable_interpreter(scene: Scene) -> None:
     """Try another interpreter."""

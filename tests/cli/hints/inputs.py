@@ -11,8 +11,6 @@ from runtime.test_value_choice import V2, V3, supporting
 
 from wheelfit_runtime.loader.value_choice import Cases, select
 
-__all__ = ["PLAYS"]
-
 MKL = "blas :: library :: mkl"
 BRIDGE = """
 name = "acme"

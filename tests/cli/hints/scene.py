@@ -14,8 +14,6 @@ from error_codes import raises_code
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.error_codes import CODES, Code
 
-__all__ = ["BLAS", "Scene"]
-
 BLAS = {"blas": {"library": ["mkl", "openblas"]}}
 FAST = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}, "open": {"blas": {"library": ["openblas"]}}},

@@ -19,6 +19,7 @@ from platforms.detecting import (
     write_files,
     write_program,
 )
+from python_runs import printed_by
 from sampled_cases import sampled
 
 from wheelfit.testing.drivers import FakeDriver
@@ -119,19 +120,22 @@ def test_libcuda_without_any_driver_supports_nothing(
     assert (detection.status, detection.features) == (Status.NOTHING, ())
 
 
-def test_a_device_that_may_not_be_used_is_left_out(root: Path, fake_driver: FakeDriver) -> None:
-    """P-97: no permission is how containers hide devices; no warning is due."""
-    environ = fake_driver.environ(devices=[H100, T4], no_permission="0")
-    detection = _detect(root, fake_driver, environ)
-    assert _first_values(detection)["sm_arch"] == "75_real"
-    assert detection.warnings == ()
-
-
-def test_a_lost_device_is_left_out_with_a_warning(root: Path, fake_driver: FakeDriver) -> None:
-    """P-74: one broken device does not hide the others."""
-    detection = _detect(root, fake_driver, fake_driver.environ(devices=[H100, T4], lost="1"))
-    assert _first_values(detection)["sm_arch"] == "90_real"
-    assert "GPU 1 is left out" in detection.warnings[0]
+@pytest.mark.parametrize(
+    ("settings", "code", "warnings"),
+    [
+        pytest.param({"no_permission": "0"}, "75_real", [], id="hidden from a container"),
+        pytest.param({"lost": "1"}, "90_real", ["GPU 1 is left out"], id="lost"),
+        pytest.param({"nvml_init": 18}, "90_real", [], id="libcuda works where NVML fails"),
+        pytest.param({"noise": 1}, "90_real", [], id="it prints"),
+    ],
+)
+def test_what_is_left_of_a_driver_counts(
+    root: Path, fake_driver: FakeDriver, settings: dict[str, Any], code: str, warnings: list[str]
+) -> None:
+    """P-36, P-74, P-94, P-97, P-98: one broken part does not hide others; hiding is no fault."""
+    detection = _detect(root, fake_driver, fake_driver.environ(devices=[H100, T4], **settings))
+    assert _first_values(detection)["sm_arch"] == code
+    assert [words.partition(":")[0] for words in detection.warnings] == warnings
 
 
 @pytest.mark.parametrize(
@@ -159,12 +163,6 @@ def test_a_driver_that_does_not_start_is_told_about(
     assert detection.evidence
 
 
-def test_a_mismatch_of_nvml_leaves_libcuda_a_chance(root: Path, fake_driver: FakeDriver) -> None:
-    """P-94, P-98: with a compatibility package NVML may fail where libcuda works."""
-    environ = fake_driver.environ(devices=[H100], nvml_init=18)
-    assert _first_values(_detect(root, fake_driver, environ))["sm_arch"] == "90_real"
-
-
 @pytest.mark.parametrize(
     "function", sampled(["nvmlInitWithFlags", "nvmlDeviceGetCount_v2"], fast={1})
 )
@@ -176,14 +174,6 @@ def test_a_hanging_driver_costs_the_deadline_and_no_more(
     detection = _detect(root, fake_driver, environ, deadline=1)
     assert detection.status is Status.FAILED
     assert f"did not answer within 1 s (in {function})" in detection.warnings[0]
-
-
-def test_a_driver_that_prints_does_not_disturb_the_answer(
-    root: Path, fake_driver: FakeDriver
-) -> None:
-    """P-36: the answer has a pipe of its own."""
-    environ = fake_driver.environ(devices=[H100], noise=1)
-    assert _first_values(_detect(root, fake_driver, environ))["sm_arch"] == "90_real"
 
 
 def test_libraries_that_cannot_be_loaded_are_told_about(root: Path, tmp_path: Path) -> None:
@@ -218,9 +208,7 @@ def test_without_an_interpreter_a_thread_asks_and_never_initialises(
     )
 
     def ask(driver: FakeDriver, environ: dict[str, str], deadline: str = "20") -> str:
-        command = [sys.executable, "-c", program, str(root), str(driver.folder), deadline]
-        completed = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
-        return completed.stdout.strip()
+        return printed_by("-c", program, root, driver.folder, deadline, environ=environ).strip()
 
     environ = fake_driver.environ(devices=[H100], cuda="12.8", hang="cuInit")
     assert ask(fake_driver, environ) == "supported 12.8 15.20 90_real"
@@ -424,17 +412,21 @@ def _asked(tmp_path: Path, *files: str, system: str = "Linux") -> tuple[list[str
     return processes.asked, detection
 
 
-def test_a_stray_tool_is_not_asked(tmp_path: Path) -> None:
-    """P-96, P-98: nvidia-smi on PATH is no sign of a driver, and files come first."""
-    names, detection = _asked(tmp_path)
-    assert names == []
-    assert detection.status is Status.NOTHING
-
-
-def test_a_tool_without_a_driver_in_the_kernel_is_not_believed(tmp_path: Path) -> None:
-    """P-98: libraries alone, as in an image, do not make the tool trustworthy."""
-    names, detection = _asked(tmp_path, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")
-    assert names == ["nvidia libraries"]
+@pytest.mark.parametrize(
+    ("files", "asked"),
+    [
+        pytest.param((), [], id="a stray tool"),
+        pytest.param(
+            ("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",), ["nvidia libraries"], id="an image"
+        ),
+    ],
+)
+def test_a_tool_without_a_driver_in_the_kernel_is_not_asked(
+    tmp_path: Path, files: tuple[str, ...], asked: list[str]
+) -> None:
+    """P-96, P-98: neither nvidia-smi on PATH nor libraries alone are a sign of a driver."""
+    names, detection = _asked(tmp_path, *files)
+    assert names == asked
     assert detection.status is Status.NOTHING
 
 

@@ -150,17 +150,21 @@ def test_nothing_is_fetched(
     assert found.version == "12.9.1"
 
 
+WARNED = """
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    initialize_cuda({})
+answer = [[str(one.message), one.category.__name__, one.filename] for one in seen]
+"""
+
+
 def test_a_warning_at_each_start(
     program: Callable[..., Any], with_driver: Callable[..., dict[str, str]]
 ) -> None:
     """P-91: a program is warned at its own line, at a later start too, and has its libraries."""
-    ask = (
-        "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n"
-        "    warnings.simplefilter('always')\n    initialize_cuda('12.9')\n"
-        "answer = [[str(one.message), one.category.__name__, one.filename] for one in seen]"
-    )
     for _ in range(2):
-        ((words, kind, place),) = program(ask, with_driver("12.4"))
+        ((words, kind, place),) = program(WARNED.format("'12.9'"), with_driver("12.4"))
         assert words.startswith("the driver supports CUDA 12.4, and refuses PTX that NVRTC of CUDA")
         assert (kind, place) == ("VariantWarning", "<string>")
 
@@ -182,12 +186,8 @@ def test_a_lock_that_is_newer_than_the_driver(
             f'wheels = [{{ url = "{wheel.as_uri()}", hashes = {{ sha256 = "{digest}" }} }}]\n'
         )
     lock.write_text(text)
-    ask = (
-        "import warnings\nwith warnings.catch_warnings(record=True) as seen:\n"
-        f"    warnings.simplefilter('always')\n    initialize_cuda('12', lock={str(lock)!r})\n"
-        "answer = [str(one.message) for one in seen]"
-    )
+    ask = WARNED.format(f"'12', lock={str(lock)!r}")
     for _ in range(2):
-        (words,) = program(ask, with_driver("12.4"))
+        ((words, *_),) = program(ask, with_driver("12.4"))
         assert "of CUDA 12.9 writes (error 222)" in words
         assert words.endswith("take a lock of CUDA 12.4")

@@ -242,18 +242,19 @@ forked(lambda: initialize_cuda("12", ["cudart"]) is not found[0])
     printed_by("-W", "error", "-c", code, environ=environ)
 
 
-def test_a_file_that_was_cut_off(program: Program) -> None:
-    """A library of another size than it had is fetched again."""
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda content: content[:100], id="cut off"),
+        pytest.param(
+            lambda content: bytes(len(content)), id="overwritten", marks=pytest.mark.integration
+        ),
+    ],
+)
+def test_a_file_that_was_spoilt(program: Program, spoil: Callable[[bytes], bytes]) -> None:
+    """A library of another size, or of the same that cannot be loaded, is fetched again."""
     path = Path(program(ONLY_CUDART)["paths"]["libcudart.so.12"])
-    path.write_bytes(path.read_bytes()[:100])
-    assert program(ONLY_CUDART)["cudart"] == 12090
-
-
-@pytest.mark.integration
-def test_a_file_that_was_overwritten(program: Program) -> None:
-    """A library of the same size that cannot be loaded is fetched again."""
-    path = Path(program(ONLY_CUDART)["paths"]["libcudart.so.12"])
-    path.write_bytes(bytes(path.stat().st_size))
+    path.write_bytes(spoil(path.read_bytes()))
     assert program(ONLY_CUDART)["cudart"] == 12090
 
 

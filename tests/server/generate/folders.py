@@ -13,8 +13,6 @@ from wheelfit.server.generate.request import GenerateOptions, GenerateResult
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel, release_document
 
-__all__ = ["DOCUMENT", "STATIC", "Site", "build_release"]
-
 STATIC = {"blas": {"library": ["openblas", "mkl"]}}
 DOCUMENT = release_document(
     {

@@ -29,11 +29,6 @@ from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import UnknownHost
 
-__all__ = [
-    "CUDA", "JSON", "LINUX", "LINUX_TAG", "MAC_TAG", "NV", "OLD_TAG", "PIP", "UV",
-    "Behind", "body", "release", "target_of", "user_agent",
-]  # fmt: skip
-
 JSON = "application/vnd.pypi.simple.v1+json"
 NV = {
     "requires": ["nvidia-variant-provider"],

@@ -18,8 +18,6 @@ from typing import Any, Self
 import pytest
 from server.debian import Unavailable, find_or_install
 
-__all__ = ["Browser", "Tab", "running_browser"]
-
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = (
     "--headless",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from itertools import pairwise
 
-__all__ = ["Document"]
-
 _EMPTY = {"br", "hr", "img", "input", "link", "meta"}
 _APART = {"td", "th", "tr", "li", "p", "dt", "dd", "option"}
 _CONTROLS = {"input", "select", "textarea"}

@@ -16,16 +16,6 @@ from wheelfit.sources.repository import Content, Redirect, content_of, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 
-__all__ = [
-    "DOCUMENT",
-    "LONG_NAME",
-    "LONG_VERSION",
-    "MemoryIndex",
-    "add_long",
-    "fast_fft",
-    "many_variants",
-]
-
 DOCUMENT = release_document(
     {
         "cu128": {

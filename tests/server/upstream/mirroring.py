@@ -18,8 +18,6 @@ from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.advisories import Advisories
 from wheelfit_runtime.errors import NetworkError
 
-__all__ = ["JSON", "Clock", "Mirroring", "join_pulls", "read"]
-
 JSON = "application/vnd.pypi.simple.v1+json"
 
 

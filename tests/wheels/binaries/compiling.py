@@ -10,8 +10,6 @@ import pytest
 
 from wheelfit.testing.wheels import build_wheel
 
-__all__ = ["FAST", "POINT", "Workshop", "as_wheel", "versions_of_fast"]
-
 FAST = {
     "1.0": "int fast_new(struct point *p) { return p->x; }\nint fast_gone(void) { return 1; }\n",
     "1.1": "int fast_new(struct point *p) { return p->x; }\nint fast_gone(void) { return 1; }\n"

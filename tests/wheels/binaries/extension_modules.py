@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["DISPATCHING", "INTEGERS", "MODULE", "compiled"]
-
 MODULE = """
 struct method { const char *name; void *call; int flags; const char *doc; };
 struct slot { int id; void *value; };
