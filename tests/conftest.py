@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from cli.running import Runner
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from python_runs import run_python
@@ -157,6 +158,21 @@ def user_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.Mo
     path.touch()
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(path))
     return path
+
+
+@pytest.fixture
+def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the settings of the caller; use a cache and a current folder of the test."""
+    del bare_environment
+    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)  # a checkout may have a .venv
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], own_settings: None) -> Runner:
+    """Return a runner of commands, for which the settings of the caller are hidden."""
+    del own_settings
+    return Runner(capsys)
 
 
 @pytest.fixture(scope="session")

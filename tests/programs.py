@@ -8,11 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["is_running", "run_program", "until"]
-
 
 def run_program(
-    *words: str | Path, code: int | None = 0, **options: Any
+    *words: object, code: int | None = 0, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a program, and return its output.
 

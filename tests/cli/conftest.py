@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli.running import Runner
 
 
 @pytest.fixture(autouse=True)
@@ -14,9 +13,3 @@ def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.Mon
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)  # a checkout may have a .venv
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return a runner of commands."""
-    return Runner(capsys)

@@ -11,8 +11,6 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-__all__ = ["FORMS", "REFERENCE", "SCHEMAS", "check_object", "schema_of"]
-
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SCHEMAS: dict[str, Any] = {
     path.stem: json.loads(path.read_text()) for path in (REFERENCE / "schemas").glob("*.json")

@@ -13,8 +13,6 @@ from projects.writing import write_project, write_sdist
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
-__all__ = ["POISONED", "Workplace"]
-
 POISONED = "\nraise SystemExit('the backend was run')\n"
 """Code of a backend that must not run."""
 

@@ -10,22 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.running import Runner
 from programs import run_program
-
-
-@pytest.fixture
-def run(
-    bare_environment: None,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Runner:
-    """Return a runner of commands with a cache and a current folder of the test."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)  # a checkout may have a .venv
-    return Runner(capsys)
 
 
 @pytest.fixture

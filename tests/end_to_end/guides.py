@@ -10,8 +10,6 @@ from pathlib import Path
 
 from programs import run_program
 
-__all__ = ["Section", "follow", "sections"]
-
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 _HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
 _BLOCK = re.compile(

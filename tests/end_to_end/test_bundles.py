@@ -15,6 +15,8 @@ from web_servers import served
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
 NOWHERE = "http://127.0.0.1:9"
 NO_NETWORK = {
     "HTTP_PROXY": NOWHERE, "HTTPS_PROXY": NOWHERE, "http_proxy": NOWHERE, "https_proxy": NOWHERE,
@@ -52,12 +54,6 @@ HOSTS = {
     "none": _LEVEL.replace('"v3"', '"v1"'),
 }
 CHOSEN = {"new": "cu12.8", "old": "cu11.8", "v3": "v3", "none": "null"}
-
-
-@pytest.fixture(autouse=True)
-def own_settings(bare_environment: None) -> None:
-    """Ignore the user's settings."""
-    del bare_environment
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from cli.running import Runner, tree
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
+pytestmark = pytest.mark.usefixtures("own_settings")
+
 DOCUMENT = release_document(
     {"mkl": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
 )

@@ -21,6 +21,8 @@ from web_servers import served
 
 from wheelfit.testing.wheels import build_wheel, release_document
 
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
 STATIC = {"blas": {"library": ["openblas", "mkl"]}}
 DOCUMENT = release_document(
     {
@@ -59,12 +61,6 @@ def index(
     subprocess.run([sys.executable, "-m", "wheelfit", *words], check=True)
     with served(place) as origin:
         yield f"{origin}/simple/"
-
-
-@pytest.fixture(autouse=True)
-def own_settings(bare_environment: None) -> None:
-    """Ignore the user's settings."""
-    del bare_environment
 
 
 def run(*words: str | Path) -> str:

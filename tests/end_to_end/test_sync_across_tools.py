@@ -16,7 +16,7 @@ from programs import run_program
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_release, build_wheel, release_document
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.usefixtures("own_settings")]
 """Only to install the other tools; what they lock lies on this machine."""
 
 LEVELS = release_document(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from faults.scene import Scene
 
 from wheelfit.testing.resolution_setup import NVIDIA
 from wheelfit.testing.wheels import build_wheel, release_document
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from faults.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-    from random import Random
+from pathlib import Path
+from random import Random
+from typing import Any
 
 _BLOCK = 512
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})

@@ -14,12 +14,10 @@ import stat
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 STEPPER = Path(__file__).with_name("stepper.py")
 """The program that stops commands, see there."""

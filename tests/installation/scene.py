@@ -5,21 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, KillingFileSystem
+from wheelfit.wheels.file_system import FileSystem
 from wheelfit.wheels.native_file_system import NATIVE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from wheelfit.wheels.file_system import FileSystem
 
 LIBRARY = "lib/site"
 

@@ -61,13 +61,6 @@ def test_no_launchers(platform: str, tmp_path: Path) -> None:
     assert environment.commands == ScriptOptions("posix", str(interpreter.executable))
 
 
-@pytest.fixture
-def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing come in from whoever runs the tests."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.mark.usefixtures("own_settings")
 def test_a_folder_for_windows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Launchers start the function with the Python of that machine; all of it is in RECORD."""

@@ -37,7 +37,6 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.usefixtures("bare_environment"),
     pytest.mark.skipif(sys.platform == "win32", reason="environments are those of POSIX"),
     pytest.mark.skipif(architecture_of_this_process() != "x86_64", reason="it is about AVX2"),
 ]
@@ -50,16 +49,6 @@ def _block(section: str, number: int = 0) -> str:
     )
     found: str = re.findall(r"^```toml$\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[number]
     return found
-
-
-@pytest.fixture
-def wheelfit_cli(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Runner:
-    """Return the command line, with a cache of its own."""
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    return Runner(capsys)
 
 
 @pytest.fixture
@@ -121,7 +110,7 @@ def _set(monkeypatch: pytest.MonkeyPatch, found: dict[str, str]) -> None:
 
 
 def test_to_variant_wheels(
-    wheelfit_cli: Runner,
+    run: Runner,
     dist: Path,
     url: str,
     tmp_path: Path,
@@ -133,11 +122,11 @@ def test_to_variant_wheels(
         files = {"spam/__init__.py": f"which = {suffix!r}\n"}
         build_wheel(tmp_path / "wheels", f"spam-{suffix}", "2.0", files=files)
     (tmp_path / "repack.toml").write_text(_block("To variant wheels"))
-    wheelfit_cli(
+    run(
         *("wheel", "repack", "--config", "repack.toml", "--provider", "nvidia"),
         *("-o", "dist", "wheels"),
     )
-    wheelfit_cli("index", "generate", dist)
+    run("index", "generate", dist)
     machines = (
         (GPU, "cu12"),
         (NEW_GPU, "cu13"),
@@ -148,7 +137,7 @@ def test_to_variant_wheels(
     for number, (found, which) in enumerate(machines):
         _set(monkeypatch, found)
         machine = Machine(tmp_path / f"machine-{number}", **found)
-        wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
+        run("install", "--python", machine.python, "-i", url, "spam")
         assert machine.imports() == which
     machine = Machine(tmp_path / "pip")
     machine.pip(pip, url, "spam")
@@ -156,7 +145,7 @@ def test_to_variant_wheels(
 
 
 def test_loader_and_variants(
-    wheelfit_cli: Runner,
+    run: Runner,
     dist: Path,
     url: str,
     tmp_path: Path,
@@ -174,21 +163,19 @@ def test_loader_and_variants(
         tmp_path / "spam", "spam", "3.0", dependencies=["wheelfit"], backend=_BACKEND
     )
     words = [f"--variant={name}={', '.join(needs)}" for name, needs in NEEDS.items() if needs]
-    wheelfit_cli("init", project, *words)
+    run("init", project, *words)
     with (project / "pyproject.toml").open("a") as file:
         file.write(_block("From the loader to variants"))
-    wheelfit_cli(
-        *("build", project, "--all", "-o", dist, "--no-isolation", "--python", sys.executable)
-    )
-    wheelfit_cli("check", dist)
-    wheelfit_cli("index", "generate", dist)
+    run(*("build", project, "--all", "-o", dist, "--no-isolation", "--python", sys.executable))
+    run("check", dist)
+    run("index", "generate", dist)
 
     # Each machine gets the implementation that suits it, and no other.
     machines = ((MAXWELL, "avx2"), (GPU, "cu12"), (NO_GPU, "avx2"), (OLD, "generic"))
     for number, (found, which) in enumerate(machines):
         _set(monkeypatch, found)
         machine = Machine(tmp_path / f"machine-{number}", **found)
-        wheelfit_cli("install", "--python", machine.python, "-i", url, "spam")
+        run("install", "--python", machine.python, "-i", url, "spam")
         assert machine.has() == {"spam", f"spam_{which}", "wheelfit"}
         assert machine.imports() == which
 
@@ -199,9 +186,9 @@ def test_loader_and_variants(
     assert (machine.imports(), machine.imports(**OLD)) == ("cu12", "generic")
 
     # The machine lost its driver: that is told, and mended if somebody wants it.
-    wheelfit_cli("check-env", "--python", machine.python, code=13)
-    wheelfit_cli("install", "--refit", "--python", machine.python, "-i", url)
-    wheelfit_cli("check-env", "--python", machine.python)
+    run("check-env", "--python", machine.python, code=13)
+    run("install", "--refit", "--python", machine.python, "-i", url)
+    run("check-env", "--python", machine.python)
     assert machine.imports(**OLD) == "generic"
 
     # And pip alone.

@@ -23,19 +23,6 @@ NVIDIA: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str],
-    bare_environment: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Runner:
-    """Return a runner of commands."""
-    del bare_environment
-    monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
-    return Runner(capsys)
-
-
 def found(said: CommandResult, code: str) -> list[str]:
     """Return the messages of a check."""
     return [finding["message"] for finding in said.object["findings"] if finding["code"] == code]
